@@ -1,0 +1,35 @@
+# The two commands of the README are `make demo` and `make test`; both set everything up first.
+PYTHON ?= python3
+BIN := .venv/bin
+DEMO := demo
+
+.PHONY: demo test check format picture clean
+
+# The environment is made anew when what it is made of changes.
+$(BIN)/.installed: pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed: make PYTHON=python3.11 …")'
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[development]'
+	touch $@
+
+demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real noise; prints where everything is.
+	$(BIN)/python benchmarks/demo.py --into $(DEMO)
+
+test: $(BIN)/.installed  ## All tests.
+	$(BIN)/python -m pytest -n 2
+
+check: $(BIN)/.installed  ## Style, types, borders.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(BIN)/.installed
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
+	$(BIN)/python docs/picture.py --config $(DEMO)/optstream.toml --into docs/pictures
+
+clean:
+	rm -rf .venv $(DEMO) dist

@@ -1,0 +1,155 @@
+"""The chart of one released day: panels of nodes, each with its truth and the band of the noise alone."""
+
+from collections.abc import Mapping, Sequence
+
+import altair as alt
+import polars as pl
+
+from optstream.errors import ParameterError
+
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
+INK, BLUE, PALE, GRID = "#1a1a1a", "#08519c", "#c6dbef", "#e4e4e4"
+RELEASED, TRUTH = "released", "simulated truth"
+MEASURED, BAND = "measured steps", "95 % band of the noise alone"
+PANEL_WIDTH, PANEL_HEIGHT = 372, 250
+SYMBOL = 110
+Axes = dict[str, alt.X | alt.Y]
+
+
+def draw(
+    released: pl.DataFrame,
+    truth: pl.DataFrame,
+    band: pl.DataFrame | None = None,
+    *,
+    names: Mapping[str, str],
+    title: str,
+    subtitle: Sequence[str] = (),
+    measured_steps: Sequence[int] = (),
+    step_hours: float = 0.5,
+) -> alt.HConcatChart:
+    """A panel for each node of `names`, in order: released and true load, and the band around the released.
+
+    released, truth: columns node, step, load_mw. band: columns node, step, half_width_mw, or None.
+    measured_steps: dotted on the released line. Steps count from midnight; loads are drawn in GW.
+    Raises ParameterError if a node has no rows.
+    """
+    panels = [
+        _panel(
+            _of_node(released, node, "released"),
+            _of_node(truth, node, "truth"),
+            None if band is None else _of_node(band, node, "band"),
+            name,
+            measured_steps,
+            step_hours,
+            y_title=number == 0,
+        )
+        for number, (node, name) in enumerate(names.items())
+    ]
+    heading = alt.TitleParams(
+        title, subtitle=list(subtitle), anchor="start", fontSize=17, offset=16,
+        subtitleFontSize=12.5, subtitlePadding=6, subtitleLineHeight=17, subtitleColor=INK,
+    )  # fmt: skip
+    return (
+        alt.hconcat(*panels, spacing=26, title=heading, padding=14, background="white")
+        .resolve_scale(y="independent", color="shared", strokeDash="shared", fill="shared", stroke="shared")
+        .configure(font=FONT)
+        .configure_view(stroke=None)
+        .configure_title(color=INK, fontWeight="bold")
+        .configure_axis(
+            labelColor=INK, titleColor=INK, titleFontWeight="normal", labelFontSize=12, titleFontSize=12,
+            gridColor=GRID, domainColor=INK, tickColor=INK,
+        )
+        .configure_legend(
+            labelColor=INK, labelFontSize=12.5, labelLimit=500, title=None, orient="bottom", columnPadding=18,
+            padding=9, offset=8,
+        )
+    )  # fmt: skip
+
+
+def _of_node(rows: pl.DataFrame, node: str, what: str) -> pl.DataFrame:
+    chosen = rows.filter(pl.col("node") == node).sort("step")
+    if chosen.is_empty():
+        raise ParameterError(f"the {what} frame has no rows of node {node!r}")
+    return chosen
+
+
+def _panel(
+    released: pl.DataFrame,
+    truth: pl.DataFrame,
+    band: pl.DataFrame | None,
+    name: str,
+    measured_steps: Sequence[int],
+    step_hours: float,
+    y_title: bool,
+) -> alt.LayerChart:
+    hour = (pl.col("step") * step_hours).alias("hour")
+    rows = pl.concat(
+        frame.select("step", hour, (pl.col("load_mw") / 1000).alias("load"), pl.lit(label).alias("line"))
+        for frame, label in ((truth, TRUTH), (released, RELEASED))
+    )
+    axes = {
+        "x": alt.X(
+            "hour:Q",
+            title="hours since local midnight",
+            scale=alt.Scale(domain=[0, max(24.0, rows["hour"].max())], nice=False),
+            axis=alt.Axis(values=list(range(0, 25, 3)), grid=False, labelFlush=False),
+        ),
+        "y": alt.Y(
+            "load:Q",
+            title="load (GW)" if y_title else None,
+            scale=alt.Scale(zero=False),
+            axis=alt.Axis(tickCount=6),
+        ),
+    }
+    marks = [_lines(rows, axes)]
+    if measured_steps:
+        dots = rows.filter(pl.col("line") == RELEASED, pl.col("step").is_in(list(measured_steps)))
+        marks.append(_dots(dots, axes))
+    note = ""
+    if band is not None:
+        half = band.select("step", (pl.col("half_width_mw") / 1000).alias("half"))
+        marks.insert(0, _area(rows.filter(pl.col("line") == RELEASED).join(half, on="step"), axes))
+        typical, level = _mean(band["half_width_mw"]), _mean(released["load_mw"])
+        note = f"band: ±{typical / 1000:.1f} GW on average, {100 * typical / level:.0f} % of the mean load"
+    panel_title = alt.TitleParams(
+        name, subtitle=note, fontSize=14, subtitleFontSize=12, subtitleColor=INK, subtitlePadding=4,
+        anchor="start", frame="group", offset=10,
+    )  # fmt: skip
+    return alt.layer(*marks).properties(width=PANEL_WIDTH, height=PANEL_HEIGHT, title=panel_title)
+
+
+def _lines(rows: pl.DataFrame, axes: Axes) -> alt.Chart:
+    order = [RELEASED, TRUTH]
+    legend = alt.Legend(symbolType="M-2.6,0L2.6,0", symbolSize=SYMBOL, symbolStrokeWidth=2.4, labelOffset=14)
+    return (
+        alt.Chart(rows)
+        .mark_line(strokeWidth=2.4)
+        .encode(
+            **axes,
+            color=alt.Color("line:N", scale=alt.Scale(domain=order, range=[BLUE, INK]), legend=legend),
+            strokeDash=alt.StrokeDash("line:N", scale=alt.Scale(domain=order, range=[[1, 0], [3, 3]])),
+        )
+    )
+
+
+def _dots(rows: pl.DataFrame, axes: Axes) -> alt.Chart:
+    legend = alt.Legend(symbolType="circle", symbolFillColor="white", symbolSize=0.7 * SYMBOL)
+    stroke = alt.Stroke("what:N", scale=alt.Scale(domain=[MEASURED], range=[BLUE]), legend=legend)
+    dots = alt.Chart(rows.with_columns(pl.lit(MEASURED).alias("what")))
+    return dots.mark_point(size=38, fill="white", strokeWidth=2, opacity=1).encode(**axes, stroke=stroke)
+
+
+def _area(rows: pl.DataFrame, axes: Axes) -> alt.Chart:
+    legend = alt.Legend(symbolType="square", symbolSize=SYMBOL, symbolStrokeWidth=0, symbolOpacity=1)
+    fill = alt.Fill("what:N", scale=alt.Scale(domain=[BAND], range=[PALE]), legend=legend)
+    edges = rows.select(
+        "hour",
+        (pl.col("load") - pl.col("half")).alias("load"),
+        (pl.col("load") + pl.col("half")).alias("upper"),
+        pl.lit(BAND).alias("what"),
+    )
+    return alt.Chart(edges).mark_area(opacity=1).encode(**axes, y2="upper:Q", fill=fill)
+
+
+def _mean(values: pl.Series) -> float:
+    return float(values.to_numpy().mean())

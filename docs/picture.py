@@ -1,0 +1,163 @@
+"""The README's picture: one released day, nation and region, beside the simulated truth.
+
+    python docs/picture.py --config demo/optstream.toml --into docs/pictures
+
+It reads what `make demo` left behind: the configuration, the published folder and the simulated dumps. It
+writes released-day.svg and released-day.png, offline. The band is the mechanism's own noise, drawn again and
+again on a load of zero: how far noise alone moves a published figure, not how far it is from the truth.
+Real dumps are refused: a picture of them beside their release would be raw data.
+"""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import vl_convert
+from numpy.typing import NDArray
+
+from docs.day_chart import draw
+from optstream import read_published
+from optstream.errors import ConfigurationError, DumpError, OptStreamError, ParameterError
+from optstream.mechanisms import OptStream
+from optstream.noise import simulated_noise
+from tasks.load_shapes import FRENCH_REGIONS
+from tasks.mechanism import mechanism_for
+from tasks.settings import Settings, load_settings
+from tasks.simulate import aggregated_day
+from tasks.write_dumps import dump_folder
+
+CONFIDENCE, N_DRAWS = 0.95, 1000
+PIXELS_PER_POINT = 2
+
+
+def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:
+    """Write released-day.svg and .png into a folder; return the SVG's path.
+
+    day: the last that is published, if None. region: the leaf with most load, if None. seed: of the
+    simulated dumps. Raises DumpError for dumps that are not this simulation's, ParameterError for a day that
+    is not published or a region that is no leaf, PublicationError as `read_published`.
+    """
+    released = read_published(settings.published_folder).rename({settings.published.value: "load_mw"})
+    if day is None:
+        day = released["date"].max()
+    released = released.filter(pl.col("date") == day)
+    if day is None or released.is_empty():
+        raise ParameterError(
+            f"{settings.published_folder} has no published rows of {day or 'any day'}; name a day that it has"
+        )
+    leaves = released.filter(pl.col("node").is_in(settings.tree.leaves))
+    if region is None:
+        region = str(leaves.group_by("node").agg(pl.col("load_mw").sum()).sort("load_mw", "node")["node"][-1])
+    elif region not in settings.tree.leaves:
+        known = ", ".join(settings.tree.leaves)
+        raise ParameterError(f"region {region!r} is no leaf of the hierarchy; the leaves are {known}")
+    mechanism = mechanism_of(settings, day)
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
+    chart = draw(
+        released,
+        _by_node(settings, simulated_truth(settings, day, seed), "load_mw"),
+        _by_node(settings, noise_band(mechanism, first_step, n_steps), "half_width_mw"),
+        names={node: _title(node) for node in (settings.tree.nodes[0], region)},
+        title=f"One released day: {day:%d %B %Y}".replace(": 0", ": "),
+        subtitle=_subtitle(settings),
+        measured_steps=mechanism.sampling.positions(n_steps, first_step, settings.privacy.window),
+        step_hours=settings.calendar.step_minutes / 60,
+    )
+    into.mkdir(parents=True, exist_ok=True)
+    document = chart.to_json()
+    svg = into / "released-day.svg"
+    svg.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
+    (into / "released-day.png").write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
+    return svg
+
+
+def mechanism_of(settings: Settings, day: date) -> OptStream:
+    """The configured mechanism, without the bound from below, so that a load of zero shows all its noise."""
+    return replace(mechanism_for(settings, day), lower_bound=None)
+
+
+def noise_band(
+    mechanism: OptStream, first_step: int, n_steps: int, n_draws: int = N_DRAWS
+) -> NDArray[np.float64]:
+    """Half the width that holds 95 % of the noise of each published figure, (n_nodes, n_steps).
+
+    The estimate is linear where it is not bounded, so what it makes of a load of zero is noise alone.
+    """
+    zero = np.zeros((len(mechanism.tree.leaves), n_steps))
+    draws = [
+        mechanism.release(zero, noise=simulated_noise(seed), first_step=first_step).values
+        for seed in range(n_draws)
+    ]
+    half_widths: NDArray[np.float64] = np.quantile(np.abs(draws), CONFIDENCE, axis=0)
+    return half_widths
+
+
+def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.float64]:
+    """What the dumps hold at every node, (n_nodes, n_steps), if they are the simulation's of this seed."""
+    if settings.metered:
+        raise ConfigurationError("the picture is of aggregated input; input.schema is metered")
+    columns = [settings.input.timestamp, settings.input.value]
+    rows = []
+    for leaf in settings.tree.leaves:
+        expected = aggregated_day(leaf, day, settings.calendar, seed, None)
+        folder = dump_folder(settings.input_folder, leaf, day)
+        try:
+            found = pl.read_parquet(folder / "*.parquet", columns=columns, hive_partitioning=False)
+        except (pl.exceptions.PolarsError, OSError) as error:
+            raise DumpError(f"{folder} holds no readable dump; simulate the day first") from error
+        if not found.equals(expected.rename(dict(zip(expected.columns, columns, strict=True)))):
+            raise DumpError(
+                f"{folder} is not the simulated dump of seed {seed}; real data are not drawn: name the seed "
+                "that the dumps were simulated with, or simulate them"
+            )
+        rows.append(expected["value"].to_numpy())
+    return settings.tree.add_up(np.array(rows))
+
+
+def _by_node(settings: Settings, values: NDArray[np.float64], column: str) -> pl.DataFrame:
+    n_nodes, n_steps = values.shape
+    nodes, steps = np.repeat(settings.tree.nodes, n_steps), np.tile(np.arange(n_steps), n_nodes)
+    return pl.DataFrame({"node": nodes, "step": steps.astype(np.int32), column: values.ravel()})
+
+
+def _title(node: str) -> str:
+    if node == "FR":
+        return "France"
+    return FRENCH_REGIONS[node].name if node in FRENCH_REGIONS else node
+
+
+def _subtitle(settings: Settings) -> list[str]:
+    privacy = settings.privacy
+    return [
+        f"Epsilon {float(privacy.epsilon):g} in any window of {privacy.window} steps of "
+        f"{settings.calendar.step_minutes} minutes, for changes of one customer's reading up to "
+        f"{float(privacy.alpha):g} MW.",
+        "Between measured steps the curve is fitted; the band is noise alone and leaves that error out.",
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Draw the picture that the command line asks for; errors in one line, status 2."""
+    parser = argparse.ArgumentParser(description="Draw one released day beside its simulated truth.")
+    parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the demo's configuration")
+    parser.add_argument("--date", type=date.fromisoformat, help="a published day (default: the last)")
+    parser.add_argument("--region", metavar="CODE", help="a leaf (default: the one with most load)")
+    parser.add_argument("--seed", type=int, default=0, help="what the dumps were simulated with (default: 0)")
+    parser.add_argument("--into", type=Path, default=Path("docs/pictures"), metavar="FOLDER")
+    chosen = parser.parse_args(arguments)
+    try:
+        settings = load_settings(chosen.config)
+        print(make_picture(settings, chosen.date, chosen.region, chosen.seed, chosen.into))
+    except OptStreamError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

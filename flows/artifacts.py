@@ -1,0 +1,62 @@
+"""What the orchestrator's own pages show of a run: nodes, budget, link. Public facts only."""
+
+from collections.abc import Sequence
+
+from prefect.artifacts import create_link_artifact, create_table_artifact
+
+from optstream.ledger import Ledger
+from tasks.report import budget_of
+from tasks.settings import Settings
+from tasks.work import Status, Work
+
+
+def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) -> None:
+    """A table of the days and nodes released, one of the budget, and a link to each published file."""
+    stream = settings.stream.name
+    released = [work for work in works if work.outcome and work.outcome.status is Status.PUBLISHED]
+    create_table_artifact(
+        key="optstream-days",
+        table=[
+            {
+                "date": work.day.isoformat(),
+                "status": work.outcome.status.value if work.outcome else "unfinished",
+                "what happened": work.outcome.message if work.outcome else "",
+            }
+            for work in works
+        ],
+        description=f"Days of stream {stream}",
+    )
+    if not released:
+        return
+    tree = settings.tree
+    create_table_artifact(
+        key="optstream-nodes",
+        table=[
+            {
+                "node": name,
+                "level": int(depth),
+                "parent": tree.nodes[parent] if parent >= 0 else "",
+                "days released": len(released),
+                "share of epsilon": str(settings.level_shares[depth]),
+            }
+            for name, parent, depth in zip(tree.nodes, tree.parents, tree.depths, strict=True)
+        ],
+        description=f"Nodes of stream {stream} released in this run",
+    )
+    budget = budget_of(settings, ledger, [work.day for work in released])
+    create_table_artifact(
+        key="optstream-budget",
+        table=[
+            {
+                "window (steps)": budget.window_length,
+                "epsilon granted": str(budget.grant),
+                "spent by the worst window": f"{float(budget.spent):.9g}",
+                "left": f"{float(budget.left):.3g}",
+            }
+        ],
+        description=f"Privacy budget of grant {settings.privacy.population}, by the accountant",
+    )
+    for work in released:
+        if work.outcome and work.outcome.file:
+            link = (settings.published_folder / work.outcome.file).as_uri()
+            create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {work.day}")

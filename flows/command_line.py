@@ -1,0 +1,146 @@
+"""The command line: reads arguments, calls a flow or a task, prints what came out."""
+
+import sys
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.terminal import Terminal
+from optstream.errors import OptStreamError
+
+app = typer.Typer(
+    name="optstream",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Nightly differentially private releases of sensitive time series.",
+)
+
+Config = Annotated[
+    Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
+DEFAULT_CONFIG = Path("optstream.toml")
+
+
+def _day(text: str) -> date:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"a date looks like 2016-02-01; got {text!r}") from None
+
+
+def _days(first: date, last: date) -> list[date]:
+    if last < first:
+        raise typer.BadParameter(f"--to {last} is before --from {first}")
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+
+
+@app.command()
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
+) -> None:
+    """Write a commented example configuration that runs."""
+    from tasks.example import EXAMPLE
+
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(EXAMPLE)
+    except FileExistsError:
+        raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
+    except OSError as error:
+        raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
+    print(f"wrote {path}; next: optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02")
+
+
+@app.command()
+def simulate(
+    first: Annotated[date, typer.Option("--from", parser=_day, metavar="DATE", help="First day.")],
+    last: Annotated[date, typer.Option("--to", parser=_day, metavar="DATE", help="Last day.")],
+    config: Config = DEFAULT_CONFIG,
+    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
+) -> None:
+    """Write made-up dumps, calibrated on public means of the French regions, to try things out."""
+    from tasks.settings import load_settings
+    from tasks.simulate import simulate as write_dumps
+
+    settings = load_settings(config)
+    written = write_dumps(
+        settings.input_folder,
+        leaves=settings.tree.leaves,
+        calendar=settings.calendar,
+        days=_days(first, last),
+        seed=seed,
+        schema=settings.input.schema_,
+        timestamp=settings.input.timestamp,
+        value=settings.input.value,
+        customer=settings.input.customer,
+        marker=settings.marker,
+        file_list=settings.input.file_list,
+    )
+    print(f"{written.n_written} dumps written, {written.n_kept} were there already, in {written.folder}")
+
+
+@app.command()
+def run(
+    day: Annotated[
+        list[date],
+        typer.Option("--date", parser=_day, metavar="DATE", help="Day to release; may be repeated."),
+    ],
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Release days, from dump to published file. Safe to repeat: a day is released once."""
+    from flows.orchestrator import prepare
+    from tasks.settings import load_settings
+
+    settings = load_settings(config)
+    terminal = Terminal(as_json)
+    # Prefect reads its settings on import; the flow is imported while its server starts.
+    orchestrator = prepare(settings.trusted_folder)
+    with terminal.step("start the orchestrator"):
+        from flows.nightly import run_days
+        from optstream.ledger import open_ledger
+        from tasks.report import budget_of, outcomes_document
+
+        orchestrator.wait()
+    works = run_days(settings, day, terminal)
+    budget = budget_of(settings, open_ledger(settings.ledger_url), day)
+    terminal.outcomes(works, settings, budget)
+    terminal.document(outcomes_document(works, settings, budget))
+    raise typer.Exit(0 if all(work.outcome and work.outcome.status.is_good for work in works) else 1)
+
+
+@app.command()
+def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+    """Print which days are published and what is left of the budget."""
+    from optstream.ledger import open_ledger
+    from tasks.report import budget_of, days_of, status_document
+    from tasks.settings import load_settings
+
+    settings = load_settings(config)
+    terminal = Terminal(as_json)
+    ledger = open_ledger(settings.ledger_url)
+    days, budget = days_of(settings, ledger), budget_of(settings, ledger)
+    terminal.days(days, settings, budget)
+    terminal.document(status_document(days, settings, budget))
+
+
+def main() -> None:
+    """The console script: an expected error is one line on standard error and exit code 2."""
+    try:
+        app()
+    except OptStreamError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def now() -> datetime:
+    """The only clock of the product."""
+    return datetime.now(UTC)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+"""The release flow: wiring only. Nightly passes one day, a backfill a month; the steps are the same."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from contextvars import ContextVar
+from datetime import UTC, date, datetime
+from pathlib import Path
+from socket import gethostname
+from typing import Any
+from uuid import uuid4
+
+from prefect import flow, task
+from prefect.cache_policies import NO_CACHE
+from prefect.runtime import task_run
+
+from flows.artifacts import keep_artifacts
+from flows.terminal import Terminal
+from optstream.ledger import open_ledger
+from optstream.noise import secure_noise
+from tasks import chunk
+from tasks.release import Run, enrol
+from tasks.report import write_report
+from tasks.settings import Settings, load_settings
+from tasks.work import Status, Work
+
+RETRIES = 2
+"""Of the steps where a repeat is harmless."""
+
+WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
+
+
+@flow(name="optstream-release", persist_result=False, retries=0, validate_parameters=False)
+def release_days(config: str, days: list[str]) -> list[Work]:
+    """Release these days of the stream that the configuration file describes.
+
+    Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
+    outcomes are the flow's result, kept in memory only.
+    """
+    settings = load_settings(Path(config))
+    ledger = open_ledger(settings.ledger_url)
+    try:
+        run = Run(settings, ledger, secure_noise(), f"{gethostname()}-{uuid4()}", lambda: datetime.now(UTC))
+        enrol(run)
+        works = [Work(date.fromisoformat(day)) for day in days]
+        for step in chunk.STEPS:
+            works = _as_task(step, run, works)
+        write_report(settings, ledger)
+        keep_artifacts(settings, ledger, works)
+        return works
+    finally:
+        ledger.close()
+
+
+class StepFailedError(Exception):
+    """Some day failed a step that may be repeated: raised to let the orchestrator repeat it."""
+
+
+def _attempt(step: chunk.Step, run: Run, works: Sequence[Work]) -> list[Work]:
+    """One attempt at a step: fails as a whole while it has retries left; after the last, failures are values."""
+    done = step.take(run, works)
+    failed = [
+        str(after.day)
+        for before, after in zip(works, done, strict=True)
+        if not before.outcome and after.outcome and after.outcome.status is Status.FAILED
+    ]
+    if failed and step.repeatable and task_run.run_count <= RETRIES:
+        raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
+    return done
+
+
+def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
+    """One step as a Prefect task: nothing cached, nothing persisted, nothing hashed."""
+    pending = sum(work.outcome is None for work in works)
+    if not pending:
+        return works
+    as_task: Any = task(
+        _attempt,
+        name=step.name,
+        retries=RETRIES if step.repeatable else 0,
+        retry_delay_seconds=2,
+        cache_policy=NO_CACHE,
+        persist_result=False,
+    )
+    watcher = WATCHER.get()
+    days = f"{pending} day{'' if pending == 1 else 's'}"
+    with watcher.step(f"{step.name}, {days}") if watcher else nullcontext():
+        done: list[Work] = as_task(step, run, works)
+    return done
+
+
+def run_days(settings: Settings, days: Sequence[date], watcher: Terminal) -> list[Work]:
+    """Run the flow here and now, showing progress to the watcher."""
+    token = WATCHER.set(watcher)
+    try:
+        works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days])
+        return works
+    finally:
+        WATCHER.reset(token)

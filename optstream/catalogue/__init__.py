@@ -1,0 +1,25 @@
+"""The published folder: immutable files, and a catalogue that is replaced in one step."""
+
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue, read_catalogue
+from optstream.catalogue.noise_scales import NoiseScale, noise_scales
+from optstream.catalogue.publish import Publication, publish
+from optstream.catalogue.read import check_files, read_published
+from optstream.catalogue.stage import StagedRelease, read_staged, stage
+from optstream.catalogue.statement import ReleaseStatement
+
+__all__ = [
+    "Catalogue",
+    "Entry",
+    "NoiseScale",
+    "Publication",
+    "ReleaseStatement",
+    "StagedRelease",
+    "check_files",
+    "find_catalogue",
+    "noise_scales",
+    "publish",
+    "read_catalogue",
+    "read_published",
+    "read_staged",
+    "stage",
+]

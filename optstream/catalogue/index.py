@@ -1,0 +1,199 @@
+"""The catalogue: which file is the release of which period. What is read back is not trusted."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any, NoReturn
+
+from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_file
+from optstream.catalogue.rows import check_value_column
+from optstream.catalogue.statement import LONGEST_TEXT
+from optstream.errors import ParameterError, PublicationError
+
+FORMAT = "optstream.catalogue/1"
+LARGEST_CATALOGUE = 64 * 2**20
+"""Bytes; about a hundred thousand periods."""
+
+_HEAD = re.compile(r"[0-9A-Za-z:_-]{1,128}")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """The current release of one period.
+
+    file, manifest: relative to the published folder. file_hash, rows_hash: SHA-256.
+    ledger_head: hash of the ledger's last event when it was published.
+    withdrawn: a tombstone: what it names is no longer published, and only a higher revision takes its place.
+    """
+
+    period: date
+    revision: int
+    vintage: int
+    file_hash: str
+    rows_hash: str
+    ledger_head: str
+    withdrawn: bool = False
+
+    @property
+    def file(self) -> str:
+        return data_file(self.period, self.file_hash)
+
+    @property
+    def manifest(self) -> str:
+        return manifest_file(self.file_hash)
+
+
+@dataclass(frozen=True)
+class Catalogue:
+    """One stream's published periods, rising.
+
+    A folder holds one stream: with two, (date, step, node) would not be a key of `data/`.
+    ledger_head: the head that the last publication carried.
+    """
+
+    stream: str
+    value_column: str
+    ledger_head: str
+    entries: tuple[Entry, ...]
+
+    @property
+    def ledger_heads(self) -> frozenset[str]:
+        """Every head that some publication carried; the ledger that wrote them contains them all."""
+        return frozenset({self.ledger_head, *(entry.ledger_head for entry in self.entries)})
+
+    def entry(self, period: date) -> Entry | None:
+        """The period's entry, a tombstone included; None if nothing was ever published."""
+        return next((entry for entry in self.entries if entry.period == period), None)
+
+    def with_entry(self, entry: Entry) -> "Catalogue":
+        """The catalogue after this publication."""
+        others = [other for other in self.entries if other.period != entry.period]
+        entries = tuple(sorted([*others, entry], key=lambda known: known.period))
+        return Catalogue(self.stream, self.value_column, entry.ledger_head, entries)
+
+    def to_bytes(self) -> bytes:
+        """JSON, the same bytes every time."""
+        document = {
+            "format": FORMAT,
+            "stream": self.stream,
+            "value_column": self.value_column,
+            "ledger_head": self.ledger_head,
+            "periods": {entry.period.isoformat(): _to_document(entry) for entry in self.entries},
+        }
+        return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+
+
+def check_ledger_head(head: object) -> None:
+    """Raise PublicationError unless `head` can stand in a catalogue."""
+    if not isinstance(head, str) or not _HEAD.fullmatch(head):
+        raise PublicationError("a ledger head is 1 to 128 letters, digits, colons, hyphens or underscores")
+
+
+def find_catalogue(folder: Path | str) -> Catalogue | None:
+    """The catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
+    try:
+        with (Path(folder) / CATALOGUE).open("rb") as file:
+            data = file.read(LARGEST_CATALOGUE + 1)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise PublicationError(
+            f"{CATALOGUE} cannot be read ({error.strerror}); check its permissions"
+        ) from error
+    return parse_catalogue(data)
+
+
+def read_catalogue(folder: Path | str) -> Catalogue:
+    """The catalogue of a published folder.
+
+    Raises PublicationError where there is none, and, naming the rule, where it is not as OptStream writes it.
+    """
+    catalogue = find_catalogue(folder)
+    if catalogue is None:
+        raise PublicationError(
+            f"there is no {CATALOGUE} in the published folder; check its path, or publish first"
+        )
+    return catalogue
+
+
+def parse_catalogue(data: bytes) -> Catalogue:
+    """Read a catalogue from bytes that anyone may have written. Raises PublicationError naming the rule."""
+    if len(data) > LARGEST_CATALOGUE:
+        _refuse(f"is larger than {LARGEST_CATALOGUE} bytes")
+    try:
+        document = json.loads(data, object_pairs_hook=_unique)
+    except (ValueError, RecursionError) as error:
+        raise PublicationError(
+            f"{CATALOGUE} is not JSON with unique keys; publish it anew from the ledger"
+        ) from error
+    if not isinstance(document, dict) or document.get("format") != FORMAT:
+        _refuse(f"is not of format {FORMAT}")
+    if set(document) != {"format", "stream", "value_column", "ledger_head", "periods"}:
+        _refuse("has keys other than format, stream, value_column, ledger_head and periods")
+    stream, periods = document["stream"], document["periods"]
+    if not isinstance(stream, str) or not 0 < len(stream) <= LONGEST_TEXT or not stream.isprintable():
+        _refuse(f"names no stream of 1 to {LONGEST_TEXT} printable characters")
+    if not isinstance(periods, dict):
+        _refuse("lists no periods")
+    try:
+        check_value_column(document["value_column"])
+    except ParameterError as error:
+        raise PublicationError(f"{CATALOGUE}: {error}") from error
+    check_ledger_head(document["ledger_head"])
+    entries = [_from_document(text, entry) for text, entry in periods.items()]
+    entries.sort(key=lambda entry: entry.period)
+    return Catalogue(stream, document["value_column"], document["ledger_head"], tuple(entries))
+
+
+def _to_document(entry: Entry) -> dict[str, Any]:
+    document = {
+        "revision": entry.revision,
+        "vintage": entry.vintage,
+        "file": entry.file,
+        "file_hash": entry.file_hash,
+        "rows_hash": entry.rows_hash,
+        "manifest": entry.manifest,
+        "ledger_head": entry.ledger_head,
+    }
+    return {**document, "withdrawn": True} if entry.withdrawn else document
+
+
+def _from_document(text: str, document: object) -> Entry:
+    """An entry whose paths are those that its period and hash give: no other path is ever followed."""
+    try:
+        period = date.fromisoformat(text)
+    except ValueError:
+        _refuse("has a period that is not a date YYYY-MM-DD")
+    place = f"period {period}"
+    if period.isoformat() != text or not isinstance(document, dict):
+        _refuse(f"{place} must be a date YYYY-MM-DD with an entry")
+    known = {"revision", "vintage", "file", "file_hash", "rows_hash", "manifest", "ledger_head"}
+    if set(document) - {"withdrawn"} != known:
+        _refuse(f"{place} must have {', '.join(sorted(known))}, and may have withdrawn")
+    for name in ("revision", "vintage"):
+        if type(document[name]) is not int or not 0 <= document[name] < 2**31:
+            _refuse(f"{place}: {name} must be a whole number of at least 0")
+    for name in ("file_hash", "rows_hash"):
+        if not is_hash(document[name]):
+            _refuse(f"{place}: {name} must be a SHA-256 in lower-case hexadecimal")
+    check_ledger_head(document["ledger_head"])
+    if document.get("withdrawn", True) is not True:
+        _refuse(f"{place}: withdrawn must be true where it is given")
+    facts = {name: document[name] for name in known - {"file", "manifest"}}
+    entry = Entry(period=period, withdrawn="withdrawn" in document, **facts)
+    if (document["file"], document["manifest"]) != (entry.file, entry.manifest):
+        _refuse(f"{place}: file and manifest must be the relative names that its date and file_hash give")
+    return entry
+
+
+def _unique(pairs: list[tuple[str, Any]]) -> Mapping[str, Any]:
+    if len({name for name, _ in pairs}) != len(pairs):
+        raise ValueError("a key occurs twice")
+    return dict(pairs)
+
+
+def _refuse(rule: str) -> NoReturn:
+    raise PublicationError(f"{CATALOGUE} {rule}; it was not written by this OptStream")

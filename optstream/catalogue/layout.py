@@ -1,0 +1,69 @@
+"""Where things are in the published folder.
+
+    catalogue.json                                    which file is the release of which period
+    data/date=2016-02-01/release-<hash>.parquet       the releases, one hive-partitioned dataset
+    manifests/release-<hash>.json                     what each release is and costs
+    superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
+    .lock, .incoming/                                 the publishers' lock and half-written files
+
+<hash> is the SHA-256 of the Parquet file. Names are built of dates and hashes alone: the name of a stream
+or a node never becomes part of a path. `data/` holds nothing but Parquet files (polars refuses a folder
+that also holds JSON), and every other file stays outside it.
+"""
+
+import re
+from datetime import date
+from pathlib import Path
+
+from optstream.errors import PublicationError
+
+CATALOGUE = "catalogue.json"
+DATA = "data"
+MANIFESTS = "manifests"
+SUPERSEDED = "superseded"
+INCOMING = ".incoming"
+LOCK = ".lock"
+
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
+
+
+def is_hash(text: object) -> bool:
+    """Whether `text` is a SHA-256 in lower-case hexadecimal."""
+    return isinstance(text, str) and _SHA256.fullmatch(text) is not None
+
+
+def is_release_name(name: str) -> bool:
+    """Whether a file of this name is a release."""
+    return _RELEASE.fullmatch(name) is not None
+
+
+def release_name(file_hash: str) -> str:
+    """The name of the Parquet file with this hash."""
+    return f"release-{file_hash}.parquet"
+
+
+def data_file(period: date, file_hash: str) -> str:
+    """Where the release of `period` is, relative to the published folder."""
+    return f"{DATA}/date={period.isoformat()}/{release_name(file_hash)}"
+
+
+def superseded_file(period: date, file_hash: str) -> str:
+    """Where it is after another has taken its place."""
+    return f"{SUPERSEDED}/date={period.isoformat()}/{release_name(file_hash)}"
+
+
+def manifest_file(file_hash: str) -> str:
+    """Where its manifest is."""
+    return f"{MANIFESTS}/release-{file_hash}.json"
+
+
+def inside(folder: Path, name: str) -> Path:
+    """The path of a file named relative to `folder`, which must still be inside when links are followed.
+
+    Raises PublicationError if it is not.
+    """
+    path = folder / name
+    if not path.resolve().is_relative_to(folder.resolve()):
+        raise PublicationError(f"{name} leads outside the published folder; remove the link")
+    return path

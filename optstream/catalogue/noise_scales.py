@@ -1,0 +1,58 @@
+"""The noise of a release, as its statement tells it."""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optstream.privacy.spends import Spend, StepSpend
+
+_EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
+
+
+@dataclass(frozen=True)
+class NoiseScale:
+    """The noise of one measurement.
+
+    level: depth in the tree, root 0. stage: what was measured ("samples", "features/day").
+    scale: of the Laplace noise, in units of the model's resolution; None where one scale does not describe
+        the measurement.
+    """
+
+    level: int
+    stage: str
+    scale: Fraction | None
+
+    def to_document(self, resolution: Fraction) -> dict[str, Any]:
+        """JSON-ready: `scale` in the unit of the values, `scale_units` counting the resolution, exact."""
+        scale = None if self.scale is None else str(self.scale * resolution)
+        units = None if self.scale is None else str(self.scale)
+        return {"level": self.level, "stage": self.stage, "scale": scale, "scale_units": units}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "NoiseScale":
+        """Read it back. Raises ValueError, KeyError or TypeError if it is something else."""
+        units = document["scale_units"]
+        return cls(
+            int(document["level"]), str(document["stage"]), None if units is None else exact_from_text(units)
+        )
+
+
+def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
+    """The distinct noise scales of a release's spends, in their order."""
+    scales = (
+        NoiseScale(spend.level, spend.stage, spend.scale if isinstance(spend, StepSpend) else None)
+        for spend in spends
+    )
+    return tuple(dict.fromkeys(scales))
+
+
+def exact_from_text(text: object) -> Fraction:
+    """A fraction of at least 0 from its own text; an exponent, which could fill the memory, is refused.
+
+    Raises ValueError, or ZeroDivisionError.
+    """
+    if not isinstance(text, str) or not _EXACT.fullmatch(text):
+        raise ValueError("an exact number is written as numerator or numerator/denominator")
+    return Fraction(text)

@@ -1,0 +1,164 @@
+"""Publish a staged release: an immutable file first, then the catalogue that names it (DESIGN, section 6)."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue.durable import clear, exclusive, make_folder, move, replace, write_new
+from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    INCOMING,
+    LOCK,
+    MANIFESTS,
+    inside,
+    is_release_name,
+    release_name,
+    superseded_file,
+)
+from optstream.catalogue.parquet import decode
+from optstream.catalogue.stage import StagedRelease
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.errors import PublicationError
+
+MANIFEST_FORMAT = "optstream.manifest/1"
+
+
+@dataclass(frozen=True)
+class Publication:
+    """What `publish` did: `changed` is False if the folder held this release, whole, already."""
+
+    entry: Entry
+    changed: bool
+
+    def in_words(self) -> str:
+        """One line for the operator."""
+        what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
+        return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
+
+
+def publish(
+    folder: Path | str, staged: StagedRelease, statement: ReleaseStatement, ledger_head: str
+) -> Publication:
+    """Make a staged release the published one of its period.
+
+    Under an inter-process lock: write the file and the manifest under names that hold the file's hash, never
+    over an existing path; replace the catalogue atomically; move files that this one replaces to
+    superseded/. After a crash at any point the catalogue lists only whole files, and publishing the same
+    release again completes the work. Costs no privacy: the release is drawn already.
+
+    Raises PublicationError for simulated noise; for a statement that is not the staged one; for a folder of
+    another stream or value column; where the period has a later revision or vintage, or another file under
+    the same; and where the file's path holds other bytes.
+    """
+    if statement.simulated:
+        raise PublicationError(
+            "simulated noise protects nobody: draw the release with secure noise to publish it"
+        )
+    check_ledger_head(ledger_head)
+    document = _staged_document(staged, statement)
+    entry = Entry(
+        statement.period,
+        statement.revision,
+        statement.vintage,
+        staged.file_hash,
+        staged.rows_hash,
+        ledger_head,
+    )
+    root = Path(folder)
+    try:
+        make_folder(root)
+        with exclusive(root / LOCK):
+            return _publish_locked(root, entry, staged.data, _manifest(entry, document), statement)
+    except OSError as error:
+        raise PublicationError(
+            f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
+            "the release is kept, and what is listed is whole"
+        ) from error
+
+
+def _publish_locked(
+    root: Path, entry: Entry, data: bytes, manifest: bytes, statement: ReleaseStatement
+) -> Publication:
+    known = find_catalogue(root)
+    _check_order(known, entry, statement)
+    incoming = inside(root, INCOMING)
+    for needed in (incoming, inside(root, MANIFESTS), inside(root, entry.file).parent):
+        make_folder(needed)
+    clear(incoming)
+    changed = write_new(root / entry.file, data, incoming)
+    changed |= write_new(root / entry.manifest, manifest, incoming)
+    before = known.entry(entry.period) if known else None
+    if before is None or before.file_hash != entry.file_hash:
+        base = known or Catalogue(statement.stream, statement.value_column, entry.ledger_head, ())
+        replace(root / CATALOGUE, base.with_entry(entry).to_bytes(), incoming)
+        changed = True
+    else:
+        entry = before
+    changed |= _clear_superseded(root, entry)
+    return Publication(entry, changed)
+
+
+def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
+    """The statement as the file's footer has it, after checking that file, hashes and statement agree."""
+    if hashlib.sha256(staged.data).hexdigest() != staged.file_hash or staged.name != release_name(
+        staged.file_hash
+    ):
+        raise PublicationError("the bytes of a staged release differ from its file hash; stage it again")
+    _, footer = decode(staged.data)
+    if footer.rows_hash != staged.rows_hash or ReleaseStatement.from_document(footer.statement) != statement:
+        raise PublicationError(
+            "the statement to publish differs from the one in the staged file; stage it again"
+        )
+    return footer.statement
+
+
+def _manifest(entry: Entry, statement: dict[str, Any]) -> bytes:
+    document = {
+        "format": MANIFEST_FORMAT,
+        "file": entry.file,
+        "file_hash": entry.file_hash,
+        "rows_hash": entry.rows_hash,
+        "statement": statement,
+    }
+    return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
+
+
+def _check_order(known: Catalogue | None, entry: Entry, statement: ReleaseStatement) -> None:
+    """Refuse what would turn a published folder back, or make two things of one name."""
+    if known is None:
+        return
+    if (known.stream, known.value_column) != (statement.stream, statement.value_column):
+        raise PublicationError(
+            "the published folder belongs to another stream or value column; "
+            "give each stream a folder of its own"
+        )
+    before = known.entry(entry.period)
+    if before is None:
+        return
+    place = f"{entry.period} revision {before.revision} vintage {before.vintage}"
+    if before.withdrawn and entry.revision <= before.revision:
+        raise PublicationError(f"{place} was withdrawn; only a higher revision may be published in its place")
+    rank, published = (entry.revision, entry.vintage), (before.revision, before.vintage)
+    if rank < published:
+        raise PublicationError(f"{place} is published, and an earlier one may not take its place")
+    if rank == published and (before.file_hash, before.rows_hash) != (entry.file_hash, entry.rows_hash):
+        raise PublicationError(
+            f"{place} is published with other bytes; "
+            "a new estimate is a new vintage, new measurements are a new revision"
+        )
+
+
+def _clear_superseded(root: Path, entry: Entry) -> bool:
+    """Move every other release of the period out of data/, also what a crash left there."""
+    current = root / entry.file
+    others = [path for path in current.parent.iterdir() if is_release_name(path.name) and path != current]
+    for path in others:
+        target = root / superseded_file(
+            entry.period, path.name.removeprefix("release-").removesuffix(".parquet")
+        )
+        make_folder(target.parent)
+        move(path, target)
+    return bool(others)

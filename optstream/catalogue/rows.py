@@ -1,0 +1,111 @@
+"""The rows of a release: their columns, their order and their hash."""
+
+import hashlib
+import json
+import re
+from datetime import date
+
+import polars as pl
+
+from optstream.errors import ParameterError, PublicationError
+
+_BEFORE = {
+    "date": pl.Date(),
+    "step": pl.Int32(),
+    "timestamp": pl.Datetime("us", "UTC"),
+    "node": pl.String(),
+    "parent": pl.String(),
+    "level": pl.Int32(),
+}
+_AFTER = {"revision": pl.Int32(), "vintage": pl.Int32()}
+_MAY_BE_NULL = ("timestamp", "parent")
+_COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
+KEY = ("date", "step", "node")
+
+
+def check_value_column(name: object) -> None:
+    """Raise ParameterError unless `name` can be the name of the published values."""
+    if not isinstance(name, str) or not _COLUMN.fullmatch(name) or name.lower() in {*_BEFORE, *_AFTER}:
+        raise ParameterError(
+            "value_column must be letters, digits and underscores, at most 64, and none of the columns "
+            f"{', '.join((*_BEFORE, *_AFTER))}"
+        )
+
+
+def schema(value_column: str) -> dict[str, pl.DataType]:
+    """Columns of the published rows, in order.
+
+    date: the local day; step: from 0 within it; timestamp: UTC start of the step, null for a slot that the
+    day does not have; node, its parent (null at the root) and level (root 0); the value; revision, vintage.
+    """
+    return {**_BEFORE, value_column: pl.Float64(), **_AFTER}
+
+
+def empty_rows(value_column: str) -> pl.DataFrame:
+    """No rows, of the right columns."""
+    return pl.DataFrame(schema=schema(value_column))
+
+
+def ordered_rows(
+    rows: pl.DataFrame, value_column: str, period: date, revision: int, vintage: int
+) -> pl.DataFrame:
+    """The rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
+
+    Raises PublicationError unless the columns are the published ones, filled (only `timestamp` and `parent`
+    may be null), of this period, revision and vintage, and hold every node at every step exactly once.
+    """
+    wanted = schema(value_column)
+    if set(rows.columns) != set(wanted):
+        raise PublicationError(
+            f"the rows of a release have the columns {', '.join(wanted)}; got {', '.join(rows.columns)}"
+        )
+    typed = rows.select(wanted.keys())
+    for name, kind in wanted.items():
+        if not _fits(typed.schema[name], kind):
+            raise PublicationError(f"column {name} of a release is {kind}; got {typed.schema[name]}")
+    try:
+        typed = typed.cast(pl.Schema(wanted)).sort(KEY)
+    except pl.exceptions.InvalidOperationError as error:
+        raise PublicationError("a whole-number column of a release does not fit into 32 bits") from error
+    holes = [name for name in wanted if name not in _MAY_BE_NULL and typed[name].null_count()]
+    if holes:
+        raise PublicationError(f"column {holes[0]} of a release holds a null")
+    for name, stated in (("date", period), ("revision", revision), ("vintage", vintage)):
+        if not (typed[name] == stated).all():
+            raise PublicationError(f"column {name} of the rows differs from the release's statement")
+    n_cells = typed["step"].n_unique() * typed["node"].n_unique()
+    if not typed.height or typed.select(KEY).is_duplicated().any() or typed.height != n_cells:
+        raise PublicationError("a release holds every node at every step exactly once, and at least one")
+    return typed
+
+
+def hash_rows(rows: pl.DataFrame) -> str:
+    """SHA-256 of the rows' content, whatever file format or writer carries them.
+
+    For each column in turn: a line of JSON [name, type, number of rows]; one byte a row, 1 where it is
+    filled; then the values, nulls as zero or empty. Numbers are little-endian (date: days as int32,
+    timestamp: microseconds as int64); text is the byte lengths as int64, then the UTF-8 bytes.
+    """
+    digest = hashlib.sha256()
+    for column in rows.iter_columns():
+        digest.update(json.dumps([column.name, str(column.dtype), len(column)]).encode() + b"\n")
+        digest.update(column.is_not_null().cast(pl.UInt8).to_numpy().tobytes())
+        for part in _plain(column):
+            digest.update(part)
+    return digest.hexdigest()
+
+
+def _plain(column: pl.Series) -> list[bytes]:
+    if column.dtype == pl.String:
+        filled = column.fill_null("")
+        lengths = filled.str.len_bytes().to_numpy().astype("<i8").tobytes()
+        return [lengths, "".join(filled.to_list()).encode()]
+    numbers = column.to_physical().fill_null(0).to_numpy()
+    return [numbers.astype(numbers.dtype.newbyteorder("<")).tobytes()]
+
+
+def _fits(got: pl.DataType, wanted: pl.DataType) -> bool:
+    """Whole numbers of any width are taken, and a root without a known parent type."""
+    if wanted.is_integer():
+        return got.is_integer()
+    return got == wanted or (got == pl.Null() and wanted == pl.String())

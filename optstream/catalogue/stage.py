@@ -1,0 +1,71 @@
+"""A release as the bytes that will be published: pure, nothing is written."""
+
+import hashlib
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from optstream.catalogue.layout import release_name
+from optstream.catalogue.parquet import Footer, decode, encode
+from optstream.catalogue.rows import hash_rows, ordered_rows, schema
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.errors import PublicationError
+
+
+@dataclass(frozen=True)
+class StagedRelease:
+    """The file to be published.
+
+    data: the Parquet file. rows_hash, file_hash: SHA-256 of its rows (`hash_rows`) and of `data`.
+    name: its file name, which holds the file's hash.
+    """
+
+    data: bytes = field(repr=False)
+    rows_hash: str
+    file_hash: str
+    name: str
+
+
+def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
+    """Encode the rows of one period under its statement.
+
+    rows: columns date, step, timestamp, node, parent, level, the statement's value column, revision,
+    vintage, in any order. The same rows and statement give the same bytes. Costs no privacy.
+    Raises PublicationError, naming the column and the rule, if the rows are not a whole period.
+    """
+    ordered = ordered_rows(
+        rows, statement.value_column, statement.period, statement.revision, statement.vintage
+    )
+    rows_hash = hash_rows(ordered)
+    return _named(encode(ordered, Footer(rows_hash, statement.to_document())), rows_hash)
+
+
+def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
+    """Take up a staged file again, with the statement in its footer; the rows are checked.
+
+    Raises PublicationError if the bytes are not a release that `stage` made.
+    """
+    inner, footer = decode(data)
+    statement = ReleaseStatement.from_document(footer.statement)
+    rows = dated_rows(inner, statement)
+    if hash_rows(rows) != footer.rows_hash:
+        raise PublicationError(
+            "the rows of a staged release differ from the hash in its footer; stage it again"
+        )
+    return _named(data, footer.rows_hash), statement
+
+
+def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
+    """The rows of a file with the date that its path and statement give.
+
+    Raises PublicationError if they are not the columns of a release.
+    """
+    wanted = schema(statement.value_column)
+    if dict(inner.schema) != {name: kind for name, kind in wanted.items() if name != "date"}:
+        raise PublicationError(f"the release of {statement.period} has other columns than a release has")
+    return inner.with_columns(pl.lit(statement.period, dtype=pl.Date()).alias("date")).select(wanted.keys())
+
+
+def _named(data: bytes, rows_hash: str) -> StagedRelease:
+    file_hash = hashlib.sha256(data).hexdigest()
+    return StagedRelease(data, rows_hash, file_hash, release_name(file_hash))

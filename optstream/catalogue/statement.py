@@ -1,0 +1,165 @@
+"""What a published release says about itself: whose it is, what it protects and what it cost."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any, get_args
+
+from optstream.catalogue.noise_scales import NoiseScale, exact_from_text
+from optstream.catalogue.rows import check_value_column
+from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.privacy.model import Calibration, PrivacyModel
+from optstream.stream.calendar import DayKind
+
+FORMAT = "optstream.statement/1"
+LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseStatement:
+    """One release in public facts. Nothing in it may come from raw values, clocks or durations.
+
+    period: the local day. revision, vintage: from 0 or 1 on, as the ledger counts them.
+    epsilon_plan: what the plan, repeated, costs any window; epsilon_own: what this release's measurements
+        alone cost it, both as accounted, exact.
+    noise: `noise_scales` of the release's spends. simulated: drawn with seeded noise; cannot be published.
+    value_column: name of the published values, which also tells their unit ("load_mw").
+    step_minutes, time_zone, day: the calendar that cuts days into steps.
+
+    Raises ParameterError naming the field.
+    """
+
+    stream: str
+    period: date
+    revision: int
+    vintage: int
+    model: PrivacyModel
+    calibration: Calibration
+    epsilon_plan: Fraction
+    epsilon_own: Fraction
+    noise: tuple[NoiseScale, ...]
+    simulated: bool
+    code_version: str
+    configuration_hash: str
+    value_column: str
+    step_minutes: int
+    time_zone: str
+    day: DayKind
+
+    def __post_init__(self) -> None:
+        for name in ("stream", "code_version", "configuration_hash", "time_zone"):
+            _check_text(getattr(self, name), f"{name} of ReleaseStatement")
+        for name, least in (("revision", 0), ("vintage", 0), ("step_minutes", 1)):
+            count = getattr(self, name)
+            if isinstance(count, bool) or not isinstance(count, int) or not least <= count < 2**31:
+                raise ParameterError(
+                    f"{name} of ReleaseStatement must be an integer of at least {least}; got {count!r}"
+                )
+        for name in ("epsilon_plan", "epsilon_own"):
+            if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
+                raise ParameterError(
+                    f"{name} of ReleaseStatement must be a Fraction of at least 0; got {amount!r}"
+                )
+        for name, legal in (("calibration", get_args(Calibration)), ("day", get_args(DayKind))):
+            if (choice := getattr(self, name)) not in legal:
+                raise ParameterError(f"{name} of ReleaseStatement must be one of {legal}; got {choice!r}")
+        if not isinstance(self.period, date) or isinstance(self.period, datetime):
+            raise ParameterError("period of ReleaseStatement must be a date")
+        if not isinstance(self.simulated, bool):
+            raise ParameterError("simulated of ReleaseStatement must be true or false")
+        check_value_column(self.value_column)
+
+    def in_words(self) -> str:
+        """What one customer's protection covers, and what it does not."""
+        if self.simulated:
+            return "The noise is simulated, drawn from a seed: this release protects nobody."
+        model = self.model
+        who = "one customer's readings"
+        if model.unit == "roaming":
+            who = f"one customer's readings, at up to {model.leaves_per_step} leaves in a step,"
+        straddle = "also where it straddles periods"
+        if model.windows == "aligned":
+            straddle = "inside one period; windows that straddle two periods are not covered"
+        sentences = [
+            f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
+            f"{model.window_length} consecutive steps of {self.step_minutes} minutes ({straddle}) by at most "
+            f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
+            f"this release alone cost at most {_decimal(self.epsilon_own)}.",
+            f"This covers changes of each reading by at most {_decimal(model.alpha)} in the unit of "
+            f"{self.value_column}: a change c times as large costs c times epsilon, and presence or absence "
+            "is covered only where readings are clamped to at most that size and absence counts as 0.",
+            "Longer spans, revisions and other streams over the same customers add up; several meters of one "
+            "household count as several customers; habits known from elsewhere are outside the promise.",
+        ]
+        if self.calibration == "paper":
+            sentences.append(
+                "The noise scales are the paper's own, so the epsilon that was accounted is the one that "
+                f"holds, not the {_decimal(model.epsilon)} that was asked for."
+            )
+        return " ".join(sentences)
+
+    def to_document(self) -> dict[str, Any]:
+        """The statement as JSON-ready text and integers; fractions exact, as "numerator/denominator"."""
+        return {
+            "format": FORMAT,
+            "stream": self.stream,
+            "period": self.period.isoformat(),
+            "revision": self.revision,
+            "vintage": self.vintage,
+            "value_column": self.value_column,
+            "step_minutes": self.step_minutes,
+            "time_zone": self.time_zone,
+            "day": self.day,
+            "privacy_model": self.model.to_document(),
+            "privacy_in_words": self.in_words(),
+            "calibration": self.calibration,
+            "epsilon_plan": str(self.epsilon_plan),
+            "epsilon_own": str(self.epsilon_own),
+            "noise": [entry.to_document(self.model.resolution) for entry in self.noise],
+            "simulated": self.simulated,
+            "code_version": self.code_version,
+            "configuration_hash": self.configuration_hash,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "ReleaseStatement":
+        """Read a statement back; its words are not read. Raises PublicationError if it is something else."""
+        same = (
+            "stream",
+            "revision",
+            "vintage",
+            "calibration",
+            "simulated",
+            "code_version",
+            "configuration_hash",
+            "value_column",
+            "step_minutes",
+            "time_zone",
+            "day",
+        )
+        try:
+            if document["format"] != FORMAT:
+                raise ValueError
+            return cls(
+                **{name: document[name] for name in same},
+                period=date.fromisoformat(document["period"]),
+                model=PrivacyModel(**document["privacy_model"]),
+                epsilon_plan=exact_from_text(document["epsilon_plan"]),
+                epsilon_own=exact_from_text(document["epsilon_own"]),
+                noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
+            )
+        except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
+            raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error
+
+
+def _check_text(text: object, name: str) -> None:
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TEXT or not text.isprintable():
+        raise ParameterError(f"{name} must be printable text of 1 to {LONGEST_TEXT} characters")
+
+
+def _decimal(amount: Fraction) -> str:
+    """Four decimals, rounded up: the words may overstate a cost, never understate it."""
+    whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
+    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")

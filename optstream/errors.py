@@ -1,0 +1,40 @@
+"""The errors that OptStream raises on purpose.
+
+Every message names the place, the rule that broke and the remedy; none carries a private value.
+"""
+
+
+class OptStreamError(Exception):
+    """Base of every error that OptStream raises on purpose."""
+
+
+class ParameterError(OptStreamError, ValueError):
+    """An argument of a public function or a mechanism is outside its legal range."""
+
+
+class ConfigurationError(OptStreamError):
+    """The configuration file, or what it points to, is not usable."""
+
+
+class DumpError(OptStreamError):
+    """A raw dump is structurally unusable: files, columns, types, steps of a leaf or regions."""
+
+
+class ContractError(OptStreamError):
+    """A data contract failed at one of the borders."""
+
+
+class BudgetError(OptStreamError):
+    """A release was refused because some window would cost more than the grant."""
+
+
+class LedgerError(OptStreamError):
+    """The ledger cannot do what was asked in the state that it is in."""
+
+
+class PublicationError(OptStreamError):
+    """The published folder cannot take, or does not hold, what was asked."""
+
+
+class NoiseError(OptStreamError):
+    """A noise source cannot give the exact noise that was asked of it."""

@@ -1,0 +1,6 @@
+"""Everything that is computed from noisy numbers alone. It costs no privacy and reads no raw value."""
+
+from optstream.estimation.consistency import make_consistent
+from optstream.estimation.reconstruction import reconstruct
+
+__all__ = ["make_consistent", "reconstruct"]

@@ -1,0 +1,151 @@
+"""Opening the database: files that only their owner reads, transactions that really lock, a known schema."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import (
+    URL,
+    Connection,
+    Engine,
+    Table,
+    create_engine,
+    event,
+    insert,
+    inspect,
+    make_url,
+    select,
+    text,
+)
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import NullPool
+
+from optstream.errors import LedgerError
+from optstream.ledger.schema import SCHEMA_VERSION, metadata, schema_version
+
+CREATION_LOCK = 7_034_158_201
+"""PostgreSQL's advisory lock under which the tables are made: an arbitrary number, the same for all."""
+
+
+def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
+    """An engine on the ledger at `url`, its tables made if it has none.
+
+    Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
+    database that does not answer and a schema newer than this version of OptStream.
+    """
+    try:
+        address = make_url(url)
+        dialect = address.get_backend_name()
+        if dialect == "sqlite":
+            engine = _sqlite(address, busy_timeout_seconds)
+        elif dialect == "postgresql":
+            engine = create_engine(address, isolation_level="READ COMMITTED", hide_parameters=True)
+        else:
+            raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
+    except (ArgumentError, NoSuchModuleError):
+        raise LedgerError(
+            "the ledger's URL is not one; use for example sqlite:///trusted/ledger.sqlite"
+        ) from None
+    except ModuleNotFoundError as error:
+        raise LedgerError(f"the ledger's database needs the driver {error.name!r}: install it") from None
+    except OSError as error:
+        raise LedgerError(f"the ledger's file or folder cannot be made: {error.strerror}") from error
+    with writing(engine) as connection:
+        _make_schema(connection)
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may write: on SQLite it holds the database from its first statement on."""
+    with _translated(engine), engine.execution_options(ledger_writes=True).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads, all of it from one moment."""
+    snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    with _translated(engine), engine.execution_options(**snapshot).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _translated(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
+        cause = getattr(error, "orig", None) or error
+        said = f": {cause}" if engine.dialect.name == "sqlite" else ""
+        raise LedgerError(
+            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was recorded. "
+            "See that it is reachable, writable and not held by another program, then run again"
+        ) from error
+
+
+def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
+    if address.database in (None, "", ":memory:"):
+        raise LedgerError(
+            "the ledger must outlive the program: give a file, as in sqlite:///trusted/ledger.sqlite"
+        )
+    _make_private(Path(str(address.database)))
+    # no pool: a connection that a forked child inherits would break SQLite's locks
+    engine = create_engine(
+        address, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": busy_timeout_seconds}
+    )
+
+    def connected(connection: Any, _record: object) -> None:
+        # the driver would open transactions by itself, too late and not immediate
+        connection.isolation_level = None
+        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+            connection.execute("PRAGMA journal_mode=WAL")
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    def begun(connection: Connection) -> None:
+        writes = connection.get_execution_options().get("ledger_writes", False)
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _make_private(file: Path) -> None:
+    """Make the file (0600) and the folders (0700) that are missing; those that exist are left as they are."""
+    missing = [folder for folder in file.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    try:
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    # a power cut must not lose the name of a file whose content was synced
+    for folder in [file.parent, *(parent.parent for parent in missing)]:
+        descriptor = os.open(folder, os.O_RDONLY)
+        os.fsync(descriptor)
+        os.close(descriptor)
+
+
+def _make_schema(connection: Connection) -> None:
+    if connection.dialect.name == "postgresql":
+        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
+    if not inspect(connection).has_table(schema_version.name):
+        metadata.create_all(connection)
+        connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
+        return
+    found = connection.execute(select(schema_version.c.version)).scalars().all()
+    if list(found) != [SCHEMA_VERSION]:
+        raise LedgerError(
+            f"the ledger has schema version {', '.join(map(str, found)) or 'none'} and this OptStream knows "
+            f"{SCHEMA_VERSION}: use the OptStream that wrote it, or a newer one"
+        )
+
+
+def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
+    """Insert one row and return its key."""
+    keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key
+    return int(keys[0])

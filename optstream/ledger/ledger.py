@@ -1,0 +1,164 @@
+"""The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
+
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import TypeVar
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import IntegrityError
+
+from optstream.errors import LedgerError
+from optstream.ledger import transitions
+from optstream.ledger.engine import open_engine, writing
+from optstream.ledger.enrol import enrol
+from optstream.ledger.reader import Reader
+from optstream.ledger.records import Reservation, StreamTerms
+from optstream.ledger.reserve import Request, reserve
+from optstream.privacy import Spend
+
+Result = TypeVar("Result")
+
+
+def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0) -> "Ledger":
+    """Open the ledger at an SQLAlchemy URL, and make it if it is not there.
+
+    SQLite: file 0600 and missing folders 0700, write-ahead log, every commit synced. PostgreSQL: any
+    driver that SQLAlchemy knows. busy_timeout_seconds: how long SQLite waits for another writer.
+    Raises LedgerError for a URL that cannot be used, a database that refuses, a schema that is newer.
+    """
+    return Ledger(open_engine(url, busy_timeout_seconds))
+
+
+class Ledger(Reader):
+    """Spends and releases. Made by `open_ledger`; threads and processes may share the database.
+
+    Every method raises LedgerError when the database refuses or the state does not allow what was asked,
+    and ParameterError for arguments that cannot be meant; then nothing was changed, unless the message says
+    that the release is VOID. `now` is an instant with a time zone.
+    """
+
+    def close(self) -> None:
+        """Let go of the database's connections."""
+        self._engine.dispose()
+
+    def enrol(self, terms: StreamTerms, now: datetime) -> None:
+        """Make the stream known, or check that it is known under these terms.
+
+        Raises LedgerError naming what differs, if the stream has releases made under another promise, or
+        if it does not agree with the other streams of its grant.
+        """
+        self._write(lambda connection: enrol(connection, terms, now))
+
+    def reserve(
+        self,
+        stream: str,
+        period: str,
+        revision: int,
+        spends: Sequence[Spend],
+        owner: str,
+        now: datetime,
+        lease: timedelta,
+        catalogue_head: str | None = None,
+    ) -> Reservation:
+        """Charge a release's plan to its grant, and hold the release for `owner` until now + lease.
+
+        spends: the worst outcome of the plan. owner: unique to the run. catalogue_head: the head that the
+        published catalogue carries; a ledger that lacks it was restored from an older copy.
+        A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
+        as a redraw, and the third makes it VOID. Later revisions need the earlier one PUBLISHED or VOID.
+
+        Raises BudgetError (nothing inserted) if some window would lose more than the grant; LedgerError if
+        another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a foreign head.
+        """
+        request = Request(stream, period, revision, tuple(spends), owner, now, lease, catalogue_head)
+        outcome = self._write(lambda connection: reserve(connection, request))
+        if isinstance(outcome, LedgerError):
+            raise outcome
+        return outcome
+
+    def renew(self, reservation: Reservation, now: datetime, lease: timedelta) -> None:
+        """Hold the release until now + lease; never shortens. Refused once another run has taken it over."""
+        self._write(lambda connection: transitions.renew(connection, reservation, now, lease))
+
+    def begin_draw(self, reservation: Reservation, now: datetime) -> None:
+        """Record that the first noise sample is about to be drawn; only then may it be.
+
+        Refused a second time, after the lease, and for a stale reservation.
+        """
+        self._write(lambda connection: transitions.begin_draw(connection, reservation, now))
+
+    def record_drawn(
+        self, reservation: Reservation, measurements_hash: str, spends: Sequence[Spend], now: datetime
+    ) -> None:
+        """RESERVED -> DRAWN, once the measurements are durable; from now on the outcome's spends are charged.
+
+        If they charge any window more than the plan did, the release is VOID, stays charged for its plan,
+        and LedgerError is raised. Repeating the same call changes nothing.
+        """
+        outcome = tuple(spends)
+        error = self._write(
+            lambda connection: transitions.record_drawn(
+                connection, reservation, measurements_hash, outcome, now
+            )
+        )
+        if error is not None:
+            raise error
+
+    def adopt(
+        self, stream: str, period: str, revision: int, owner: str, now: datetime, lease: timedelta
+    ) -> Reservation:
+        """Take up a DRAWN release whose lease is over or the owner's own; earlier reservations are stale."""
+        key = (stream, period, revision)
+        return self._write(lambda connection: transitions.adopt(connection, key, owner, now, lease))
+
+    def record_staged(
+        self,
+        stream: str,
+        period: str,
+        revision: int,
+        staged_hash: str,
+        published_name: str,
+        now: datetime,
+        reservation: Reservation | None = None,
+    ) -> None:
+        """Record the bytes that a DRAWN release will be published as; only ever the same ones."""
+        key = (stream, period, revision)
+        self._write(
+            lambda connection: transitions.record_staged(
+                connection, key, staged_hash, published_name, now, reservation
+            )
+        )
+
+    def record_published(
+        self, stream: str, period: str, revision: int, now: datetime, reservation: Reservation | None = None
+    ) -> None:
+        """DRAWN -> PUBLISHED, once the catalogue lists it; repeating it changes nothing."""
+        key = (stream, period, revision)
+        self._write(lambda connection: transitions.record_published(connection, key, now, reservation))
+
+    def void(
+        self,
+        stream: str,
+        period: str,
+        revision: int,
+        reason: str,
+        now: datetime,
+        reservation: Reservation | None = None,
+    ) -> None:
+        """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again.
+
+        reason: short, without any value. Repeating it changes nothing; a PUBLISHED release is refused.
+        """
+        key = (stream, period, revision)
+        self._write(lambda connection: transitions.void(connection, key, reason, now, reservation))
+
+    def _write(self, work: Callable[[Connection], Result]) -> Result:
+        try:
+            with writing(self._engine) as connection:
+                return work(connection)
+        except LedgerError as error:
+            if not isinstance(error.__cause__, IntegrityError):
+                raise
+        # two first enrolments met (PostgreSQL): the second try finds what the other inserted
+        with writing(self._engine) as connection:
+            return work(connection)

@@ -1,0 +1,100 @@
+"""What can be asked of the ledger without changing it: each method is one transaction."""
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, Engine, select
+
+from optstream.errors import LedgerError
+from optstream.ledger import chain, transitions
+from optstream.ledger.accounts import charged_to_release, cost_of_all, cost_touching
+from optstream.ledger.engine import reading
+from optstream.ledger.enrol import find_grant, find_stream, terms_of
+from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, check_key
+from optstream.ledger.schema import releases
+from optstream.ledger.verify import problems
+from optstream.privacy import WindowCost
+
+
+class Reader:
+    """The reading half of `Ledger`. Raises LedgerError when the database refuses."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def terms(self, stream: str) -> StreamTerms | None:
+        """A stream's terms, or None if it is not enrolled."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            return None if row is None else terms_of(connection, row)
+
+    def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
+        """The release, or None."""
+        check_key(stream, period, revision)
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            release = None if row is None else transitions.find_row(connection, row.id, period, revision)
+            return None if release is None else _record(connection, stream, release)
+
+    def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
+        """All releases of a stream, by first step, then revision; empty for an unknown one."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return ()
+            query = select(releases).where(releases.c.stream_id == row.id)
+            rows = connection.execute(query.order_by(releases.c.first_step, releases.c.revision)).all()
+            return tuple(_record(connection, stream, release) for release in rows)
+
+    def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowCost:
+        """What the worst window loses, of those that have one of these steps; all streams of the grant."""
+        with reading(self._engine) as connection:
+            steps = range(first_step, first_step + n_steps)
+            return cost_touching(connection, find_grant(connection, grant), steps)
+
+    def worst(self, grant: str) -> WindowCost:
+        """What the worst window of the whole history loses; reads all of it."""
+        with reading(self._engine) as connection:
+            return cost_of_all(connection, find_grant(connection, grant))
+
+    def head(self, stream: str) -> str:
+        """The hash of a stream's last event, for the catalogue to carry."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
+            return str(row.head)
+
+    def contains_head(self, head: str) -> bool:
+        """Whether some event has this hash; if not, the ledger is older than what gave the hash."""
+        with reading(self._engine) as connection:
+            return chain.contains(connection, head)
+
+    def verify(self) -> list[str]:
+        """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.
+
+        Compare the catalogue's head as well (`contains_head`): a chain cut at its end is whole in itself.
+        """
+        with reading(self._engine) as connection:
+            return list(problems(connection))
+
+
+def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:
+    return ReleaseRecord(
+        stream=stream,
+        period=release.period,
+        revision=release.revision,
+        state=ReleaseState(release.state),
+        owner=release.owner,
+        lease_until=datetime.fromisoformat(release.lease_until),
+        fencing_token=release.fence,
+        drawing=release.drawing,
+        redraws=release.redraws,
+        first_step=release.first_step,
+        n_steps=release.n_steps,
+        spends=charged_to_release(connection, release.id),
+        measurements_hash=release.measurements_hash,
+        staged_hash=release.staged_hash,
+        published_name=release.published_name,
+        reason=release.reason,
+    )

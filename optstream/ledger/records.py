@@ -1,0 +1,131 @@
+"""What goes into the ledger and what comes out of it: frozen values."""
+
+import json
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+
+from optstream.errors import ParameterError
+from optstream.privacy import PrivacyModel, Spend
+
+LONGEST_NAME = 500
+
+
+class ReleaseState(StrEnum):
+    """RESERVED -> DRAWN -> PUBLISHED, or VOID; whatever the state, the release is charged."""
+
+    RESERVED = "RESERVED"
+    DRAWN = "DRAWN"
+    PUBLISHED = "PUBLISHED"
+    VOID = "VOID"
+
+
+@dataclass(frozen=True)
+class StreamTerms:
+    """Under which promise a stream is released.
+
+    grant: the source and population that the epsilon belongs to. Several streams may share one; they must
+        then agree on the calendar and on all of the model but its resolution, and their spends add up.
+    hierarchy_hash: identifies the tree. calibration: "strict" or "paper".
+    calendar: how steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; running step
+        indices of one grant must mean the same time.
+    document: whatever else is worth keeping, as JSON text; it may change at any time and is only recorded.
+
+    Raises ParameterError for names that are empty, too long or not printable, and for text that is not JSON.
+    """
+
+    stream: str
+    grant: str
+    model: PrivacyModel
+    hierarchy_hash: str
+    calibration: str
+    calendar: str
+    document: str = "{}"
+
+    def __post_init__(self) -> None:
+        for name in ("stream", "grant", "hierarchy_hash", "calibration", "calendar"):
+            check_name(getattr(self, name), f"{name} of StreamTerms")
+        try:
+            json.loads(self.document)
+        except (ValueError, TypeError) as error:
+            raise ParameterError("document of StreamTerms must be JSON text") from error
+
+    def promise(self) -> dict[str, str | int]:
+        """What may not change once the stream has releases, by name."""
+        return {
+            "grant": self.grant,
+            **self.model.to_document(),
+            "hierarchy_hash": self.hierarchy_hash,
+            "calibration": self.calibration,
+            "calendar": self.calendar,
+        }
+
+
+@dataclass(frozen=True)
+class Reservation:
+    """The right to draw and publish one release, until somebody takes it over.
+
+    fencing_token: grows with every owner; a write with an older one is refused. redraws: how often an
+    earlier owner died while drawing; greater than 0, its orphan bytes must be destroyed before the draw.
+    """
+
+    stream: str
+    period: str
+    revision: int
+    fencing_token: int
+    redraws: int = 0
+
+
+@dataclass(frozen=True)
+class ReleaseRecord:
+    """One release as the ledger knows it.
+
+    drawing: the draw was begun and is not recorded. redraws: how often a dead owner's draw was repeated.
+    spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
+    first_step, n_steps: the steps of the plan. reason: why it is VOID.
+    """
+
+    stream: str
+    period: str
+    revision: int
+    state: ReleaseState
+    owner: str
+    lease_until: datetime
+    fencing_token: int
+    drawing: bool
+    redraws: int
+    first_step: int
+    n_steps: int
+    spends: tuple[Spend, ...]
+    measurements_hash: str | None
+    staged_hash: str | None
+    published_name: str | None
+    reason: str | None
+
+
+def check_name(value: object, name: str) -> None:
+    """Raise ParameterError unless `value` is short printable text: the hash chain reads names as lines."""
+    if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or not value.isprintable():
+        raise ParameterError(f"{name} must be printable text of 1 to {LONGEST_NAME} characters")
+
+
+def check_key(stream: object, period: object, revision: object) -> None:
+    """Raise ParameterError unless these name a release."""
+    check_name(stream, "stream of a release")
+    check_name(period, "period of a release")
+    if isinstance(revision, bool) or not isinstance(revision, int) or revision < 0:
+        raise ParameterError(f"revision of a release must be an integer of at least 0; got {revision!r}")
+
+
+def stamp(now: datetime) -> str:
+    """The instant as text in UTC, always of the same length. Raises ParameterError without a time zone."""
+    if not isinstance(now, datetime) or now.tzinfo is None:
+        raise ParameterError("now must be a datetime with a time zone, such as datetime.now(UTC)")
+    return now.astimezone(UTC).isoformat(timespec="microseconds")
+
+
+def lease_end(now: datetime, lease: timedelta) -> str:
+    """When a lease taken now ends. Raises ParameterError unless the lease is longer than nothing."""
+    if not isinstance(lease, timedelta) or lease <= timedelta(0):
+        raise ParameterError("lease must be a timedelta greater than 0")
+    return stamp(now + lease)

@@ -1,0 +1,180 @@
+"""Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.ledger.accounts import cost_touching, hull, spend_rows, spends_hash, store
+from optstream.ledger.chain import append, contains, move
+from optstream.ledger.engine import insert_row
+from optstream.ledger.enrol import lock
+from optstream.ledger.records import ReleaseState, Reservation, check_key, check_name, lease_end, stamp
+from optstream.ledger.schema import releases
+from optstream.ledger.transitions import describe, find_row
+from optstream.privacy import Spend
+
+REDRAWS_THAT_VOID = 3
+"""A process that dies in its draw once too often is not a process that dies by chance."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run asks for: this release, under this plan, for this owner until then."""
+
+    stream: str
+    period: str
+    revision: int
+    plan: tuple[Spend, ...]
+    owner: str
+    now: datetime
+    lease: timedelta
+    catalogue_head: str | None
+
+    def __post_init__(self) -> None:
+        check_key(self.stream, self.period, self.revision)
+        check_name(self.owner, "owner of a release")
+        if not self.plan:
+            raise ParameterError(
+                "a plan must have at least one spend: a measurement that costs nothing is a mistake"
+            )
+
+    @property
+    def named(self) -> str:
+        return describe(self.stream, self.period, self.revision)
+
+
+def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
+    """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
+    stream, grant = lock(connection, request.stream)
+    if request.catalogue_head is not None and not contains(connection, request.catalogue_head):
+        raise LedgerError(
+            f"the ledger does not contain the head {request.catalogue_head[:12]} of the published catalogue: "
+            "it was restored from an older copy, or belongs to another folder; nothing may be drawn from it. "
+            "Bring back the ledger that the catalogue was written with"
+        )
+    release = find_row(connection, stream.id, request.period, request.revision)
+    if release is None:
+        _check_earlier_revision(connection, stream, request)
+        return _insert(connection, stream, grant, request)
+    if release.state != ReleaseState.RESERVED:
+        raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
+    return _take_over(connection, grant, release, request)
+
+
+def _advice(release: Any) -> str:
+    match release.state:
+        case ReleaseState.DRAWN:
+            return "adopt it and finish from its stored measurements; it is never drawn again"
+        case ReleaseState.VOID:
+            return f"it stays charged ({release.reason}); a person may ask for the next revision"
+        case _:
+            return "there is nothing to do; a restatement is a new revision"
+
+
+def _check_earlier_revision(connection: Connection, stream: Any, request: Request) -> None:
+    if request.revision == 0:
+        return
+    earlier = find_row(connection, stream.id, request.period, request.revision - 1)
+    if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
+        raise LedgerError(
+            f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"
+        )
+
+
+def _insert(connection: Connection, stream: Any, grant: Any, request: Request) -> Reservation:
+    _check_windows(connection, grant, request, None)
+    columns = {
+        "state": ReleaseState.RESERVED.value,
+        **_ownership(request, fence=1),
+        "redraws": 0,
+        **_charge(grant, request.plan, generation=1),
+        "measurements_hash": None,
+        "staged_hash": None,
+        "published_name": None,
+        "reason": None,
+    }
+    key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
+    release_id = insert_row(connection, releases, **key, **columns)
+    store(connection, grant, release_id, 1, request.plan)
+    append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
+    return Reservation(request.stream, request.period, request.revision, 1)
+
+
+def _take_over(
+    connection: Connection, grant: Any, release: Any, request: Request
+) -> Reservation | LedgerError:
+    """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
+    alive = release.lease_until > stamp(request.now)
+    if alive and release.owner != request.owner:
+        raise LedgerError(
+            f"another run ({release.owner}) holds {request.named} until {release.lease_until}: wait for it, "
+            "or run again after that"
+        )
+    if alive and release.drawing:
+        # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
+        raise LedgerError(f"{request.named}: this run began its draw and recorded no outcome; void it")
+    same_plan = release.spends_hash == spends_hash(grant.id, spend_rows(request.plan))
+    if release.drawing and not same_plan:
+        raise LedgerError(
+            f"{request.named} was being drawn under another plan when its owner died: run it again under the "
+            "configuration and history of then, or void it"
+        )
+    redraws = release.redraws + bool(release.drawing)
+    if redraws >= REDRAWS_THAT_VOID:
+        reason = f"its owner died {redraws} times while drawing"
+        state = ReleaseState.VOID.value
+        move(
+            connection,
+            release,
+            "void",
+            request.now,
+            state=state,
+            redraws=redraws,
+            reason=reason,
+            drawing=False,
+        )
+        return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
+    columns: dict[str, Any] = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
+    if not same_plan:
+        # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
+        _check_windows(connection, grant, request, release.id)
+        store(connection, grant, release.id, release.generation + 1, request.plan)
+        columns |= _charge(grant, request.plan, release.generation + 1)
+    move(connection, release, "taken over", request.now, **columns)
+    return Reservation(request.stream, request.period, request.revision, release.fence + 1, redraws)
+
+
+def _ownership(request: Request, fence: int) -> dict[str, Any]:
+    until = lease_end(request.now, request.lease)
+    return {"owner": request.owner, "lease_until": until, "fence": fence, "drawing": False}
+
+
+def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any]:
+    steps = hull(plan)
+    return {
+        "first_step": steps.start,
+        "n_steps": len(steps),
+        "generation": generation,
+        "spends_hash": spends_hash(grant.id, spend_rows(plan)),
+    }
+
+
+def _check_windows(connection: Connection, grant: Any, request: Request, without: int | None) -> None:
+    """Raise BudgetError if some window that sees the plan would lose more than the grant."""
+    cost = cost_touching(connection, grant, hull(request.plan), request.plan, without)
+    epsilon = Fraction(grant.epsilon)
+    if cost.epsilon > epsilon:
+        raise BudgetError(
+            f"{request.named}: the window of {grant.window_length} steps from step {cost.first_step} would "
+            f"cost {_exactly(cost.epsilon)}, and grant {grant.name!r} is {_exactly(epsilon)}. "
+            "Nothing was reserved: release it with less, or release a later period whose windows have room"
+        )
+
+
+def _exactly(amount: Fraction) -> str:
+    return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"

@@ -1,0 +1,133 @@
+"""The tables. Exact numbers are text; spends and events are written once and never touched again."""
+
+from sqlalchemy import (
+    DDL,
+    BigInteger,
+    Boolean,
+    CheckConstraint,
+    Column,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    Table,
+    Text,
+    UniqueConstraint,
+    event,
+)
+
+SCHEMA_VERSION = 1
+
+# SQLite gives a row number of its own only to a column of exactly this type
+Key = BigInteger().with_variant(Integer, "sqlite")
+
+metadata = MetaData()
+
+schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
+
+grants = Table(
+    "grants",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("epsilon", Text, nullable=False),
+    Column("window_length", BigInteger, nullable=False),
+    Column("alpha", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("leaves_per_step", BigInteger, nullable=False),
+    Column("windows", Text, nullable=False),
+    Column("calendar", Text, nullable=False),
+    # the most steps of any spend: how far before a window a spend that reaches into it may begin
+    Column("longest_spend", BigInteger, nullable=False),
+)
+
+streams = Table(
+    "streams",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("grant_id", ForeignKey("grants.id"), nullable=False, index=True),
+    Column("name", Text, nullable=False, unique=True),
+    Column("model", Text, nullable=False),
+    Column("hierarchy_hash", Text, nullable=False),
+    Column("calibration", Text, nullable=False),
+    Column("calendar", Text, nullable=False),
+    Column("document", Text, nullable=False),
+    Column("head", Text, nullable=False),
+    Column("n_events", BigInteger, nullable=False),
+)
+
+releases = Table(
+    "releases",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("period", Text, nullable=False),
+    Column("revision", Integer, nullable=False),
+    Column("state", Text, nullable=False),
+    Column("owner", Text, nullable=False),
+    Column("lease_until", Text, nullable=False),
+    Column("fence", BigInteger, nullable=False),
+    Column("drawing", Boolean, nullable=False),
+    Column("redraws", Integer, nullable=False),
+    Column("first_step", BigInteger, nullable=False),
+    Column("n_steps", BigInteger, nullable=False),
+    # which of the release's generations of spends is charged, and its hash
+    Column("generation", Integer, nullable=False),
+    Column("spends_hash", Text, nullable=False),
+    Column("measurements_hash", Text),
+    Column("staged_hash", Text),
+    Column("published_name", Text),
+    Column("reason", Text),
+    # a VOID release keeps its place: the period is never drawn again under the same revision
+    UniqueConstraint("stream_id", "period", "revision", name="one_release"),
+    CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
+)
+
+spends = Table(
+    "spends",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("grant_id", ForeignKey("grants.id"), nullable=False),
+    Column("release_id", ForeignKey("releases.id"), nullable=False),
+    Column("generation", Integer, nullable=False),
+    Column("position", Integer, nullable=False),
+    Column("first_step", BigInteger, nullable=False),
+    Column("n_steps", BigInteger, nullable=False),
+    Column("document", Text, nullable=False),
+    UniqueConstraint("release_id", "generation", "position", name="one_spend"),
+    Index("spends_by_step", "grant_id", "first_step"),
+)
+
+events = Table(
+    "events",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("stream_id", ForeignKey("streams.id"), nullable=False),
+    Column("number", BigInteger, nullable=False),
+    Column("at", Text, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("period", Text),
+    Column("revision", Integer),
+    Column("body", Text, nullable=False),
+    Column("previous", Text, nullable=False),
+    Column("hash", Text, nullable=False, unique=True),
+    UniqueConstraint("stream_id", "number", name="one_event"),
+)
+
+
+def _statement(text: str) -> DDL:
+    return DDL(text)  # type: ignore[no-untyped-call]
+
+
+_POSTGRESQL_FUNCTION = _statement(
+    "CREATE OR REPLACE FUNCTION optstream_append_only() RETURNS trigger LANGUAGE plpgsql AS "
+    "'BEGIN RAISE EXCEPTION ''the ledger only appends here''; END'"
+)
+event.listen(metadata, "before_create", _POSTGRESQL_FUNCTION.execute_if(dialect="postgresql"))
+for _table in (spends, events):
+    for _verb in ("UPDATE", "DELETE"):
+        _trigger = f"CREATE TRIGGER {_table.name}_no_{_verb.lower()} BEFORE {_verb} ON {_table.name}"
+        _sqlite = _statement(f"{_trigger} BEGIN SELECT RAISE(ABORT, 'the ledger only appends here'); END")
+        _postgresql = _statement(f"{_trigger} FOR EACH ROW EXECUTE FUNCTION optstream_append_only()")
+        event.listen(_table, "after_create", _sqlite.execute_if(dialect="sqlite"))
+        event.listen(_table, "after_create", _postgresql.execute_if(dialect="postgresql"))

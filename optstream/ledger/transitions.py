@@ -1,0 +1,198 @@
+"""From RESERVED onwards: each step checks the state that it leaves and the owner that takes it."""
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from sqlalchemy import Connection, select, update
+
+from optstream.errors import LedgerError
+from optstream.ledger.accounts import charged_to_release, covers, spend_rows, spends_hash, store
+from optstream.ledger.chain import move
+from optstream.ledger.enrol import lock
+from optstream.ledger.records import (
+    ReleaseState,
+    Reservation,
+    check_key,
+    check_name,
+    lease_end,
+    stamp,
+)
+from optstream.ledger.schema import releases
+from optstream.privacy import Spend
+
+Key = tuple[str, str, int]
+"""Stream, period and revision."""
+
+
+def describe(stream: str, period: str, revision: int) -> str:
+    """How messages name a release."""
+    return f"stream {stream!r}, period {period!r}, revision {revision}"
+
+
+def find_row(connection: Connection, stream_id: int, period: str, revision: int) -> Any:
+    """A release's row, or None."""
+    query = select(releases).where(
+        releases.c.stream_id == stream_id, releases.c.period == period, releases.c.revision == revision
+    )
+    return connection.execute(query).one_or_none()
+
+
+def key_of(reservation: Reservation) -> Key:
+    """The release that a reservation is for."""
+    return reservation.stream, reservation.period, reservation.revision
+
+
+def _held(connection: Connection, key: Key, reservation: Reservation | None) -> tuple[Any, Any]:
+    """The release's row and its grant's, under lock.
+
+    Raises LedgerError if there is no such release, or if the reservation is not the newest for it.
+    """
+    check_key(*key)
+    stream, grant = lock(connection, key[0])
+    release = find_row(connection, stream.id, key[1], key[2])
+    if release is None:
+        raise LedgerError(f"{describe(*key)} is not in the ledger: reserve it first")
+    if reservation is not None and key_of(reservation) != key:
+        raise LedgerError(f"{describe(*key)}: the reservation is for {describe(*key_of(reservation))}")
+    if reservation is not None and reservation.fencing_token != release.fence:
+        raise LedgerError(
+            f"{describe(*key)} was taken over by another run ({release.owner}) while this one was away: "
+            "stop here; what this run drew must be destroyed"
+        )
+    return release, grant
+
+
+def _require(key: Key, release: Any, state: ReleaseState, action: str) -> None:
+    if release.state != state:
+        raise LedgerError(f"{describe(*key)} cannot be {action}: it is {release.state}, not {state}")
+
+
+def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """Record that noise is about to be sampled."""
+    key = key_of(reservation)
+    release, _ = _held(connection, key, reservation)
+    _require(key, release, ReleaseState.RESERVED, "drawn")
+    if release.drawing:
+        raise LedgerError(
+            f"{describe(*key)}: this run began its draw already; a second one would not be free"
+        )
+    if release.lease_until <= stamp(now):
+        raise LedgerError(
+            f"{describe(*key)}: the lease ended at {release.lease_until}; renew it before the draw"
+        )
+    move(connection, release, "draw begun", now, drawing=True)
+
+
+def record_drawn(
+    connection: Connection,
+    reservation: Reservation,
+    measurements_hash: str,
+    outcome: Sequence[Spend],
+    now: datetime,
+) -> LedgerError | None:
+    """RESERVED -> DRAWN. An error that is returned, not raised, comes with a VOID to keep."""
+    check_name(measurements_hash, "measurements_hash of a release")
+    key = key_of(reservation)
+    release, grant = _held(connection, key, reservation)
+    if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
+        return None
+    _require(key, release, ReleaseState.RESERVED, "recorded as drawn")
+    if not release.drawing:
+        raise LedgerError(
+            f"{describe(*key)}: its draw was never begun in the ledger; call begin_draw before it"
+        )
+    reserved = charged_to_release(connection, release.id)
+    if not covers(reserved, outcome, grant.window_length, grant.windows):
+        reason = "its draw would charge some window more than its plan did"
+        _void(connection, release, reason, now)
+        return LedgerError(
+            f"{describe(*key)} is VOID and stays charged for its plan: {reason}; mend the mechanism"
+        )
+    columns: dict[str, Any] = {
+        "state": ReleaseState.DRAWN.value,
+        "drawing": False,
+        "measurements_hash": measurements_hash,
+    }
+    settled_hash = spends_hash(grant.id, spend_rows(outcome))
+    if settled_hash != release.spends_hash:
+        store(connection, grant, release.id, release.generation + 1, outcome)
+        columns |= {"generation": release.generation + 1, "spends_hash": settled_hash}
+    move(connection, release, "drawn", now, **columns)
+    return None
+
+
+def record_staged(
+    connection: Connection,
+    key: Key,
+    staged_hash: str,
+    published_name: str,
+    now: datetime,
+    reservation: Reservation | None,
+) -> None:
+    """Record what will be published. The same again changes nothing; something else is refused."""
+    check_name(staged_hash, "staged_hash of a release")
+    check_name(published_name, "published_name of a release")
+    release, _ = _held(connection, key, reservation)
+    staged = (staged_hash, published_name)
+    if release.state in (ReleaseState.DRAWN, ReleaseState.PUBLISHED) and release.staged_hash is not None:
+        if (release.staged_hash, release.published_name) == staged:
+            return
+        raise LedgerError(
+            f"{describe(*key)} was staged as {release.published_name!r} already: the same measurements must "
+            "give the same bytes; run the version and configuration that staged it"
+        )
+    _require(key, release, ReleaseState.DRAWN, "staged")
+    move(connection, release, "staged", now, staged_hash=staged_hash, published_name=published_name)
+
+
+def record_published(
+    connection: Connection, key: Key, now: datetime, reservation: Reservation | None
+) -> None:
+    """DRAWN -> PUBLISHED. Once more changes nothing."""
+    release, _ = _held(connection, key, reservation)
+    if release.state == ReleaseState.PUBLISHED:
+        return
+    _require(key, release, ReleaseState.DRAWN, "published")
+    if release.staged_hash is None:
+        raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
+    move(connection, release, "published", now, state=ReleaseState.PUBLISHED.value)
+
+
+def void(
+    connection: Connection, key: Key, reason: str, now: datetime, reservation: Reservation | None
+) -> None:
+    """Give a release up, charged. Once more changes nothing."""
+    check_name(reason, "reason of a VOID release")
+    release, _ = _held(connection, key, reservation)
+    if release.state == ReleaseState.VOID:
+        return
+    if release.state == ReleaseState.PUBLISHED:
+        raise LedgerError(f"{describe(*key)} is PUBLISHED and cannot be made VOID: readers have it")
+    _void(connection, release, reason, now)
+
+
+def _void(connection: Connection, release: Any, reason: str, now: datetime) -> None:
+    move(connection, release, "void", now, state=ReleaseState.VOID.value, drawing=False, reason=reason)
+
+
+def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
+    """Put off the end of the owner's lease; no event, for it says nothing about what was released."""
+    key = key_of(reservation)
+    release, _ = _held(connection, key, reservation)
+    if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
+        raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
+    until = max(release.lease_until, lease_end(now, lease))
+    connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=until))
+
+
+def adopt(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
+    """Take up a DRAWN release whose owner is gone; whoever held it is fenced off."""
+    check_name(owner, "owner of a release")
+    release, _ = _held(connection, key, None)
+    _require(key, release, ReleaseState.DRAWN, "adopted")
+    if release.lease_until > stamp(now) and release.owner != owner:
+        raise LedgerError(f"another run ({release.owner}) holds {describe(*key)} until {release.lease_until}")
+    until = lease_end(now, lease)
+    move(connection, release, "adopted", now, owner=owner, lease_until=until, fence=release.fence + 1)
+    return Reservation(*key, release.fence + 1, release.redraws)

@@ -1,0 +1,61 @@
+"""Noise for publication: OpenDP's exact discrete Laplace, randomness of the operating system."""
+
+import math
+import os
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import NoiseError
+
+_OPENED_IN = os.getpid()
+
+
+class SecureNoise:
+    """OpenDP's sampler for integers (Canonne, Kamath and Steinke 2020): exact, no floating point.
+
+    Every scale is confirmed by OpenDP's own privacy map before its first use. A process forked after
+    this module was loaded may not draw: a copied buffer would give two processes the same noise.
+    """
+
+    simulated = False
+
+    def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
+        """Independent draws of shape `size`. Raises NoiseError for a scale that is not positive and finite,
+        a forked process, or a privacy map that does not confirm the loss 1 / scale of one unit.
+        """
+        if os.getpid() != _OPENED_IN:
+            raise NoiseError(
+                "noise may not be drawn in a process forked after it was opened: start it afresh"
+            )
+        count = math.prod(size)
+        if not count:
+            return np.zeros(size, dtype=np.int64)
+        drawn = _confirmed_mechanism(scale)([0] * count)
+        return np.array(drawn, dtype=np.int64).reshape(size)
+
+
+@lru_cache(maxsize=1024)
+def _confirmed_mechanism(scale: float) -> Any:
+    """OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale."""
+    if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
+        raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
+    import opendp.prelude as dp  # 0.3 s: only where noise is drawn
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    mechanism = dp.m.make_laplace(*space, scale=scale)
+    claimed = 1.0 / scale
+    confirmed: float = mechanism.map(1)
+    if not abs(confirmed - claimed) <= 2 * math.ulp(claimed):
+        raise NoiseError(
+            f"OpenDP's privacy map does not confirm scale {scale!r}: {confirmed!r} is not {claimed!r}"
+        )
+    return mechanism
+
+
+def secure_noise() -> SecureNoise:
+    """The noise of every publication."""
+    return SecureNoise()

@@ -1,0 +1,35 @@
+"""Noise for evaluation and tests: fast, seeded, repeatable, and therefore never private."""
+
+import math
+import os
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import NoiseError
+
+
+class SimulatedNoise:
+    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private."""
+
+    simulated = True
+
+    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+        self._generator = np.random.default_rng(seed)
+        self._seeded_in = os.getpid()
+
+    def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
+        """The difference of two geometric draws, shape `size`. Raises NoiseError as `SecureNoise`."""
+        if os.getpid() != self._seeded_in:
+            raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
+        if not (math.isfinite(scale) and scale > 0):
+            raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
+        stop = -math.expm1(-1.0 / scale)
+        first, second = self._generator.geometric(stop, (2, *size))
+        difference: NDArray[np.int64] = first - second
+        return difference
+
+
+def simulated_noise(seed: int | np.random.SeedSequence) -> SimulatedNoise:
+    """A seeded source. Releases made with it say so and are refused by the publisher."""
+    return SimulatedNoise(seed)

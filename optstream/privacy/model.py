@@ -1,0 +1,95 @@
+"""What is protected: adjacency, window, amount of change, resolution."""
+
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Literal, get_args
+
+from optstream.errors import ParameterError
+from optstream.privacy.exact import Exact, exact
+
+Unit = Literal["customer", "roaming"]
+Windows = Literal["sliding", "aligned"]
+Calibration = Literal["strict", "paper"]
+
+
+@dataclass(frozen=True)
+class PrivacyModel:
+    """(w, alpha)-indistinguishability of one customer's readings (docs/privacy.md, section 1).
+
+    Two streams are neighbours if they differ in the readings of one customer inside one window of
+    `window_length` consecutive steps, each reading by at most `alpha`. Whatever is released of one is
+    at most a factor e^epsilon more likely than of the other.
+
+    epsilon: exact, > 0; the most that any window may lose.
+    window_length: steps.
+    alpha: unit of the readings (MW, counts); larger changes by a factor c cost c times epsilon.
+    resolution: the unit in which readings are counted as integers.
+    unit: "customer" (at a step, at most one node of a level changes) or "roaming" (at most
+        `leaves_per_step` nodes of a level change, each by at most alpha).
+    windows: "sliding" covers every window; "aligned" only those inside one period.
+
+    Raises ParameterError naming the parameter, its legal range and what it got.
+    Source: Fioretto and Van Hentenryck, OptStream, Definition 2.
+    """
+
+    epsilon: Fraction
+    window_length: int
+    alpha: Fraction
+    resolution: Fraction = Fraction(1, 1000)
+    unit: Unit = "customer"
+    leaves_per_step: int = 1
+    windows: Windows = "sliding"
+
+    def __init__(
+        self,
+        epsilon: Exact,
+        window_length: int,
+        alpha: Exact,
+        resolution: Exact = "0.001",
+        unit: Unit = "customer",
+        leaves_per_step: int = 1,
+        windows: Windows = "sliding",
+    ) -> None:
+        amounts = {"epsilon": epsilon, "alpha": alpha, "resolution": resolution}
+        for name, given in amounts.items():
+            amount = exact(given, f"{name} of PrivacyModel")
+            if amount <= 0:
+                raise ParameterError(f"{name} of PrivacyModel must be greater than 0; got {given!r}")
+            object.__setattr__(self, name, amount)
+        counts = {"window_length": window_length, "leaves_per_step": leaves_per_step}
+        for name, count in counts.items():
+            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+                raise ParameterError(
+                    f"{name} of PrivacyModel must be an integer of at least 1; got {count!r}"
+                )
+            object.__setattr__(self, name, count)
+        for name, choice, legal in (("unit", unit, get_args(Unit)), ("windows", windows, get_args(Windows))):
+            if choice not in legal:
+                listed = " or ".join(f'"{option}"' for option in legal)
+                raise ParameterError(f"{name} of PrivacyModel must be {listed}; got {choice!r}")
+            object.__setattr__(self, name, choice)
+        if unit == "customer" and leaves_per_step != 1:
+            raise ParameterError(
+                'leaves_per_step of PrivacyModel is 1 for unit "customer"; '
+                f'use unit "roaming" for more; got {leaves_per_step}'
+            )
+
+    @property
+    def alpha_units(self) -> int:
+        """The most by which one changed reading can move a leaf, in units of `resolution`.
+
+        Lemma (quantisation, docs/privacy.md): readings are rounded half up to the grid, so a change of
+        at most alpha moves an integer by at most ceil(alpha / resolution).
+        """
+        return -((-self.alpha) // self.resolution)
+
+    def nodes_changed(self, n_nodes: int) -> int:
+        """How many of a level's `n_nodes` nodes one customer can change at a single step."""
+        return min(self.leaves_per_step, n_nodes)
+
+    def to_document(self) -> dict[str, str | int]:
+        """The model as plain text and integers, for manifests and the ledger."""
+        return {
+            field.name: str(value) if isinstance(value := getattr(self, field.name), Fraction) else value
+            for field in fields(self)
+        }

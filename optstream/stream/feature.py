@@ -1,0 +1,105 @@
+"""Features: partitions of a period, whose sums are measured beside single steps."""
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, time
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Feature:
+    """A partition of a period's steps into consecutive parts.
+
+    parts: ranges of steps, in order, covering 0 .. n_steps without gap or overlap.
+    name: how lineage calls it.
+    Raises ParameterError if the parts are not such a partition.
+    """
+
+    parts: tuple[range, ...]
+    name: str = "feature"
+
+    def __post_init__(self) -> None:
+        expected = 0
+        for part in self.parts:
+            if part.step != 1 or part.start != expected or len(part) == 0:
+                raise ParameterError(
+                    f"parts of feature {self.name!r} must follow each other from step 0 without gap, overlap "
+                    f"or empty part; part {part.start}-{part.stop} should start at {expected}"
+                )
+            expected = part.stop
+        if not self.parts:
+            raise ParameterError(f"feature {self.name!r} must have at least one part")
+
+    @property
+    def n_steps(self) -> int:
+        return self.parts[-1].stop
+
+    @property
+    def n_parts(self) -> int:
+        return len(self.parts)
+
+    @property
+    def matrix(self) -> NDArray[np.float64]:
+        """Indicator of the parts, shape (n_parts, n_steps)."""
+        rows = np.zeros((self.n_parts, self.n_steps))
+        for row, part in zip(rows, self.parts, strict=True):
+            row[part.start : part.stop] = 1.0
+        return rows
+
+    def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Sum (…, n_steps) over each part: (…, n_parts)."""
+        return np.add.reduceat(values, [part.start for part in self.parts], axis=-1)
+
+    @classmethod
+    def from_clock(
+        cls, times: Sequence[str | time], timestamps: Sequence[datetime], name: str = "feature"
+    ) -> "Feature":
+        """Cut a day at clock times: `times` ("07:00", …) against the local start of each step.
+
+        A part begins at the first step at or after its time; on a day whose clock is set back or forward
+        the parts differ in length, and a time that the day has no step for gives no part. No time at all
+        gives the whole day as one part. Raises ParameterError for a malformed or unordered time.
+        """
+        clocks = [_clock(entry, name) for entry in times]
+        if sorted(set(clocks)) != clocks:
+            raise ParameterError(
+                f"times of feature {name!r} must rise, each once; got {list(map(str, times))}"
+            )
+        cuts = {0}
+        for clock in clocks:
+            later = [step for step, stamp in enumerate(timestamps) if stamp.time() >= clock]
+            if later:
+                cuts.add(later[0])
+        edges = [*sorted(cuts), len(timestamps)]
+        return cls(tuple(range(a, b) for a, b in itertools.pairwise(edges)), name)
+
+    @staticmethod
+    def day_parts(n_steps: int) -> "list[Feature]":
+        """The two features of the OptStream paper beyond the single steps, for a day of `n_steps`.
+
+        Night, morning, afternoon and evening (cut at 7, 12 and 18 h), and the whole day. Raises
+        ParameterError unless these hours are whole steps.
+        """
+        hours = (0, 7, 12, 18, 24)
+        if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 24 or n_steps % 24:
+            raise ParameterError(
+                "n_steps of Feature.day_parts must be a multiple of 24, so that 7, 12 and 18 h are whole "
+                f"steps; got {n_steps!r}; use Feature.from_clock for other days"
+            )
+        edges = [hour * n_steps // 24 for hour in hours]
+        parts = tuple(range(a, b) for a, b in itertools.pairwise(edges))
+        return [Feature(parts, "day parts"), Feature((range(n_steps),), "day")]
+
+
+def _clock(entry: str | time, name: str) -> time:
+    try:
+        return entry if isinstance(entry, time) else time.fromisoformat(entry)
+    except (ValueError, TypeError) as error:
+        raise ParameterError(
+            f'times of feature {name!r} must be clock times such as "07:00"; got {entry!r}'
+        ) from error

@@ -1,0 +1,190 @@
+"""Noisy numbers with their meaning: what a measurement gave and what it cost."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optstream.errors import ParameterError
+from optstream.privacy.spends import Spend, spend_from_document, spend_to_document
+
+FORMAT = "optstream.measured/1"
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """The measurements of one period (or a batch of them), at every node of the tree.
+
+    points: the values at the measured steps, (…, n_nodes, n_points), in units of `resolution`.
+    positions: the measured steps, rising.
+    sums: for each feature the sums of its parts, (…, n_nodes, n_parts), in units of `resolution`.
+    point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
+        measured; None where unknown. sum_variances: the same for each feature.
+    interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
+    spends: what drawing it cost; empty for public values. simulated: drawn with seeded noise.
+    state: what the mechanism hands to the next period, public, JSON-ready.
+
+    Only `optstream.measurement` draws one; `from_public` makes one of values that were public all along.
+    """
+
+    n_steps: int
+    first_step: int
+    positions: tuple[int, ...]
+    points: Array
+    sums: tuple[Array, ...]
+    resolution: Fraction
+    point_variances: NDArray[np.float64] | None
+    sum_variances: tuple[NDArray[np.float64], ...] | None
+    spends: tuple[Spend, ...]
+    simulated: bool
+    interpolation: NDArray[np.float64] | None = None
+    state: Mapping[str, Any] | None = None
+
+    @property
+    def point_values(self) -> NDArray[np.float64]:
+        """The points in the unit of the readings."""
+        return self.points * float(self.resolution)
+
+    @property
+    def feature_sums(self) -> tuple[NDArray[np.float64], ...]:
+        """The sums in the unit of the readings."""
+        return tuple(sums * float(self.resolution) for sums in self.sums)
+
+    @classmethod
+    def from_public(
+        cls,
+        step_values: ArrayLike,
+        feature_sums: Sequence[ArrayLike],
+        variances: Sequence[ArrayLike] | None = None,
+        positions: Sequence[int] | None = None,
+    ) -> "Measured":
+        """Declare values public: whoever calls this vouches that no private value is in them.
+
+        step_values: (…, n_nodes, n_steps). positions: which steps were measured (all, if None); the others
+        are taken as the reconstruction that was made of them. feature_sums: (…, n_nodes, n_parts) each.
+        variances: one entry for the steps and one for each feature, each a scalar, (n_nodes, 1) or of the
+        values' own (n_nodes, columns) shape. Costs no privacy. Raises ParameterError on shapes that do
+        not fit.
+        """
+        steps = np.atleast_2d(np.asarray(step_values, dtype=np.float64))
+        sums = tuple(np.atleast_2d(np.asarray(entry, dtype=np.float64)) for entry in feature_sums)
+        n_nodes, n_steps = steps.shape[-2:]
+        chosen = tuple(range(n_steps)) if positions is None else tuple(int(step) for step in positions)
+        if not chosen or list(chosen) != sorted(set(chosen)) or chosen[0] < 0 or chosen[-1] >= n_steps:
+            raise ParameterError(f"positions must be rising steps in [0, {n_steps - 1}], at least one")
+        for number, entry in enumerate(sums):
+            if entry.shape[:-1] != steps.shape[:-1]:
+                raise ParameterError(
+                    f"feature_sums[{number}] must have shape {(*steps.shape[:-1], 'n_parts')}; "
+                    f"got {entry.shape}"
+                )
+        points = steps[..., chosen]
+        point_variances, sum_variances = None, None
+        if variances is not None:
+            if len(variances) != 1 + len(sums):
+                raise ParameterError(
+                    f"variances must have one entry for the steps and one for each feature: {1 + len(sums)}; "
+                    f"got {len(variances)}"
+                )
+            first = np.asarray(variances[0], dtype=np.float64)
+            if first.ndim and first.shape[-1] == n_steps != len(chosen):
+                first = first[..., chosen]
+            point_variances = _variances(first, n_nodes, len(chosen), "variances[0]")
+            sum_variances = tuple(
+                _variances(entry, n_nodes, values.shape[-1], f"variances[{number}]")
+                for number, (entry, values) in enumerate(zip(variances[1:], sums, strict=True), start=1)
+            )
+        return cls(
+            n_steps=n_steps,
+            first_step=0,
+            positions=chosen,
+            points=points,
+            sums=sums,
+            resolution=Fraction(1),
+            point_variances=point_variances,
+            sum_variances=sum_variances,
+            spends=(),
+            simulated=False,
+            interpolation=None if len(chosen) == n_steps else steps,
+        )
+
+    def to_bytes(self) -> bytes:
+        """One period's measurements as text: integers, scales and choices; the same bytes every time."""
+        document = {
+            "format": FORMAT,
+            "n_steps": self.n_steps,
+            "first_step": self.first_step,
+            "positions": list(self.positions),
+            "resolution": str(self.resolution),
+            "points": self.points.tolist(),
+            "sums": [entry.tolist() for entry in self.sums],
+            "point_variances": _listed(self.point_variances),
+            "sum_variances": None if self.sum_variances is None else [_listed(v) for v in self.sum_variances],
+            "spends": [spend_to_document(spend) for spend in self.spends],
+            "simulated": self.simulated,
+            "interpolation": _listed(self.interpolation),
+            "state": self.state,
+        }
+        return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> "Measured":
+        """Read back what `to_bytes` wrote. Raises ParameterError if it is something else."""
+        try:
+            document = json.loads(data)
+            if document["format"] != FORMAT:
+                raise ParameterError(f"measurements of format {document['format']!r} are not {FORMAT}")
+            sum_variances = document["sum_variances"]
+            return cls(
+                n_steps=document["n_steps"],
+                first_step=document["first_step"],
+                positions=tuple(document["positions"]),
+                points=np.array(document["points"]),
+                sums=tuple(np.array(entry) for entry in document["sums"]),
+                resolution=Fraction(document["resolution"]),
+                point_variances=_arrayed(document["point_variances"]),
+                sum_variances=None
+                if sum_variances is None
+                else tuple(np.array(_numbers(entry)) for entry in sum_variances),
+                spends=tuple(spend_from_document(entry) for entry in document["spends"]),
+                simulated=document["simulated"],
+                interpolation=_arrayed(document["interpolation"]),
+                state=document["state"],
+            )
+        except (ValueError, KeyError, TypeError) as error:
+            raise ParameterError("these bytes are not measurements that OptStream wrote") from error
+
+
+def _variances(entry: ArrayLike, n_nodes: int, n_columns: int, name: str) -> NDArray[np.float64]:
+    array = np.asarray(entry, dtype=np.float64)
+    if array.shape == (n_nodes,):
+        array = array[:, None]
+    if not (np.all(array > 0) and array.shape in ((), (n_nodes, 1), (n_nodes, n_columns))):
+        raise ParameterError(
+            f"{name} must be greater than 0 and a scalar, ({n_nodes},) or ({n_nodes}, {n_columns}); "
+            f"got shape {array.shape}"
+        )
+    return np.broadcast_to(array, (n_nodes, 1)) if array.ndim == 0 else array
+
+
+def _listed(values: NDArray[np.float64] | None) -> list[Any] | None:
+    """Floats as their shortest text; infinity, which JSON lacks, as null."""
+    if values is None:
+        return None
+    nested: list[Any] = np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]
+    return nested
+
+
+def _numbers(nested: Any) -> Any:
+    if isinstance(nested, list):
+        return [_numbers(entry) for entry in nested]
+    return np.inf if nested is None else float(nested)
+
+
+def _arrayed(nested: list[Any] | None) -> NDArray[np.float64] | None:
+    return None if nested is None else np.array(_numbers(nested))

@@ -1,0 +1,70 @@
+"""The only type that holds raw values."""
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optstream.errors import ParameterError
+from optstream.stream.quantise import LARGEST_UNITS, quantise
+
+
+class PrivatePeriod:
+    """The raw readings of one period, summed to leaves: int64 units of `resolution`, (n_leaves, n_steps).
+
+    It shows its shape and nothing else: no repr, no comparison, no attribute gives a value. Only the rooms
+    of `optstream.measurement` open it (`open_private_period`); a test holds that border.
+    first_step: running index of its first step.
+    """
+
+    __slots__ = ("__units", "first_step", "resolution")
+    __units: NDArray[np.int64]
+    first_step: int
+    resolution: Fraction
+
+    def __init__(self, units: NDArray[np.int64], *, resolution: Fraction, first_step: int) -> None:
+        """Take integer units, clamped so that sums over all leaves stay below 2^50 units.
+
+        Raises ParameterError for another type or shape.
+        """
+        if not isinstance(units, np.ndarray) or units.dtype != np.int64 or units.ndim != 2 or not units.size:
+            raise ParameterError("a private period holds an int64 array of shape (n_leaves, n_steps)")
+        # Clamped, not refused: whether a day appears must not depend on a reading (and clamping is free).
+        largest = LARGEST_UNITS // len(units)
+        own = np.clip(units, -largest, largest)
+        own.setflags(write=False)
+        object.__setattr__(self, "_PrivatePeriod__units", own)
+        object.__setattr__(self, "resolution", resolution)
+        object.__setattr__(self, "first_step", first_step)
+
+    @classmethod
+    def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":
+        """Round readings (n_leaves, n_steps) half up to the resolution. Raises as `quantise`."""
+        array = np.atleast_2d(np.asarray(values))
+        return cls(quantise(array, resolution), resolution=resolution, first_step=first_step)
+
+    @property
+    def n_leaves(self) -> int:
+        return int(self.__units.shape[0])
+
+    @property
+    def n_steps(self) -> int:
+        return int(self.__units.shape[1])
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a private period cannot be changed")
+
+    def __repr__(self) -> str:
+        return (
+            f"PrivatePeriod(n_leaves={self.n_leaves}, n_steps={self.n_steps}, first_step={self.first_step})"
+        )
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+def open_private_period(period: PrivatePeriod) -> NDArray[np.int64]:
+    """The raw integers, read-only, (n_leaves, n_steps). For `optstream.measurement` alone."""
+    units: NDArray[np.int64] = object.__getattribute__(period, "_PrivatePeriod__units")
+    return units

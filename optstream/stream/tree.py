@@ -1,0 +1,112 @@
+"""The aggregation hierarchy: who adds up to whom."""
+
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+
+Number = TypeVar("Number", np.int64, np.float64)
+
+
+@dataclass(frozen=True)
+class AggregationTree:
+    """A rooted tree of named nodes; depth may differ from leaf to leaf.
+
+    nodes: every name, root first, level by level, in input order within a level.
+    parents: for each node the index of its parent in `nodes`; -1 for the root.
+    """
+
+    nodes: tuple[str, ...]
+    parents: tuple[int, ...]
+
+    @classmethod
+    def from_parents(cls, parents: Mapping[str, str | None]) -> "AggregationTree":
+        """Build the tree from {child: parent}, the root's parent being None.
+
+        Raises ParameterError for no root, two roots, an unknown parent, a cycle or an empty name.
+        """
+        roots = [name for name, parent in parents.items() if parent is None]
+        if len(roots) != 1:
+            found = "none" if not roots else ", ".join(map(repr, roots))
+            raise ParameterError(
+                f"a hierarchy must have exactly one root (a node without parent); got {found}"
+            )
+        for name, parent in parents.items():
+            if not isinstance(name, str) or not name:
+                raise ParameterError(f"a node's name must be a text that is not empty; got {name!r}")
+            if parent is not None and parent not in parents:
+                raise ParameterError(f"the parent {parent!r} of node {name!r} is not itself a node")
+        children: dict[str, list[str]] = {name: [] for name in parents}
+        for name, parent in parents.items():
+            if parent is not None:
+                children[parent].append(name)
+        # Within a level the order is the input's, not the parents'.
+        position = {name: index for index, name in enumerate(parents)}
+        level, nodes = roots, []
+        while level:
+            nodes += level
+            level = sorted((child for name in level for child in children[name]), key=position.__getitem__)
+        if len(nodes) != len(parents):
+            lost = sorted(set(parents) - set(nodes))
+            raise ParameterError(f"the hierarchy has a cycle through {', '.join(map(repr, lost))}")
+        index = {name: number for number, name in enumerate(nodes)}
+        return cls(tuple(nodes), tuple(-1 if (up := parents[name]) is None else index[up] for name in nodes))
+
+    @cached_property
+    def leaves(self) -> tuple[str, ...]:
+        """The nodes without children, in the order of `nodes`."""
+        return tuple(self.nodes[index] for index in self.leaf_indices)
+
+    @cached_property
+    def leaf_indices(self) -> NDArray[np.int64]:
+        """Where the leaves stand in `nodes`, shape (n_leaves,)."""
+        inner = set(self.parents)
+        return np.array([index for index in range(len(self.nodes)) if index not in inner], dtype=np.int64)
+
+    @cached_property
+    def depths(self) -> NDArray[np.int64]:
+        """The level of each node, root 0, shape (n_nodes,)."""
+        depths = np.zeros(len(self.nodes), dtype=np.int64)
+        for index, parent in enumerate(self.parents[1:], start=1):
+            depths[index] = depths[parent] + 1
+        return depths
+
+    @property
+    def n_levels(self) -> int:
+        return int(self.depths[-1]) + 1
+
+    @cached_property
+    def levels(self) -> tuple[range, ...]:
+        """For each level, the range of its nodes in `nodes`."""
+        bounds = np.searchsorted(self.depths, np.arange(self.n_levels + 1))
+        return tuple(range(int(start), int(stop)) for start, stop in itertools.pairwise(bounds))
+
+    @cached_property
+    def leaves_below(self) -> NDArray[np.int64]:
+        """How many leaves each node covers, shape (n_nodes,)."""
+        return self.add_up(np.ones((len(self.leaves), 1), dtype=np.int64))[:, 0]
+
+    def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
+        """Return every node's values, (…, n_nodes, n_columns), from the leaves', (…, n_leaves, n_columns).
+
+        Each node is the sum of its children, exact for integers. Raises ParameterError on another shape.
+        """
+        if leaf_values.ndim < 2 or leaf_values.shape[-2] != len(self.leaves):
+            raise ParameterError(
+                f"values must have shape (…, {len(self.leaves)} leaves, n_steps); got {leaf_values.shape}"
+            )
+        totals = np.zeros(
+            (*leaf_values.shape[:-2], len(self.nodes), leaf_values.shape[-1]), leaf_values.dtype
+        )
+        totals[..., self.leaf_indices, :] = leaf_values
+        parents = np.array(self.parents)
+        for level in reversed(self.levels[1:]):
+            nodes = slice(level.start, level.stop)
+            np.add.at(np.moveaxis(totals, -2, 0), parents[nodes], np.moveaxis(totals[..., nodes, :], -2, 0))
+        return totals

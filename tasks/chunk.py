@@ -1,0 +1,117 @@
+"""The steps of the flow, one function each: a list of days in, the same days out, one step further.
+
+A chunk is one day at night and a month in a backfill. A day that fails is a value and stops no other.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+from optstream.errors import OptStreamError
+from tasks import release
+from tasks.ingest import LateDumpError, discover, ingest
+from tasks.lineage import emit_lineage
+from tasks.publish import publish
+from tasks.release import Run
+from tasks.validate import validate
+from tasks.work import Status, Work, each
+
+Works = Sequence[Work]
+
+
+def look_up_days(run: Run, works: Works) -> list[Work]:
+    """Days that the ledger knows end here, or go on from their stored measurements."""
+    return each(works, partial(release.look_up, run))
+
+
+def discover_dumps(run: Run, works: Works) -> list[Work]:
+    """Find the complete dumps; a day without one is waiting, not wrong."""
+    found = discover(run.settings, [work.day for work in works if _needs_reading(work)])
+
+    def take(work: Work) -> Work:
+        if not _needs_reading(work):
+            return work
+        dump = found[work.day]
+        if isinstance(dump, LateDumpError):
+            return work.ended(Status.WAITING, str(dump))
+        if isinstance(dump, OptStreamError):
+            raise dump
+        return replace(work, dump=dump)
+
+    return each(works, take)
+
+
+def ingest_dumps(run: Run, works: Works) -> list[Work]:
+    """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
+    dumps = [work.dump for work in works if work.dump and not work.outcome]
+    ingested = {day.day: day for day in (ingest(run.settings, dumps) if dumps else [])}
+    return each(works, lambda work: replace(work, ingested=ingested.get(work.day)))
+
+
+def validate_days(run: Run, works: Works) -> list[Work]:
+    """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
+    days = [work.ingested for work in works if work.ingested and not work.outcome]
+    judged = {day.day: day for day in validate(run.settings, days, now=run.clock())}
+
+    def take(work: Work) -> Work:
+        verdict = judged.get(work.day)
+        if verdict is None:
+            return work
+        if verdict.error:
+            raise verdict.error
+        alarms = verdict.results if verdict.alarms else None
+        return replace(work, ingested=None, period=verdict.period, alarms=alarms)
+
+    return each(works, take)
+
+
+def reserve_budget(run: Run, works: Works) -> list[Work]:
+    """Charge each day's plan to the grant, or refuse the day."""
+    return each(works, lambda work: work if work.reservation else release.reserve(run, work))
+
+
+def draw_measurements(run: Run, works: Works) -> list[Work]:
+    """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
+    return each(works, lambda work: release.draw(run, work) if work.period else work)
+
+
+def estimate_releases(run: Run, works: Works) -> list[Work]:
+    """Compute each day's release from its stored measurements, and stage it."""
+    return each(works, partial(release.estimate, run))
+
+
+def publish_releases(run: Run, works: Works) -> list[Work]:
+    """Publish what was staged, then record its lineage. Safe to repeat."""
+    return each(works, lambda work: _publish(run, work))
+
+
+def _publish(run: Run, work: Work) -> Work:
+    published = publish(run, work)
+    emit_lineage(run, published)
+    return published
+
+
+def _needs_reading(work: Work) -> bool:
+    return work.outcome is None and work.reservation is None
+
+
+@dataclass(frozen=True)
+class Step:
+    """A named step. repeatable: whether the orchestrator may try it again when it failed."""
+
+    name: str
+    take: Callable[[Run, Works], list[Work]]
+    repeatable: bool = False
+
+
+STEPS = (
+    Step("look up", look_up_days),
+    Step("discover dumps", discover_dumps),
+    Step("ingest", ingest_dumps, repeatable=True),
+    Step("validate", validate_days),
+    Step("reserve", reserve_budget),
+    # Never repeatable: a second draw would cost a second time.
+    Step("draw", draw_measurements),
+    Step("estimate", estimate_releases),
+    Step("publish", publish_releases, repeatable=True),
+)

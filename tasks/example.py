@@ -1,0 +1,72 @@
+"""The commented configuration that `optstream init` writes."""
+
+EXAMPLE = """\
+# OptStream: a nightly private release of the electricity load of the French regions.
+# Relative paths start at this file's folder. Unknown keys are refused.
+
+[stream]
+name = "french-load"            # the ledger knows the stream by this name
+unit = "customer"               # or "roaming", with leaves_per_step
+step = "30min"
+time_zone = "Europe/Paris"
+day = "elapsed"                 # a day of 46, 48 or 50 half-hours; "fixed": 48 slots on every local day
+
+[mechanism]
+name = "OptStream"
+weights = "variance"            # or "paper"
+
+[privacy]
+epsilon = "1"                   # the most that any window may lose; a string, kept exact
+window = 48                     # steps
+population = "french-customers" # whose readings: the grant of epsilon is theirs, whatever streams are called
+alpha = "10"                    # MW: changes of one customer's reading up to this are protected
+resolution = "0.001"            # MW: readings are counted in this unit
+bounds = ["0", "20000"]         # MW: public bounds of one reading; beyond them it is clamped
+lower_bound = "0"               # the least that is published for a region
+calibration = "strict"
+windows = "sliding"             # every window, also one that straddles midnight
+
+[hierarchy.parents]             # node = parent, the root's ""; or [hierarchy] file = "hierarchy.csv"
+FR = ""                         # France (mainland)
+11 = "FR"                       # Île-de-France
+24 = "FR"                       # Centre-Val de Loire
+27 = "FR"                       # Bourgogne-Franche-Comté
+28 = "FR"                       # Normandie
+32 = "FR"                       # Hauts-de-France
+44 = "FR"                       # Grand Est
+52 = "FR"                       # Pays de la Loire
+53 = "FR"                       # Bretagne
+75 = "FR"                       # Nouvelle-Aquitaine
+76 = "FR"                       # Occitanie
+84 = "FR"                       # Auvergne-Rhône-Alpes
+93 = "FR"                       # Provence-Alpes-Côte d'Azur
+
+[budget]
+levels = ["1/2", "1/2"]         # a share for each level, root first; 0 (not for leaves): derived
+stages = ["1/2", "1/2"]         # samples, features
+
+[sampling]
+method = "equally_spaced"
+n_samples = 10                  # in any window
+
+[features]                      # partitions of the day by clock times, whose sums are measured too
+"day parts" = ["07:00", "12:00", "18:00"]
+"day" = []
+
+[input]                         # <folder>/region=<code>/date=<YYYY-MM-DD>/*.parquet
+folder = "dumps"
+schema = "aggregated"           # a row a step; or "metered": a row a customer and step
+timestamp = "timestamp"         # with a time zone: instants; without: local wall clock
+value = "load_mw"
+marker = "_SUCCESS"             # a dump has arrived when this file is there; or file_list = "_FILES"
+
+[published]                     # the public zone: nothing else leaves
+folder = "published"
+value = "load_mw"
+
+[trusted]                       # staging, measurements, validation results, lineage
+folder = "trusted"
+
+[ledger]                        # OPTSTREAM_LEDGER_URL in the environment replaces it
+url = "sqlite:///trusted/ledger.sqlite"
+"""

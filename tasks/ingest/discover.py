@@ -1,0 +1,112 @@
+"""Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from optstream.errors import DumpError
+from tasks.settings import Settings
+
+LARGEST_LIST = 2**24
+PREFIX = "region="
+
+
+class LateDumpError(DumpError):
+    """A region's dump of the day is not there yet, or not complete: waiting may help."""
+
+
+@dataclass(frozen=True)
+class Dump:
+    """The complete dump of one day. files: for each leaf, in tree order, its Parquet files by name."""
+
+    day: date
+    files: tuple[tuple[Path, ...], ...]
+
+
+def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
+    """Look for the dumps of these days; a day that fails is an error as a value, in place of its dump.
+
+    A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
+    becomes a path unless it is a plain name. LateDumpError: a dump or marker is absent. DumpError:
+    the day holds an unknown region, or its files are not those that it should have.
+    """
+    folder = settings.input_folder
+    try:
+        found = sorted(entry.name for entry in folder.iterdir() if entry.name.startswith(PREFIX))
+    except OSError:
+        problem = f"the input folder {settings.input.folder!r} does not exist or cannot be listed"
+        return {day: LateDumpError(f"{day}: {problem}; create it, or correct input.folder") for day in days}
+    known = {PREFIX + leaf for leaf in settings.tree.leaves}
+    strangers = [name for name in found if name not in known]
+    return {day: _discover_day(settings, day, strangers) for day in days}
+
+
+def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
+    within = f"date={day.isoformat()}"
+    unknown = [name for name in strangers if (settings.input_folder / name / within).exists()]
+    if unknown:
+        listed = ", ".join(f"{name!r:.80}" for name in unknown[:12])
+        return DumpError(
+            f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
+        )
+    files, broken, waiting = [], [], []
+    for leaf in settings.tree.leaves:
+        place = f"{PREFIX}{leaf}/{within}"
+        try:
+            files.append(_region_files(settings, settings.input_folder / place, place))
+        except LateDumpError as error:
+            waiting.append(str(error))
+        except DumpError as error:
+            broken.append(str(error))
+    if broken:
+        return DumpError(f"{day}: " + "; ".join(broken))
+    if waiting:
+        return LateDumpError(f"{day}: " + "; ".join(waiting))
+    return Dump(day, tuple(files))
+
+
+def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, ...]:
+    if not folder.is_dir():
+        raise LateDumpError(f"the dump {place} is missing")
+    try:
+        present = {entry.name: entry for entry in folder.iterdir()}
+    except OSError:
+        raise DumpError(f"the folder {place} cannot be listed") from None
+    names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
+    if settings.marker is not None:
+        if settings.marker not in present:
+            raise LateDumpError(f"the marker {settings.marker} of {place} is absent")
+    else:
+        _check_list(str(settings.input.file_list), folder, place, names)
+    if not names:
+        raise DumpError(f"{place} is marked complete but holds no Parquet file")
+    odd = [name for name in names if not present[name].is_file()]
+    if odd:
+        raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
+    return tuple(present[name] for name in names)
+
+
+def _check_list(file_list: str, folder: Path, place: str, names: Sequence[str]) -> None:
+    """The list names, one a line, exactly the Parquet files of its folder."""
+    try:
+        with (folder / file_list).open("rb") as file:
+            content = file.read(LARGEST_LIST + 1)
+        listed = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
+    except FileNotFoundError:
+        raise LateDumpError(f"the file list {file_list} of {place} is absent") from None
+    except (OSError, UnicodeDecodeError):
+        raise DumpError(f"the file list {place}/{file_list} must be readable UTF-8 text") from None
+    if len(content) > LARGEST_LIST:
+        raise DumpError(f"the file list {place}/{file_list} must be at most 16 MiB")
+    for name in listed:
+        if "/" in name or "\\" in name or "\0" in name or name[0] in "._" or not name.endswith(".parquet"):
+            raise DumpError(f"the file list {place}/{file_list} must hold plain names of Parquet files only")
+    if len(set(listed)) < len(listed):
+        raise DumpError(f"the file list {place}/{file_list} must name each file once")
+    absent = sorted(set(listed) - set(names))
+    if absent:
+        raise LateDumpError(f"{place}/{absent[0]} is listed but absent")
+    extra = sorted(set(names) - set(listed))
+    if extra:
+        raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")

@@ -1,0 +1,96 @@
+"""One reading becomes an exact integer: absent, clamped, rounded, by the type of its column."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from optstream.stream.quantise import quantise
+
+FLOATS = {pl.Float32: np.float32, pl.Float64: np.float64}
+LARGEST_MANTISSA = 2**62
+Bounds = tuple[Fraction, Fraction]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Expressions over a value column. units: int64, 0 where absent; the others: what was found, boolean."""
+
+    units: pl.Expr
+    absent: pl.Expr
+    infinite: pl.Expr
+    out_of_bounds: pl.Expr
+
+
+def countable(dtype: Any, bounds: Bounds) -> bool:
+    """Whether a column of this type can be counted exactly."""
+    # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
+    if dtype in FLOATS or (dtype.is_integer() and dtype != pl.UInt128):
+        return True
+    if not isinstance(dtype, pl.Decimal):
+        return False
+    return max(abs(bound) for bound in bounds) * 10**dtype.scale + 2 < LARGEST_MANTISSA
+
+
+def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
+    """How a column of this type is read: clamped to the bounds, then rounded half up to the resolution.
+
+    Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
+    readings; the readings are first cut a little outside the bounds, to keep them in range.
+    """
+    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
+    if dtype in FLOATS:
+        return _floats(pl.col(column), dtype, bounds, limits, resolution)
+    return _integers(pl.col(column), dtype, bounds, limits, resolution)
+
+
+def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
+    number = FLOATS[dtype]
+    low, high = (number(float(bound)) for bound in bounds)
+    below, above = np.nextafter(low, number(-np.inf)), np.nextafter(high, number(np.inf))
+
+    def count(values: pl.Series) -> pl.Series:
+        raw = values.to_numpy()  # a null is NaN here
+        absent = np.isnan(raw)
+        units = np.clip(
+            quantise(np.clip(np.where(absent, number(0), raw), below, above), resolution), *limits
+        )
+        return pl.Series(values.name, np.where(absent, 0, units))
+
+    infinite = value.is_infinite().fill_null(False)
+    beyond = (value < pl.lit(float(low), dtype)) | (value > pl.lit(float(high), dtype))
+    return Reading(
+        units=_each(value, count),
+        absent=value.is_null() | value.is_nan().fill_null(False),
+        infinite=infinite,
+        out_of_bounds=(beyond & ~infinite & ~value.is_nan()).fill_null(False),
+    )
+
+
+def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
+    """Integers, and the integers of a decimal column: the same numbers times a power of ten."""
+    scale = 10**dtype.scale if isinstance(dtype, pl.Decimal) else 1
+    wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
+    whole = value.to_physical().cast(pl.Int128 if wide else pl.Int64)
+    low, high = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
+
+    def count(values: pl.Series) -> pl.Series:
+        cut = values.fill_null(0).clip(low - 1, high + 1).cast(pl.Int64).to_numpy()
+        units = np.clip(quantise(cut, resolution * scale), *limits)
+        return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
+
+    return Reading(
+        units=_each(whole, count),
+        absent=value.is_null(),
+        infinite=pl.lit(False),
+        out_of_bounds=((whole < low) | (whole > high)).fill_null(False),
+    )
+
+
+def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:
+    # All of the arithmetic is inside: polars may evaluate what stands around it on rows of its choice.
+    return value.map_batches(count, return_dtype=pl.Int64, is_elementwise=True)

@@ -1,0 +1,90 @@
+"""What a Parquet file's footer must say before a row of it is read."""
+
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from optstream.stream import Calendar
+from tasks.ingest.reading import countable
+from tasks.settings import Settings
+
+UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
+"""What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
+PER_SECOND = {"ms": 10**3, "us": 10**6, "ns": 10**9}
+EPOCH = datetime(1970, 1, 1)
+
+
+@dataclass(frozen=True)
+class SourceFile:
+    """One file of a chunk: where it stands, and the rule that it broke, if any.
+
+    number: index in the chunk. day, leaf: indices. start, length: the day's first step and a step's length
+    in the timestamp column's own unit. value, customer: the columns' types.
+    """
+
+    number: int
+    day: int
+    leaf: int
+    path: Path
+    name: str
+    n_steps: int
+    broken: str | None = None
+    start: int = 0
+    length: int = 1
+    value: Any = None
+    customer: Any = None
+
+    def failed(self, rule: str) -> "SourceFile":
+        return replace(self, broken=rule)
+
+
+def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
+    """Read the footer and fill in the types, or the name of the rule that the file breaks."""
+    try:
+        schema = pl.scan_parquet(file.path, glob=False, hive_partitioning=False).collect_schema()
+    except UNREADABLE:
+        return replace(file, broken="unreadable")
+    columns = settings.input
+    if columns.timestamp not in schema or columns.value not in schema:
+        return replace(file, broken="columns")
+    if (columns.customer in schema) != settings.metered:
+        return replace(file, broken="other_schema")
+    stamp, value = schema[columns.timestamp], schema[columns.value]
+    customer = schema[columns.customer] if settings.metered else None
+    if not isinstance(stamp, pl.Datetime):
+        return replace(file, broken="timestamp_type")
+    if not countable(value, settings.bounds):
+        return replace(file, broken="value_type")
+    if customer is not None and not (
+        customer.is_integer() or customer in (pl.String, pl.Categorical, pl.Enum)
+    ):
+        return replace(file, broken="customer_type")
+    start = _start(settings.calendar, day, aware=stamp.time_zone is not None)
+    if start is None:
+        return replace(file, broken="clock")
+    unit = PER_SECOND[stamp.time_unit]
+    return replace(
+        file,
+        start=start * unit,
+        length=settings.calendar.step_minutes * 60 * unit,
+        value=value,
+        customer=customer,
+    )
+
+
+def _start(calendar: Calendar, day: date, *, aware: bool) -> int | None:
+    """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
+
+    They are not where a clock changes: wall-clock times name an hour twice or never ("elapsed"), and fixed
+    slots have no instant, or two ("fixed").
+    """
+    times = calendar.utc_times(day) if aware else calendar.local_times(day)
+    length = timedelta(minutes=calendar.step_minutes)
+    bare = [None if stamp is None else stamp.replace(tzinfo=None) for stamp in times]
+    first = bare[0]
+    if first is None or any(stamp != first + number * length for number, stamp in enumerate(bare)):
+        return None
+    return int((first - EPOCH).total_seconds())

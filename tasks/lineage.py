@@ -1,0 +1,89 @@
+"""Where a release came from: one OpenLineage event a published day, kept in the trusted zone."""
+
+import os
+from datetime import date, datetime
+from typing import Any
+from uuid import NAMESPACE_URL, uuid5
+
+import attr
+from openlineage.client import OpenLineageClient
+from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
+from openlineage.client.facet_v2 import RunFacet, column_lineage_dataset, schema_dataset
+from openlineage.client.transport.file import FileConfig, FileTransport
+
+from optstream.catalogue import ReleaseStatement
+from optstream.errors import PublicationError
+from tasks.release import Run as ReleaseRun
+from tasks.settings import Settings
+from tasks.trusted_store import make_private_folder
+from tasks.work import Work
+
+PRODUCER = "urn:optstream"
+EVENTS = "events.jsonl"
+
+
+@attr.define
+class PrivacyRunFacet(RunFacet):
+    """What the release protects and what it cost; a facet of our own."""
+
+    statement: dict[str, Any]
+
+    @staticmethod
+    def _get_schema() -> str:
+        return "urn:optstream:privacy-run-facet:1"
+
+
+def emit_lineage(run: ReleaseRun, work: Work) -> None:
+    """Append the event of a published day to `events.jsonl`, readable by its owner alone.
+
+    The run's id is made of what was released, so that an event told twice is the same event.
+    """
+    if work.statement is None or work.outcome is None or work.outcome.file is None:
+        raise PublicationError("only a published release has a lineage")
+    folder = run.settings.lineage_folder
+    make_private_folder(folder)
+    path = folder / EVENTS
+    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    client = OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(path), append=True)))
+    event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock())
+    client.emit(event)
+
+
+def lineage_event(
+    settings: Settings, day: date, statement: ReleaseStatement, published_file: str, now: datetime
+) -> RunEvent:
+    """Inputs: the day's dump of every leaf. Output: the published file, each value derived from all of them,
+    aggregated and masked by noise. No row count and no hash of an input: they would tell of raw data.
+    """
+    places = [settings.input_folder / f"region={leaf}" / f"date={day}" for leaf in settings.tree.leaves]
+    masked = column_lineage_dataset.Transformation(
+        type="INDIRECT", subtype="AGGREGATION", description="sums with Laplace noise, fitted", masking=True
+    )
+    value, raw = settings.published.value, settings.input.value
+    sources = [column_lineage_dataset.InputField("file", str(place), raw, [masked]) for place in places]
+    columns = ["date", "step", "timestamp", "node", "parent", "level", value, "revision", "vintage"]
+    output = OutputDataset(
+        "file",
+        str(settings.published_folder / published_file),
+        facets={
+            "schema": schema_dataset.SchemaDatasetFacet(
+                fields=[schema_dataset.SchemaDatasetFacetFields(name=column) for column in columns]
+            ),
+            "columnLineage": column_lineage_dataset.ColumnLineageDatasetFacet(
+                fields={value: column_lineage_dataset.Fields(inputFields=sources)}
+            ),
+        },
+    )
+    document = statement.to_document()
+    return RunEvent(
+        eventType=RunState.COMPLETE,
+        eventTime=now.isoformat(),
+        run=Run(
+            runId=str(uuid5(NAMESPACE_URL, f"{PRODUCER}:{statement.stream}:{published_file}")),
+            facets={"optstream_privacy": PrivacyRunFacet(statement=document)},
+        ),
+        job=Job(namespace="optstream", name=f"{statement.stream}.release"),
+        inputs=[InputDataset("file", str(place)) for place in places],
+        outputs=[output],
+        producer=PRODUCER,
+    )

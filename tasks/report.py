@@ -1,0 +1,150 @@
+"""What people are told: outcomes and budget as plain tables, free of any reading."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.ledger import Ledger, ReleaseState
+from tasks.settings import Settings
+from tasks.trusted_store import write_private
+from tasks.work import Work
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the grant gives any window, and what its worst window has been charged so far."""
+
+    grant: Fraction
+    spent: Fraction
+    window_length: int
+
+    @property
+    def left(self) -> Fraction:
+        return self.grant - self.spent
+
+
+@dataclass(frozen=True)
+class DayStatus:
+    """One day as ledger and catalogue know it. file: relative to the published folder."""
+
+    day: date
+    state: str
+    revision: int
+    file: str | None
+    note: str
+
+
+def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
+    """The worst window that touches these days, or of the whole history without any."""
+    grant, calendar = settings.privacy.population, settings.calendar
+    if ledger.terms(settings.stream.name) is None:
+        spent = Fraction(0)
+    elif days:
+        costs = [ledger.window_spent(grant, calendar.first_step(day), calendar.n_steps(day)) for day in days]
+        spent = max(cost.epsilon for cost in costs)
+    else:
+        spent = ledger.worst(grant).epsilon
+    return Budget(settings.model.epsilon, spent, settings.model.window_length)
+
+
+def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
+    """Every day that was ever reserved, rising, and what the published folder says of it."""
+    catalogue = find_catalogue(settings.published_folder)
+    return [
+        DayStatus(
+            date.fromisoformat(record.period),
+            record.state.lower(),
+            record.revision,
+            _listed(catalogue, date.fromisoformat(record.period)),
+            record.reason or _note(record.state),
+        )
+        for record in ledger.releases(settings.stream.name)
+    ]
+
+
+def outcomes_document(works: Sequence[Work], settings: Settings, budget: Budget) -> dict[str, Any]:
+    """`optstream run --json`: versioned, for machines."""
+    return {
+        "format": "optstream.run/1",
+        "stream": settings.stream.name,
+        "days": [
+            {
+                "date": work.day.isoformat(),
+                "status": work.outcome.status.value if work.outcome else "unfinished",
+                "message": work.outcome.message if work.outcome else "",
+                "file": work.outcome.file if work.outcome else None,
+                "alarms": str(work.alarms) if work.alarms else None,
+            }
+            for work in works
+        ],
+        "budget": budget_document(budget),
+        "published": str(settings.published_folder),
+    }
+
+
+def status_document(days: Sequence[DayStatus], settings: Settings, budget: Budget) -> dict[str, Any]:
+    """`optstream status --json`: versioned, for machines."""
+    return {
+        "format": "optstream.status/1",
+        "stream": settings.stream.name,
+        "days": [
+            {
+                "date": day.day.isoformat(),
+                "state": day.state,
+                "revision": day.revision,
+                "file": day.file,
+                "note": day.note,
+            }
+            for day in days
+        ],
+        "budget": budget_document(budget),
+        "published": str(settings.published_folder),
+    }
+
+
+def budget_document(budget: Budget) -> dict[str, Any]:
+    """Exact, as fractions, and as floats for reading."""
+    return {
+        "window_steps": budget.window_length,
+        "grant": str(budget.grant),
+        "spent": str(budget.spent),
+        "left": str(budget.left),
+        "grant_float": float(budget.grant),
+        "spent_float": float(budget.spent),
+        "left_float": float(budget.left),
+    }
+
+
+def _listed(catalogue: Catalogue | None, day: date) -> str | None:
+    entry = catalogue.entry(day) if catalogue else None
+    return None if entry is None or entry.withdrawn else entry.file
+
+
+def _note(state: ReleaseState) -> str:
+    return {
+        ReleaseState.RESERVED: "a run holds it, or died; the next run continues",
+        ReleaseState.DRAWN: "drawn, not published yet; the next run publishes it",
+    }.get(state, "")
+
+
+def write_report(settings: Settings, ledger: Ledger) -> Path:
+    """Write `report.md` into the trusted folder: budget and days, from ledger and catalogue alone."""
+    days, budget = days_of(settings, ledger), budget_of(settings, ledger)
+    lines = [
+        f"# {settings.stream.name}",
+        "",
+        f"Any {budget.window_length} consecutive steps may lose epsilon {float(budget.grant):g}; "
+        f"the worst window was charged {float(budget.spent):.9g}, {float(budget.left):.3g} is left.",
+        "",
+        "| date | state | revision | file | note |",
+        "| --- | --- | --- | --- | --- |",
+        *(f"| {day.day} | {day.state} | {day.revision} | {day.file or ''} | {day.note} |" for day in days),
+        "",
+    ]
+    path = settings.trusted_folder / "report.md"
+    write_private(path, "\n".join(lines).encode())
+    return path

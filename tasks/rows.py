@@ -1,0 +1,45 @@
+"""A release as rows, rounded so that published figures add up exactly."""
+
+from datetime import date
+from math import ceil
+
+import numpy as np
+import polars as pl
+
+from optstream.mechanisms import Release
+from tasks.settings import Settings
+
+
+def published_rows(
+    settings: Settings, day: date, release: Release, revision: int, vintage: int
+) -> pl.DataFrame:
+    """One row for every node and step, in the published columns.
+
+    Leaves are rounded to the resolution and every other node is the sum of its rounded leaves: whoever adds
+    up the file gets the file.
+    """
+    tree, calendar = settings.tree, settings.calendar
+    resolution = settings.resolution
+    leaves = np.rint(release.values[tree.leaf_indices] / float(resolution)).astype(np.int64)
+    units = tree.add_up(np.maximum(leaves, ceil(settings.lower_bound / resolution)))
+    values = units * resolution.numerator / resolution.denominator
+    n_nodes, n_steps = values.shape
+    names = pl.Series(tree.nodes)
+    above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
+    parents = pl.Series(above, dtype=pl.String)
+    of_node = np.repeat(np.arange(n_nodes), n_steps)
+    of_step = np.tile(np.arange(n_steps), n_nodes)
+    stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    return pl.DataFrame(
+        {
+            "date": pl.repeat(day, values.size, dtype=pl.Date(), eager=True),
+            "step": pl.Series(of_step, dtype=pl.Int32),
+            "timestamp": stamps.gather(of_step),
+            "node": names.gather(of_node),
+            "parent": parents.gather(of_node),
+            "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
+            settings.published.value: values.ravel(),
+            "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
+            "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
+        }
+    )

@@ -1,0 +1,144 @@
+"""What no single key can tell: whether the sections fit together."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.stream import AggregationTree, Calendar, Feature
+from optstream.stream.quantise import LARGEST_UNITS
+from tasks.settings.paths import absolute, ledger_database, resolve_ledger_url
+
+N_STAGES = 2
+RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
+
+
+def cross_checks(
+    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path
+) -> list[str]:
+    """Return the problems between keys; a check whose sections are not themselves valid is left out."""
+    tree, problems = _tree(parents)
+    present = set(sections)
+    if {"stream", "features"} <= present:
+        problems += _calendar(sections["stream"], sections["features"])
+    if {"privacy", "sampling"} <= present:
+        problems += _sampling(sections["privacy"], sections["sampling"])
+    if {"stream", "privacy"} <= present:
+        problems += _bounds(sections["stream"], sections["privacy"], tree)
+    if "budget" in present:
+        problems += _budget(sections["budget"], tree)
+    if {"input", "published"} <= present:
+        problems += _input(sections["input"], sections["published"])
+    if "ledger" in present:
+        problems += _ledger(sections["ledger"], folder)
+    problems += _zones(sections, folder)
+    return problems
+
+
+def _tree(parents: Mapping[str, str | None] | None) -> tuple[AggregationTree | None, list[str]]:
+    if parents is None:
+        return None, []
+    try:
+        return AggregationTree.from_parents(parents), []
+    except ParameterError as error:
+        return None, [f"hierarchy: {error}"]
+
+
+def _calendar(stream: Any, features: Any) -> Iterator[str]:
+    if (stream.unit == "customer") and stream.leaves_per_step != 1:
+        yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
+    try:
+        calendar = Calendar(step_minutes(stream.step), stream.time_zone, stream.day)
+        # Every kind of day that the zone has, so that no night discovers one that is not whole steps.
+        lengths = {calendar.n_steps(date(2025, 1, 1) + timedelta(days=number)) for number in range(730)}
+    except ParameterError as error:
+        yield f"stream.step, stream.time_zone: {error}"
+        return
+    if min(lengths) < 1:
+        yield f"stream.step must give each day at least one step; got {stream.step!r}"
+    for name, times in features.named.items():
+        try:
+            Feature.from_clock(times, calendar.local_times(date(2025, 1, 15)), name)
+        except ParameterError as error:
+            yield f"features: {error}: the parts of a feature may not overlap"
+
+
+def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:
+    if sampling.n_samples > privacy.window:
+        yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
+
+
+def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator[str]:
+    low, high = privacy.bounds
+    if low >= high:
+        yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
+    largest = max(abs(low), abs(high)) / privacy.resolution
+    if largest + 2 >= LARGEST_UNITS:
+        yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
+    # Two hours more than a day, for the day on which the clock goes back.
+    cells = (len(tree.leaves) if tree else 1) * (26 * 60 // step_minutes(stream.step))
+    if largest * cells >= LARGEST_UNITS * 2**12:
+        yield "privacy.bounds are too large for the sums of a day to stay exact; choose a coarser resolution"
+
+
+def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
+    for key, shares in (("levels", budget.levels), ("stages", budget.stages or ())):
+        if sum(shares) > 1:
+            yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
+    if budget.stages is not None and len(budget.stages) != N_STAGES:
+        yield f"budget.stages must have {N_STAGES} shares (samples, features); got {len(budget.stages)}"
+    if tree is None:
+        return
+    if len(budget.levels) != tree.n_levels:
+        yield f"budget.levels must have a share for each of {tree.n_levels} levels; got {len(budget.levels)}"
+        return
+    with_leaves = sorted({int(tree.depths[index]) for index in tree.leaf_indices})
+    for level in with_leaves:
+        if budget.levels[level] == 0:
+            yield (
+                f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
+                "only a level above the leaves can be derived; got 0"
+            )
+
+
+def _input(source: Any, published: Any) -> Iterator[str]:
+    if source.marker is not None and source.file_list is not None:
+        yield "input must have one of the keys marker, file_list; got both"
+    columns = [source.timestamp, source.value, *([source.customer] if source.schema_ == "metered" else [])]
+    if len(set(columns)) < len(columns):
+        yield f"input.timestamp, input.value and input.customer must be different columns; got {columns}"
+    if published.value in RESERVED:
+        yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+def _ledger(ledger: Any, folder: Path) -> Iterator[str]:
+    try:
+        resolve_ledger_url(ledger.url.get_secret_value(), folder)
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Nothing private may lie where readers look."""
+    if "published" not in sections:
+        return
+    public = absolute(sections["published"].folder, folder)
+    private = {
+        f"{name}.folder": absolute(sections[name].folder, folder)
+        for name in ("input", "trusted")
+        if name in sections
+    }
+    database = None
+    if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
+        database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))
+    if database is not None:
+        private["the file of ledger.url"] = database
+    for key, place in private.items():
+        if place.resolve().is_relative_to(public.resolve()):
+            yield f"{key} must not lie in published.folder, which is the public zone"
+
+
+def step_minutes(step: str) -> int:
+    """Minutes of a length such as "30min" or "1h"."""
+    return int(step[:-3]) if step.endswith("min") else 60 * int(step[:-1])

@@ -1,0 +1,67 @@
+"""Types of single configuration values: exact numbers, names, clock times."""
+
+import re
+from fractions import Fraction
+from pathlib import PurePosixPath
+from typing import Annotated
+
+from pydantic import PlainSerializer, PlainValidator, StringConstraints
+
+from optstream.errors import ParameterError
+from optstream.privacy.exact import exact
+
+LARGEST_BOUND = 10**15
+_NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
+
+
+def _number(value: object) -> Fraction:
+    try:
+        return exact(value, "value")
+    except ParameterError as error:
+        raise ValueError(str(error)) from error
+
+
+def _positive(value: object) -> Fraction:
+    number = _number(value)
+    if number <= 0:
+        raise ValueError("not greater than 0")
+    return number
+
+
+def _share(value: object) -> Fraction:
+    number = _number(value)
+    if not 0 <= number <= 1:
+        raise ValueError("not in [0, 1]")
+    return number
+
+
+def _bound(value: object) -> Fraction:
+    number = _number(value)
+    if abs(number) > LARGEST_BOUND:
+        raise ValueError("too large")
+    return number
+
+
+def _file_name(value: object) -> str:
+    """A plain file name: nothing that could leave the folder it is looked up in."""
+    if not isinstance(value, str) or value != PurePosixPath(value).name or "\\" in value or "\0" in value:
+        raise ValueError("not a plain file name")
+    return value
+
+
+def is_node_name(name: object) -> bool:
+    """Whether a node may be called so: its name becomes part of folder names, so no "/", no leading dot."""
+    return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
+
+
+Exactly = PlainSerializer(str, return_type=str)
+Number = Annotated[Fraction, PlainValidator(_number), Exactly]
+Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]
+Share = Annotated[Fraction, PlainValidator(_share), Exactly]
+PositiveShare = Annotated[Fraction, PlainValidator(lambda value: _positive(_share(value))), Exactly]
+Bound = Annotated[Fraction, PlainValidator(_bound), Exactly]
+FileName = Annotated[str, PlainValidator(_file_name)]
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
+Column = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]
+StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]

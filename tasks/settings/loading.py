@@ -1,0 +1,144 @@
+"""Reading the configuration: from bytes to settings, or to one error that lists every problem."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from optstream.errors import ConfigurationError
+from tasks.settings.checks import cross_checks
+from tasks.settings.hierarchy import read_hierarchy
+from tasks.settings.sections import DEFAULT_FEATURES, SECTIONS, Section
+from tasks.settings.settings import Settings
+
+LARGEST_FILE = 2**20
+SECRETS = {"ledger.url"}
+LONGEST_SHOWN = 80
+
+
+class Environment(BaseSettings):
+    """What environment variables override: secrets, never echoed."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="OPTSTREAM_", frozen=True, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True
+    )
+
+    ledger_url: SecretStr | None = None
+
+
+def load_settings(path: Path) -> Settings:
+    """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`.
+
+    Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
+    it got (secrets are never shown).
+    """
+    document = _read_toml(path)
+    url = Environment().ledger_url
+    if url is not None:
+        document = {**document, "ledger": {"url": url.get_secret_value()}}
+    document = {"features": DEFAULT_FEATURES, **document}
+    folder = path.absolute().parent
+    problems, sections = _sections(document)
+    parents = None
+    if "hierarchy" in sections:
+        parents, found = read_hierarchy(sections["hierarchy"], folder)
+        problems += found
+    problems += cross_checks(sections, parents, folder)
+    if problems:
+        listed = "".join(f"\n  - {problem}" for problem in problems)
+        raise ConfigurationError(f"the configuration {path} is not usable; correct:{listed}")
+    sections["features_"] = sections.pop("features")
+    return Settings(**sections, parents=tuple((parents or {}).items()), folder=folder, file=path.absolute())
+
+
+def _read_toml(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as error:
+        reason = os.strerror(error.errno) if error.errno else "it cannot be read"
+        raise ConfigurationError(
+            f"the configuration {path} cannot be read: {reason}; `optstream init` writes an example"
+        ) from None
+    if len(content) > LARGEST_FILE:
+        raise ConfigurationError(f"the configuration {path} must be at most 1 MiB")
+    try:
+        return tomllib.loads(content.decode("utf-8"))
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        raise ConfigurationError(f"the configuration {path} must be UTF-8 text; see line {line}") from None
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        # The parser says what it expected and where; it never repeats a value.
+        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        raise ConfigurationError(f"the configuration {path} is not TOML: {reason}") from None
+
+
+def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
+    """Validate each table by itself, so that one bad section does not hide another's problems."""
+    problems = [
+        f"{_plain(key)} is not a known section{_nearest(key, SECTIONS)}"
+        for key in document
+        if key not in SECTIONS
+    ]
+    sections: dict[str, Any] = {}
+    for name, section in SECTIONS.items():
+        table = document.get(name)
+        if name not in document:
+            problems.append(f"[{name}] is missing; its keys: {', '.join(_keys(section))}")
+        elif not isinstance(table, dict):
+            problems.append(f"{name} must be a table of keys: {', '.join(_keys(section))}")
+        else:
+            try:
+                given = {"named": table} if name == "features" else table
+                sections[name] = section.model_validate(given)
+            except ValidationError as error:
+                problems += _problems(name, section, error, table)
+    return problems, sections
+
+
+def _problems(
+    name: str, section: type[Section], error: ValidationError, table: Mapping[str, Any]
+) -> list[str]:
+    if name == "features":
+        broken = dict.fromkeys(str(entry["loc"][1]) for entry in error.errors(include_url=False))
+        return [
+            f'features.{_plain(key)} must be a list of clock times such as ["07:00", "12:00"]; '
+            f"got {_shown(table[key])}"
+            for key in broken
+        ]
+    problems = {}
+    for entry in error.errors(include_url=False, include_context=False):
+        key = str(entry["loc"][0])
+        legal = _keys(section).get(key)
+        if entry["type"] == "extra_forbidden":
+            problems[key] = f"{name}.{_plain(key)} is not a known key{_nearest(key, _keys(section))}"
+        elif entry["type"] == "missing" and key not in table:
+            problems[key] = f"{name}.{key} is missing; it must be {legal}"
+        else:
+            got = "" if f"{name}.{key}" in SECRETS else f"; got {_shown(table[key])}"
+            problems[key] = f"{name}.{key} must be {legal}{got}"
+    return list(problems.values())
+
+
+def _keys(section: type[Section]) -> dict[str, str]:
+    return {field.alias or key: field.description or "" for key, field in section.model_fields.items()}
+
+
+def _nearest(key: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+
+
+def _plain(key: str) -> str:
+    """A key as the file has it, short and without control characters."""
+    return key if key.isidentifier() and len(key) <= LONGEST_SHOWN else _shown(key)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"

@@ -1,0 +1,136 @@
+"""The sections of the configuration file. A field's description is its legal range, as errors state it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr
+
+from tasks.settings.fields import (
+    Bound,
+    ClockTime,
+    Column,
+    FileName,
+    Name,
+    Number,
+    Positive,
+    PositiveShare,
+    Share,
+    StepLength,
+)
+
+FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
+COLUMN = "the name of a column"
+COUNT = "an integer of at least 1"
+
+
+class Section(BaseModel):
+    """A table of the file: frozen, strict about types, refusing unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
+
+
+class Stream(Section):
+    name: Name = Field(
+        description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
+    )
+    unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
+    leaves_per_step: int = Field(1, ge=1, le=10**6, description=COUNT)
+    step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
+    time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
+    day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
+
+
+class Mechanism(Section):
+    name: Literal["OptStream"] = Field(description='"OptStream"')
+    weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
+
+
+class Privacy(Section):
+    epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
+    window: int = Field(ge=1, le=10**6, description=COUNT)
+    population: Name = Field(
+        description="the name of the source and its customers, to whom the grant belongs: 1 to 64 letters, "
+        "digits, '_', '.' or '-'"
+    )
+    alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
+    resolution: Positive = Field(
+        "0.001", validate_default=True, description="a decimal string greater than 0"
+    )
+    bounds: tuple[Bound, Bound] = Field(
+        strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
+    )
+    lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
+    calibration: Literal["strict", "paper"] = Field("strict", description='"strict" or "paper"')
+    windows: Literal["sliding", "aligned"] = Field("sliding", description='"sliding" or "aligned"')
+
+
+class Hierarchy(Section):
+    parents: dict[str, str] | None = Field(
+        None, description='a table node = "parent", the root\'s parent being "", every name a text'
+    )
+    file: str | None = Field(
+        None, min_length=1, description="the path of a .csv or .parquet file with columns node and parent"
+    )
+
+
+class Budget(Section):
+    levels: tuple[Share, ...] = Field(
+        strict=False,
+        min_length=1,
+        description='a list of shares in [0, 1], root first, such as ["1/2", "1/2"]',
+    )
+    stages: tuple[PositiveShare, ...] | None = Field(
+        None, strict=False, description="a list of two shares in (0, 1]: the samples' and the features'"
+    )
+
+
+class Sampling(Section):
+    method: Literal["equally_spaced"] = Field(description='"equally_spaced"')
+    n_samples: int = Field(ge=2, le=10**6, description="an integer in [2, privacy.window]")
+
+
+class Features(Section):
+    model_config = ConfigDict(strict=False)  # a list of the file is a tuple here
+
+    named: dict[str, tuple[ClockTime, ...]]
+
+
+class Input(Section):
+    folder: str = Field(min_length=1, description=FOLDER)
+    schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
+    timestamp: Column = Field("timestamp", description=COLUMN)
+    value: Column = Field(description=COLUMN)
+    customer: Column = Field("customer_id", description=COLUMN)
+    marker: FileName | None = Field(None, description='a plain file name such as "_SUCCESS"')
+    file_list: FileName | None = Field(None, description='a plain file name such as "_FILES"')
+
+
+class Published(Section):
+    folder: str = Field(min_length=1, description=FOLDER)
+    value: Column = Field(description=COLUMN)
+
+
+class Trusted(Section):
+    folder: str = Field(min_length=1, description=FOLDER)
+
+
+class Ledger(Section):
+    url: SecretStr = Field(
+        description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
+        '"sqlite:///trusted/ledger.sqlite"'
+    )
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "stream": Stream,
+    "mechanism": Mechanism,
+    "privacy": Privacy,
+    "hierarchy": Hierarchy,
+    "budget": Budget,
+    "sampling": Sampling,
+    "features": Features,
+    "input": Input,
+    "published": Published,
+    "trusted": Trusted,
+    "ledger": Ledger,
+}
+DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

@@ -1,0 +1,151 @@
+"""The settings as the tasks use them: model, tree, calendar, features, places."""
+
+import hashlib
+import json
+from datetime import date
+from fractions import Fraction
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Calendar, Feature
+from tasks.settings.checks import step_minutes
+from tasks.settings.paths import absolute, resolve_ledger_url
+from tasks.settings.sections import (
+    Budget,
+    Features,
+    Hierarchy,
+    Input,
+    Ledger,
+    Mechanism,
+    Privacy,
+    Published,
+    Sampling,
+    Section,
+    Stream,
+    Trusted,
+)
+
+DEFAULT_MARKER = "_SUCCESS"
+
+
+class Settings(Section):
+    """A validated configuration. Made by `load_settings`; its repr shows no secret.
+
+    parents: (node, parent) in input order, the root's parent None. folder: where relative paths start.
+    """
+
+    stream: Stream
+    mechanism: Mechanism
+    privacy: Privacy
+    hierarchy: Hierarchy
+    budget: Budget
+    sampling: Sampling
+    features_: Features
+    input: Input
+    published: Published
+    trusted: Trusted
+    ledger: Ledger
+    parents: tuple[tuple[str, str | None], ...]
+    folder: Path
+    file: Path
+
+    @cached_property
+    def model(self) -> PrivacyModel:
+        return PrivacyModel(
+            epsilon=self.privacy.epsilon,
+            window_length=self.privacy.window,
+            alpha=self.privacy.alpha,
+            resolution=self.privacy.resolution,
+            unit=self.stream.unit,
+            leaves_per_step=self.stream.leaves_per_step,
+            windows=self.privacy.windows,
+        )
+
+    @cached_property
+    def tree(self) -> AggregationTree:
+        return AggregationTree.from_parents(dict(self.parents))
+
+    @cached_property
+    def calendar(self) -> Calendar:
+        return Calendar(step_minutes(self.stream.step), self.stream.time_zone, self.stream.day)
+
+    def features(self, day: date) -> list[Feature]:
+        """The named partitions of that day, in the file's order."""
+        times = self.calendar.local_times(day)
+        return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
+
+    @property
+    def resolution(self) -> Fraction:
+        return self.privacy.resolution
+
+    @property
+    def bounds(self) -> tuple[Fraction, Fraction]:
+        """Public bounds of one reading, to which it is clamped."""
+        return self.privacy.bounds
+
+    @property
+    def lower_bound(self) -> Fraction:
+        """The least that is published for a leaf."""
+        return self.privacy.lower_bound
+
+    @property
+    def level_shares(self) -> tuple[Fraction, ...]:
+        return self.budget.levels
+
+    @property
+    def stage_shares(self) -> tuple[Fraction, ...] | None:
+        return self.budget.stages
+
+    @property
+    def metered(self) -> bool:
+        return self.input.schema_ == "metered"
+
+    @property
+    def marker(self) -> str | None:
+        """The file whose presence says that a dump has arrived; None where a file list does."""
+        return None if self.input.file_list is not None else self.input.marker or DEFAULT_MARKER
+
+    @property
+    def input_folder(self) -> Path:
+        return absolute(self.input.folder, self.folder)
+
+    @property
+    def published_folder(self) -> Path:
+        return absolute(self.published.folder, self.folder)
+
+    @property
+    def trusted_folder(self) -> Path:
+        return absolute(self.trusted.folder, self.folder)
+
+    @property
+    def staging_folder(self) -> Path:
+        return self.trusted_folder / "staging"
+
+    @property
+    def measurements_folder(self) -> Path:
+        return self.trusted_folder / "measurements"
+
+    @property
+    def validation_folder(self) -> Path:
+        return self.trusted_folder / "validation"
+
+    @property
+    def lineage_folder(self) -> Path:
+        return self.trusted_folder / "lineage"
+
+    @property
+    def ledger_url(self) -> str:
+        """The SQLAlchemy URL: a secret. An SQLite path is absolute."""
+        return resolve_ledger_url(self.ledger.url.get_secret_value(), self.folder)
+
+    @property
+    def configuration_hash(self) -> str:
+        """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
+        document: dict[str, Any] = self.model_dump(
+            mode="json", exclude={"hierarchy", "ledger", "trusted", "folder", "file"}, by_alias=False
+        )
+        del document["input"]["folder"], document["published"]["folder"]
+        text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return hashlib.sha256(text.encode()).hexdigest()

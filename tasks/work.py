@@ -1,0 +1,87 @@
+"""What travels between the steps of a flow: one value a day, which only ever gains."""
+
+import traceback
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from optstream.catalogue import ReleaseStatement, StagedRelease
+from optstream.errors import BudgetError, ContractError, DumpError, OptStreamError
+from optstream.ledger import Reservation
+from optstream.stream import PrivatePeriod
+
+if TYPE_CHECKING:
+    from tasks.ingest import Dump, IngestedDay
+
+
+class Status(StrEnum):
+    """How a day ended."""
+
+    PUBLISHED = "published"
+    UNCHANGED = "published already"
+    WAITING = "waiting"
+    REFUSED = "refused"
+    VOID = "void"
+    FAILED = "failed"
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the day's release is out."""
+        return self in (Status.PUBLISHED, Status.UNCHANGED)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The end of a day's work, in words that hold no reading. file: what was published, in its folder."""
+
+    status: Status
+    message: str
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Work:
+    """One day on its way; each step fills in what the next one needs.
+
+    Raw values are in `ingested` and `period` alone, whose reprs show none. alarms: the
+    file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
+    """
+
+    day: date
+    outcome: Outcome | None = None
+    dump: "Dump | None" = None
+    ingested: "IngestedDay | None" = field(default=None, repr=False)
+    period: PrivatePeriod | None = None
+    alarms: Path | None = None
+    reservation: Reservation | None = None
+    staged: StagedRelease | None = field(default=None, repr=False)
+    statement: ReleaseStatement | None = field(default=None, repr=False)
+
+    def ended(self, status: Status, message: str, file: str | None = None) -> "Work":
+        """The same day, over; its raw values are let go."""
+        return replace(self, outcome=Outcome(status, message, file), ingested=None, period=None, staged=None)
+
+
+def each(works: Iterable[Work], step: Callable[[Work], Work]) -> list[Work]:
+    """Take every day that is not over one step on; a day that fails becomes a value, and stops no other."""
+    return [work if work.outcome else _one(work, step) for work in works]
+
+
+def _one(work: Work, step: Callable[[Work], Work]) -> Work:
+    try:
+        return step(work)
+    except OptStreamError as error:
+        refused = isinstance(error, (BudgetError, ContractError, DumpError))
+        return work.ended(Status.REFUSED if refused else Status.FAILED, str(error))
+    except Exception as error:  # noqa: BLE001 - a library's message may hold a raw value: say only what and where
+        return work.ended(Status.FAILED, unexpected(error))
+
+
+def unexpected(error: BaseException) -> str:
+    """An error that nobody planned, by type and place only: its own text could hold a raw value."""
+    last = traceback.extract_tb(error.__traceback__)[-1:]
+    where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)
+    return f"unexpected {type(error).__name__}{where}; its text is withheld, for it may hold readings"

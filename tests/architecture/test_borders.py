@@ -1,0 +1,86 @@
+"""Borders that import-linter cannot see: who opens raw values, who builds measurements, who says what."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+SOURCES = sorted(
+    path.relative_to(HOUSE)
+    for room in ("flows", "tasks", "data_contracts", "optstream")
+    for path in (HOUSE / room).rglob("*.py")
+)
+
+
+def tree_of(path):
+    return ast.parse((HOUSE / path).read_text())
+
+
+def names_in(path):
+    """Every name and attribute that a file mentions."""
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Name):
+            yield node.id
+        elif isinstance(node, ast.Attribute):
+            yield node.attr
+        elif isinstance(node, ast.ImportFrom):
+            yield from (alias.name for alias in node.names)
+
+
+def calls_in(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, ast.Call):
+            yield ast.unparse(node.func)
+
+
+def test_only_measurement_opens_a_private_period():
+    opening = {"open_private_period", "_PrivatePeriod__units", "__units"}
+    allowed = {Path("optstream/stream/private_period.py")}
+    openers = {path for path in SOURCES if opening & set(names_in(path))} - allowed
+    assert openers
+    assert {path.parent for path in openers} == {Path("optstream/measurement")}
+
+
+def test_only_measurement_builds_measurements():
+    allowed = {Path("optstream/stream/measured.py")}
+    builders = {path for path in SOURCES if "Measured" in set(calls_in(path))} - allowed
+    assert builders
+    assert {path.parent for path in builders} == {Path("optstream/measurement")}
+
+
+def test_no_room_claims_that_values_are_public():
+    claims = {path for path in SOURCES if any(call.endswith("from_public") for call in calls_in(path))}
+    assert claims == set()
+
+
+@pytest.mark.parametrize(
+    "path", [path for path in SOURCES if path.parent == Path("optstream/measurement")], ids=str
+)
+def test_whatever_touches_private_values_states_its_lemma(path):
+    """A function that takes a period, or exact answers, says under "Privacy:" why it may."""
+    touching = [
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef)
+        and {"period", "exact"} & {argument.arg for argument in [*node.args.args, *node.args.kwonlyargs]}
+    ]
+    for function in touching:
+        assert "Privacy: Lemma" in (ast.get_docstring(function) or ""), function.name
+
+
+@pytest.mark.parametrize("path", [path for path in SOURCES if path.parts[0] == "optstream"], ids=str)
+def test_every_public_function_of_the_science_is_documented(path):
+    for node in ast.walk(tree_of(path)):
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
+            short = isinstance(node, ast.FunctionDef) and len(node.body) == 1
+            assert short or ast.get_docstring(node), f"{path}: {node.name}"
+
+
+def test_no_source_of_randomness_but_the_noise_rooms():
+    """In the science and in the flow that releases; the simulation of dumps makes up its own truth."""
+    for path in SOURCES:
+        if path.parts[0] != "optstream" or path.parts[1] == "noise":
+            continue
+        drawing = {name for name in names_in(path) if name in {"random", "default_rng", "secrets", "urandom"}}
+        assert not drawing, f"{path} draws with {drawing}"

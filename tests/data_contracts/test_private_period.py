@@ -1,0 +1,38 @@
+from datetime import date
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from data_contracts.judge import judge
+from data_contracts.private_period import NAME, RULES, private_period_metrics
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Calendar, PrivatePeriod
+
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+CALENDAR = Calendar(30, "Europe/Paris")
+MODEL = PrivacyModel(epsilon="1", window_length=48, alpha=1)
+DAY = date(2025, 3, 30)
+FIRST = CALENDAR.first_step(DAY)
+
+
+def period(n_leaves=2, n_steps=46, resolution=Fraction(1, 1000), first_step=FIRST):
+    return PrivatePeriod(np.ones((n_leaves, n_steps), np.int64), resolution=resolution, first_step=first_step)
+
+
+@pytest.mark.parametrize(
+    ("held", "broken"),
+    [
+        (period(), []),
+        (None, ["no_period"]),
+        (np.ones((2, 46), np.int64), ["no_period"]),
+        (period(n_leaves=1), ["wrong_leaves"]),
+        (period(n_steps=48), ["wrong_steps"]),
+        (period(first_step=FIRST + 2), ["wrong_place"]),
+        (period(resolution=Fraction(1)), ["wrong_resolution"]),
+        (period(n_leaves=3, n_steps=1), ["wrong_leaves", "wrong_steps"]),
+    ],
+)
+def test_a_period_is_judged_by_its_public_facts(held, broken):
+    metrics = private_period_metrics([(DAY, held)], TREE, CALENDAR, MODEL)
+    assert [entry.rule.name for entry in judge(NAME, RULES, metrics, n_rows=1)] == broken

@@ -1,0 +1,111 @@
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from data_contracts.release import LINEAGE, judge_release
+from optstream.errors import ContractError
+from optstream.stream import AggregationTree, Feature
+
+TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "a": "N", "b": "N"})
+FEATURES = [Feature((range(0, 2), range(2, 4)), "halves")]
+STATEMENT = {**dict.fromkeys(LINEAGE, "stated"), "period": "2025-01-15", "revision": 0, "vintage": 0}
+VALUES = TREE.add_up(np.arange(12.0).reshape(3, 4))
+
+
+def rows(values):
+    n_nodes, n_steps = values.shape
+    return pl.DataFrame(
+        {
+            "step": pl.Series(np.tile(np.arange(n_steps), n_nodes), dtype=pl.Int32),
+            "node": np.repeat(TREE.nodes, n_steps),
+            "load": values.ravel(),
+        }
+    )
+
+
+def check(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes):
+    judge_release(
+        frame,
+        TREE,
+        changes.pop("features", FEATURES),
+        value_column="load",
+        resolution=Fraction(1, 1000),
+        lower_bound=lower_bound,
+        n_steps=4,
+        statement=statement,
+        **changes,
+    )
+
+
+def altered(node, step, value):
+    values = VALUES.copy()
+    values[TREE.nodes.index(node), step] = value
+    return rows(values)
+
+
+def test_a_sound_release_passes_in_any_order_of_rows():
+    check(rows(VALUES))
+    check(
+        rows(VALUES).reverse(),
+        feature_sums=[FEATURES[0].matrix @ VALUES.T] and [VALUES @ FEATURES[0].matrix.T],
+    )
+
+
+@pytest.mark.parametrize(
+    ("frame", "told"),
+    [
+        (rows(VALUES)[1:], "must have a row for each node and step"),
+        (pl.concat([rows(VALUES), rows(VALUES)[:1]]), "must have each node and step once"),
+        (
+            pl.concat([rows(VALUES), rows(VALUES)[:1].with_columns(node=pl.lit("IT"))]),
+            "the hierarchy's nodes",
+        ),
+        (
+            pl.concat([rows(VALUES), rows(VALUES)[:1].with_columns(step=pl.lit(4, pl.Int32))]),
+            "the day's steps only",
+        ),
+        (altered("a", 1, np.nan), "must hold finite numbers"),
+        (altered("a", 1, np.inf), "must hold finite numbers"),
+        (altered("a", 1, None), "must hold finite numbers"),
+        (altered("FR", 1, VALUES[0, 1] + 0.00051), "must have each node equal the sum of its children"),
+        (altered("a", 1, VALUES[3, 1] - 0.00051), "must have each node equal the sum of its children"),
+        (rows(VALUES - TREE.add_up(np.full((3, 4), 1e-9))), "must be at or above the lower bound"),
+    ],
+)
+def test_what_must_not_be_published_is_refused_by_its_rule(frame, told):
+    with pytest.raises(ContractError, match=told) as caught:
+        check(frame)
+    assert "the release of 2025-01-15 is not published" in str(caught.value)
+
+
+def test_children_may_differ_by_half_a_unit_of_the_resolution():
+    check(altered("FR", 1, VALUES[0, 1] + 0.00049))
+
+
+def test_the_bound_counts_for_each_leaf_below():
+    low = TREE.add_up(np.full((3, 4), -0.1))
+    check(rows(low), lower_bound=Fraction(-1, 10))
+    with pytest.raises(ContractError, match="must be at or above the lower bound"):
+        check(rows(low), lower_bound=Fraction(-9, 100))
+
+
+def test_stated_feature_sums_equal_their_steps():
+    sums = VALUES @ FEATURES[0].matrix.T
+    check(rows(VALUES), feature_sums=[sums + 0.0004])
+    for wrong in ([sums + 0.0006], [sums[:, :1]], [], [sums * np.nan]):
+        with pytest.raises(ContractError, match="must have each feature's parts equal their steps"):
+            check(rows(VALUES), feature_sums=wrong)
+
+
+def test_features_are_partitions_of_the_period():
+    with pytest.raises(ContractError, match="must have each feature's parts equal their steps"):
+        check(rows(VALUES), features=[Feature((range(0, 3),), "short")])
+
+
+@pytest.mark.parametrize("key", LINEAGE)
+@pytest.mark.parametrize("empty", [None, "", []])
+def test_the_lineage_is_whole(key, empty):
+    with pytest.raises(ContractError, match="must state its whole lineage"):
+        check(rows(VALUES), statement={**STATEMENT, key: empty})

@@ -1,0 +1,78 @@
+"""A small released day: a root, two leaves, four steps of which one does not exist."""
+
+from collections.abc import Callable
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+import polars as pl
+import pytest
+
+from optstream.catalogue import NoiseScale, ReleaseStatement
+from optstream.privacy import PrivacyModel
+
+N_STEPS = 4
+NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
+
+
+def make_rows(period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0) -> pl.DataFrame:
+    midnight = datetime(period.year, period.month, period.day, tzinfo=UTC)
+    rows = [
+        {
+            "date": period,
+            "step": step,
+            "timestamp": None if step == 2 else midnight + timedelta(minutes=30 * step),
+            "node": node,
+            "parent": parent,
+            "level": level,
+            "load_mw": shift + 10.0 * step + level,
+            "revision": revision,
+            "vintage": vintage,
+        }
+        for node, (parent, level) in NODES.items()
+        for step in range(N_STEPS)
+    ]
+    return pl.DataFrame(rows, schema_overrides={"timestamp": pl.Datetime("us", "UTC")})
+
+
+def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes: Any) -> ReleaseStatement:
+    facts: dict[str, Any] = {
+        "stream": "../french load",
+        "model": PrivacyModel(epsilon="1", window_length=48, alpha=10),
+        "calibration": "strict",
+        "epsilon_plan": Fraction(1),
+        "epsilon_own": Fraction(2, 3),
+        "noise": (NoiseScale(0, "samples", Fraction(400_000)), NoiseScale(1, "sparse vector", None)),
+        "simulated": False,
+        "code_version": "0.1.0",
+        "configuration_hash": "c" * 64,
+        "value_column": "load_mw",
+        "step_minutes": 30,
+        "time_zone": "Europe/Paris",
+        "day": "fixed",
+    }
+    return ReleaseStatement(period=period, revision=revision, vintage=vintage, **{**facts, **changes})
+
+
+@pytest.fixture
+def rows() -> Callable[..., pl.DataFrame]:
+    return make_rows
+
+
+@pytest.fixture
+def statement() -> Callable[..., ReleaseStatement]:
+    return make_statement
+
+
+@pytest.fixture
+def put(rows: Callable[..., pl.DataFrame], statement: Callable[..., ReleaseStatement]) -> Callable[..., Any]:
+    """Stage and publish one small day; returns the Publication."""
+    from optstream.catalogue import publish, stage
+
+    def put(
+        folder: Any, period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0, head: str = "h1"
+    ) -> Any:
+        stated = statement(period, revision, vintage)
+        return publish(folder, stage(rows(period, revision, vintage, shift), stated), stated, head)
+
+    return put

@@ -1,0 +1,134 @@
+"""Death between any two steps: the catalogue lists only whole files, and the same call completes the work."""
+
+import os
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
+from optstream.errors import PublicationError
+
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+
+
+class PowerCutError(BaseException):
+    """Not an Exception: nothing may catch it and tidy up."""
+
+
+def die_at(monkeypatch, n):
+    """Let the process die instead of its n-th step on disk. Returns the list of steps that were taken."""
+    taken = []
+
+    def dying(call):
+        def step(*arguments, **keywords):
+            if len(taken) >= n:
+                raise PowerCutError
+            taken.append(call.__name__)
+            return call(*arguments, **keywords)
+
+        return step
+
+    for name in ("replace", "link", "fsync", "unlink", "mkdir"):
+        monkeypatch.setattr(os, name, dying(getattr(os, name)))
+    return taken
+
+
+def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check):
+    """Repeat on fresh folders with a death at step 0, 1, 2, … until the work gets through."""
+    for n in range(200):
+        folder = tmp_path / str(n)
+        prepare(folder)
+        with monkeypatch.context() as patch:
+            die_at(patch, n)
+            try:
+                work(folder)
+                return n
+            except PowerCutError:
+                pass
+        check(folder)
+    raise AssertionError("the work never got through")
+
+
+def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch, put):
+    def check(folder):
+        if find_catalogue(folder) is not None:
+            read_published(folder, verify=True)
+        put(folder, DAY)
+        assert check_files(folder) == []
+        assert list((folder / ".incoming").iterdir()) == []
+        assert read_published(folder, verify=True)["date"].to_list() == [DAY] * 12
+
+    n = run_with_death_at_each_step(tmp_path, monkeypatch, Path.mkdir, lambda folder: put(folder, DAY), check)
+    assert n > 15
+
+
+def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put):
+    def prepare(folder):
+        put(folder, DAY)
+        put(folder, NEXT)
+
+    def check(folder):
+        days = read_published(folder, verify=True).group_by("date").agg("revision").sort("date")
+        assert days["date"].to_list() == [DAY, NEXT]
+        assert days["revision"].to_list() in ([[1] * 12, [1] * 12], [[2] * 12, [1] * 12])
+        put(folder, DAY, revision=2)
+        assert check_files(folder) == []
+        assert read_catalogue(folder).entry(DAY).revision == 2
+        assert len(list((folder / "superseded" / "date=2016-02-01").iterdir())) == 1
+        assert len(list((folder / "data").rglob("*.parquet"))) == 2
+
+    n = run_with_death_at_each_step(
+        tmp_path, monkeypatch, prepare, lambda folder: put(folder, DAY, revision=2), check
+    )
+    assert n > 15
+
+
+def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):
+    """The window between the two replacements: two revisions under data/, one in the catalogue."""
+    old = put(tmp_path, DAY).entry
+    genuine, calls = os.replace, []
+
+    def second_dies(source, target):
+        calls.append(target)
+        if len(calls) == 2:
+            raise PowerCutError
+        genuine(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", second_dies)
+        with pytest.raises(PowerCutError):
+            put(tmp_path, DAY, revision=2)
+    assert read_catalogue(tmp_path).entry(DAY).revision == 2
+    assert check_files(tmp_path) == [f"'{old.file}' is not listed in the catalogue"]
+    assert put(tmp_path, DAY, revision=2).changed
+    assert check_files(tmp_path) == []
+
+
+def test_every_name_is_given_to_synced_bytes_and_then_synced_itself(tmp_path, monkeypatch, put):
+    """A crash of the machine, not only of the process: the order of the calls is what there is to see."""
+    put(tmp_path, DAY)
+    with monkeypatch.context() as patch:
+        taken = die_at(patch, 1000)
+        put(tmp_path, DAY, revision=2)
+    steps = " ".join(step for step in taken if step != "mkdir")
+    # file, manifest, catalogue, the move to superseded/; before them the folders
+    new, listed, moved = "fsync link unlink fsync", "fsync replace fsync", "replace fsync fsync"
+    assert f"{new} {new} {listed}" in steps
+    assert steps.endswith(moved)
+
+
+def test_a_full_disk_is_our_error_and_the_rerun_completes(tmp_path, monkeypatch, put):
+    put(tmp_path, DAY)
+
+    def full(descriptor):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(PublicationError, match="No space left"):
+            put(tmp_path, NEXT)
+    assert read_published(tmp_path, verify=True)["date"].unique().to_list() == [DAY]
+    put(tmp_path, NEXT)
+    assert check_files(tmp_path) == []

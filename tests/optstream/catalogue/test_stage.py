@@ -1,0 +1,146 @@
+"""Staged bytes: deterministic, whole, and saying what they are."""
+
+import hashlib
+import subprocess
+import sys
+from datetime import date, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from optstream.catalogue import read_staged, stage
+from optstream.catalogue.parquet import Footer, decode, encode
+from optstream.catalogue.rows import hash_rows, ordered_rows, schema
+from optstream.errors import PublicationError
+
+DAY = date(2016, 2, 1)
+
+
+def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
+    first = stage(rows(DAY), statement(DAY))
+    shuffled = rows(DAY).sample(fraction=1.0, shuffle=True, seed=3)
+    chunked = pl.concat([shuffled[:5], shuffled[5:]], rechunk=False).select(reversed(shuffled.columns))
+    assert stage(chunked, statement(DAY)) == first
+    assert first.file_hash == hashlib.sha256(first.data).hexdigest()
+    assert first.name == f"release-{first.file_hash}.parquet"
+
+
+def test_the_frames_chunks_do_not_show(rows, statement):
+    ordered = ordered_rows(rows(DAY), "load_mw", DAY, 1, 1)
+    footer = Footer(hash_rows(ordered), statement(DAY).to_document())
+    chunked = pl.concat([ordered[:5], ordered[5:]], rechunk=False)
+    assert chunked.n_chunks() == 2
+    assert encode(chunked, footer) == encode(ordered, footer)
+
+
+def test_another_process_gives_the_same_bytes(rows, statement, request):
+    """String hashing and dictionary order differ between processes; the bytes may not."""
+    code = (
+        "import sys, datetime; sys.path.insert(0, sys.argv[1]); import conftest; "
+        "from optstream.catalogue import stage; "
+        "day = datetime.date(2016, 2, 1); "
+        "print(stage(conftest.make_rows(day), conftest.make_statement(day)).file_hash)"
+    )
+    folder = str(request.path.parent)
+    other = subprocess.run([sys.executable, "-c", code, folder], capture_output=True, text=True, check=True)
+    assert other.stdout.strip() == stage(rows(DAY), statement(DAY)).file_hash
+
+
+def test_a_changed_value_or_statement_changes_the_hashes_it_should(rows, statement):
+    first = stage(rows(DAY), statement(DAY))
+    value = stage(rows(DAY, shift=0.001), statement(DAY))
+    words = stage(rows(DAY), statement(DAY, code_version="0.1.1"))
+    assert value.rows_hash != first.rows_hash
+    assert value.file_hash != first.file_hash
+    assert words.rows_hash == first.rows_hash
+    assert words.file_hash != first.file_hash
+
+
+def test_the_footer_says_what_the_release_is(rows, statement):
+    staged = stage(rows(DAY), statement(DAY))
+    _, footer = decode(staged.data)
+    assert footer.rows_hash == staged.rows_hash
+    assert footer.statement == statement(DAY).to_document()
+    assert read_staged(staged.data) == (staged, statement(DAY))
+
+
+def test_rows_hash_sees_every_cell(rows):
+    """Change each column at one row: a hash that skipped a column or a null would not move."""
+    ordered = ordered_rows(rows(DAY), "load_mw", DAY, 1, 1)
+    changes = {
+        "date": date(2016, 2, 2),
+        "step": 3,
+        "timestamp": datetime(2016, 2, 1, 13),
+        "node": "FQ",
+        "parent": "84",
+        "level": 7,
+        "load_mw": 0.125,
+        "revision": 2,
+        "vintage": 2,
+    }
+    hashes = {hash_rows(ordered)}
+    for name, value in changes.items():
+        kind = schema("load_mw")[name]
+        cell = (
+            pl.lit(value).cast(kind) if name != "timestamp" else pl.lit(value, dtype=pl.Datetime("us", "UTC"))
+        )
+        changed = ordered.with_row_index("i").with_columns(
+            pl.when(pl.col("i") == 4).then(cell).otherwise(pl.col(name)).alias(name)
+        )
+        hashes.add(hash_rows(changed.drop("i")))
+    assert len(hashes) == 1 + len(changes)
+
+
+def test_rows_hash_tells_null_from_empty_and_moved_letters():
+    def hashed(*names):
+        return hash_rows(pl.DataFrame({"node": pl.Series(names, dtype=pl.String)}))
+
+    assert (
+        len({hashed("", "a"), hashed(None, "a"), hashed("a", ""), hashed("ab", "c"), hashed("a", "bc")}) == 5
+    )
+
+
+@pytest.mark.parametrize(
+    ("spoil", "rule"),
+    [
+        (lambda rows: rows.drop("parent"), "columns"),
+        (lambda rows: rows.with_columns(extra=1), "columns"),
+        (lambda rows: rows.with_columns(pl.col("load_mw").cast(pl.String)), "column load_mw"),
+        (lambda rows: rows.with_columns(pl.col("timestamp").dt.replace_time_zone(None)), "column timestamp"),
+        (lambda rows: rows.with_columns(step=pl.lit(2**40)), "32 bits"),
+        (lambda rows: rows.with_columns(node=pl.lit(None, dtype=pl.String)), "column node .* null"),
+        (lambda rows: rows.with_columns(load_mw=pl.lit(None, dtype=pl.Float64)), "column load_mw .* null"),
+        (lambda rows: rows.with_columns(pl.col("date") + timedelta(days=1)), "column date"),
+        (lambda rows: rows.with_columns(revision=2), "column revision"),
+        (lambda rows: rows.with_columns(vintage=2), "column vintage"),
+        (lambda rows: rows[:-1], "exactly once"),
+        (lambda rows: pl.concat([rows[:-1], rows[:1]]), "exactly once"),
+        (lambda rows: rows[:0], "exactly once"),
+    ],
+)
+def test_what_is_not_a_whole_period_is_refused(rows, statement, spoil, rule):
+    with pytest.raises(PublicationError, match=rule):
+        stage(spoil(rows(DAY)), statement(DAY))
+
+
+def test_a_whole_number_overflow_and_a_null_show_no_value(rows, statement):
+    with pytest.raises(PublicationError) as caught:
+        stage(rows(DAY).with_columns(step=pl.lit(1234567890123)), statement(DAY))
+    assert "1234567890123" not in str(caught.value)
+
+
+@pytest.mark.parametrize("cut", [0, 3, 200, -1])
+def test_bytes_that_are_not_a_staged_release_are_refused(rows, statement, cut):
+    data = stage(rows(DAY), statement(DAY)).data
+    with pytest.raises(PublicationError, match="whole Parquet"):
+        read_staged(data[:cut])
+
+
+def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement, tmp_path):
+    rows(DAY).write_parquet(tmp_path / "plain.parquet")
+    with pytest.raises(PublicationError, match="footer"):
+        read_staged((tmp_path / "plain.parquet").read_bytes())
+    ordered = ordered_rows(rows(DAY), "load_mw", DAY, 1, 1)
+    lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_document()))
+    with pytest.raises(PublicationError, match="hash in its footer"):
+        read_staged(lying)

@@ -1,0 +1,103 @@
+"""What a release says about itself: exact, readable back, and no more than may be claimed."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+
+import pytest
+
+from optstream.catalogue import NoiseScale, ReleaseStatement, noise_scales
+from optstream.errors import ParameterError, PublicationError
+from optstream.privacy import PeriodSpend, PrivacyModel, StepSpend
+
+DAY = date(2016, 2, 1)
+
+
+def test_the_document_is_json_and_reads_back(statement):
+    stated = statement(DAY, epsilon_own=Fraction(10**99 + 1, 3**200))
+    document = json.loads(json.dumps(stated.to_document(), allow_nan=False))
+    assert ReleaseStatement.from_document(document) == stated
+    assert document["epsilon_plan"] == "1"
+    assert document["noise"] == [
+        {"level": 0, "stage": "samples", "scale": "400", "scale_units": "400000"},
+        {"level": 1, "stage": "sparse vector", "scale": None, "scale_units": None},
+    ]
+    assert document["privacy_model"]["window_length"] == 48
+
+
+def test_words_state_the_accounted_cost_rounded_up(statement):
+    words = statement(DAY, epsilon_plan=Fraction(50, 3)).in_words()
+    assert "48 consecutive steps of 30 minutes (also where it straddles periods)" in words
+    assert "at most 16.6667;" in words
+    assert "alone cost at most 0.6667" in words
+    assert "at most 10 in the unit of load_mw" in words
+    assert "outside the promise" in words
+    assert "paper" not in words
+
+
+def test_words_name_weaker_promises(statement):
+    aligned = PrivacyModel("1", 48, 10, windows="aligned")
+    assert "not covered" in statement(DAY, model=aligned).in_words()
+    roaming = PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)
+    assert "up to 3 leaves" in statement(DAY, model=roaming).in_words()
+    paper = statement(DAY, calibration="paper", epsilon_plan=Fraction(49, 2)).in_words()
+    assert "24.5" in paper
+    assert "not the 1 that was asked for" in paper
+    simulated = statement(DAY, simulated=True).in_words()
+    assert "protects nobody" in simulated
+    assert "at most" not in simulated
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("stream", ""),
+        ("stream", "two\nlines"),
+        ("revision", -1),
+        ("vintage", True),
+        ("step_minutes", 0),
+        ("epsilon_plan", 1.0),
+        ("epsilon_own", Fraction(-1)),
+        ("calibration", "loose"),
+        ("day", "local"),
+        ("period", datetime(2016, 2, 1, tzinfo=UTC)),
+        ("simulated", 0),
+        ("value_column", "node"),
+        ("value_column", "a b"),
+        ("value_column", "Date"),
+    ],
+)
+def test_a_wrong_field_is_named(statement, field, value):
+    with pytest.raises(ParameterError, match=field):
+        replace(statement(DAY), **{field: value})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda document: document.pop("noise"),
+        lambda document: document.update(format="other/1"),
+        lambda document: document.update(period="2016-02-31"),
+        lambda document: document.update(epsilon_plan="1e999999999"),
+        lambda document: document.update(epsilon_own="1/0"),
+        lambda document: document["privacy_model"].update(extra=1),
+        lambda document: document.update(noise=[None]),
+        lambda document: document.update(privacy_model=[1]),
+    ],
+)
+def test_another_document_is_refused(statement, spoil):
+    document = statement(DAY).to_document()
+    spoil(document)
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.from_document(document)
+
+
+def test_noise_scales_are_told_once_in_order():
+    step = StepSpend(1, "samples", 0, (Fraction(1),), Fraction(5), 1)
+    later = StepSpend(1, "samples", 9, (Fraction(2),), Fraction(5), 1)
+    joint = PeriodSpend(0, "fourier", 0, (Fraction(0), Fraction(1)))
+    assert noise_scales([step, joint, later]) == (
+        NoiseScale(1, "samples", Fraction(5)),
+        NoiseScale(0, "fourier", None),
+    )

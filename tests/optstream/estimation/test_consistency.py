@@ -1,0 +1,173 @@
+"""The estimate against the program as the paper writes it, and against its own optimality conditions."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+from benchmarks.naive_program import naive_program
+from optstream.errors import ParameterError
+from optstream.estimation import make_consistent, reconstruct
+from optstream.estimation.projection import reconcile
+from optstream.estimation.weighting import least_squares
+from optstream.stream import AggregationTree, Feature, Measured
+
+FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
+RAGGED = AggregationTree.from_parents(
+    {"world": None, "a": "world", "b": "world", "b1": "b", "b2": "b", "b11": "b1", "b12": "b1"}
+)
+CHAIN = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),), "day")]
+CROSSED = [Feature((range(0, 3), range(3, 8)), "left"), Feature((range(0, 5), range(5, 8)), "right")]
+
+# At the solver's default tolerance the oracle itself is only right to a few digits beside the bound.
+TIGHT = {"tol_gap_abs": 1e-12, "tol_gap_rel": 1e-12, "tol_feas": 1e-12}
+
+
+def noisy(tree, features, seed, level=50.0, separable=True):
+    """Measurements of a random series: public, made up here."""
+    rng = np.random.default_rng(seed)
+    truth = tree.add_up(rng.uniform(0, level, (len(tree.leaves), 8)))
+    by_node = rng.uniform(0.5, 4, (len(tree.nodes), 1))
+    variances = [by_node, *(by_node * rng.uniform(1, 9) for _ in features)]
+    if not separable:
+        variances = [rng.uniform(0.5, 4, (len(tree.nodes), 1)) for _ in range(1 + len(features))]
+    positions = [0, 3, 4, 7]
+    points = truth + rng.normal(0, 10, truth.shape)
+    steps = np.array([np.interp(np.arange(8), positions, row[positions]) for row in points])
+    sums = [
+        truth @ feature.matrix.T + rng.normal(0, 25, (len(tree.nodes), feature.n_parts))
+        for feature in features
+    ]
+    return Measured.from_public(steps, sums, variances, positions)
+
+
+@pytest.mark.parametrize("weights", ["variance", "paper"])
+@pytest.mark.parametrize("tree", [FRANCE, RAGGED], ids=["two levels", "ragged"])
+@pytest.mark.parametrize("features", [[], CHAIN, CROSSED], ids=["none", "chain", "crossed"])
+@pytest.mark.parametrize("level", [500.0, 5.0], ids=["free", "at the bound"])
+def test_the_answer_is_that_of_the_program_in_the_paper(weights, tree, features, level):
+    for seed in range(3):
+        measured = noisy(tree, features, seed, level)
+        found = make_consistent(measured, tree, features, weights)
+        expected, _ = naive_program(measured, tree, features, weights, **TIGHT)
+        assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+        if level == 5.0:
+            assert 0 <= found.min() < 1e-6
+
+
+def test_variances_that_do_not_separate_still_give_the_answer():
+    measured = noisy(RAGGED, CHAIN, 4, separable=False)
+    assert least_squares(measured, RAGGED, CHAIN, "variance").separated() is None
+    expected, _ = naive_program(measured, RAGGED, CHAIN, "variance", **TIGHT)
+    found = make_consistent(measured, RAGGED, CHAIN, "variance")
+    assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
+
+
+@pytest.mark.parametrize("weights", ["variance", "paper"])
+def test_optimality_conditions_hold_at_the_bound(weights):
+    """Feasible, consistent, stationary, and multipliers only where the bound is met."""
+    for seed in range(10):
+        measured = noisy(FRANCE, CHAIN, seed, level=5.0)
+        problem = least_squares(measured, FRANCE, CHAIN, weights)
+        x = make_consistent(measured, FRANCE, CHAIN, weights)
+        assert np.all(x >= 0)
+        assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]), atol=1e-9)
+        sums = FRANCE.add_up(np.eye(5))
+        slope = 2 * sums.T @ (problem.weights * (x @ problem.rows.T - problem.targets)) @ problem.rows
+        leaves = x[FRANCE.leaf_indices]
+        size = np.abs(slope).max()
+        assert np.all(slope >= -1e-6 * size)
+        assert np.all((leaves < 1e-5) | (np.abs(slope) < 1e-6 * size))
+
+
+def test_a_batch_is_its_periods_one_by_one():
+    single = [noisy(FRANCE, CHAIN, seed, level) for seed, level in enumerate([500.0, 5.0, 60.0])]
+    same = single[0].point_variances, *single[0].sum_variances
+    batch = Measured.from_public(
+        np.array([one.interpolation for one in single]),
+        [np.array([one.feature_sums[number] for one in single]) for number in range(2)],
+        same,
+        single[0].positions,
+    )
+    together = make_consistent(batch, FRANCE, CHAIN, "variance")
+    assert together.shape == (3, 6, 8)
+    for one, found in zip(single, together, strict=True):
+        alone = Measured.from_public(one.interpolation, one.feature_sums, same, one.positions)
+        assert np.allclose(found, make_consistent(alone, FRANCE, CHAIN, "variance"), atol=1e-6)
+
+
+def test_the_tree_passes_solve_the_normal_equations():
+    rng = np.random.default_rng(3)
+    precision = np.array([0.0, 2.0, 0.5, 3.0, 1.0, 0.2, 7.0])
+    values = rng.normal(0, 10, (7, 4))
+    sums = RAGGED.add_up(np.eye(len(RAGGED.leaves)))
+    normal = sums.T @ (precision[:, None] * sums)
+    expected = np.linalg.solve(normal, sums.T @ (precision[:, None] * values))
+    assert np.allclose(reconcile(values, precision, RAGGED), expected)
+
+
+def test_net_load_may_go_below_zero():
+    measured = noisy(FRANCE, CHAIN, 2, level=5.0)
+    free = make_consistent(measured, FRANCE, CHAIN, "variance", lower_bound=None)
+    bounded = make_consistent(measured, FRANCE, CHAIN, "variance", lower_bound=-3.0)
+    assert free[FRANCE.leaf_indices].min() < -3.0
+    assert -3.0 <= bounded[FRANCE.leaf_indices].min() < -3.0 + 1e-6
+
+
+def test_points_are_joined_by_lines_and_held_at_the_ends():
+    steps = np.full((1, 6), np.nan)
+    steps[0, [1, 4]] = [10.0, 40.0]
+    series = reconstruct(
+        Measured(
+            n_steps=6,
+            first_step=0,
+            positions=(1, 4),
+            points=steps[:, [1, 4]],
+            sums=(),
+            resolution=1,
+            point_variances=None,
+            sum_variances=None,
+            spends=(),
+            simulated=False,
+        )
+    )
+    assert np.allclose(series, [[10.0, 10.0, 20.0, 30.0, 40.0, 40.0]], rtol=1e-12)
+
+
+def test_a_period_without_points_spreads_its_finest_sums():
+    measured = Measured(
+        n_steps=4,
+        first_step=0,
+        positions=(),
+        points=np.zeros((1, 0)),
+        sums=(np.array([[8.0]]),),
+        resolution=1,
+        point_variances=None,
+        sum_variances=None,
+        spends=(),
+        simulated=False,
+    )
+    assert reconstruct(measured).tolist() == [[2.0, 2.0, 2.0, 2.0]]
+
+
+def test_what_cannot_be_fitted_is_refused():
+    measured = Measured.from_public(np.ones((6, 8)), [])
+    with pytest.raises(ParameterError, match="needs the variances"):
+        make_consistent(measured, FRANCE, [], "variance")
+    with pytest.raises(ParameterError, match='"variance" or "paper"'):
+        make_consistent(measured, FRANCE, [], "equal")
+    with pytest.raises(ParameterError, match="0 features, but 2"):
+        make_consistent(measured, FRANCE, CHAIN, "paper")
+    with pytest.raises(ParameterError, match="7 nodes"):
+        make_consistent(measured, RAGGED, [], "paper")
+    hidden = Measured.from_public(np.ones((6, 8)), [], [np.array([1, 1, 1, np.inf, 1, 1])])
+    with pytest.raises(ParameterError, match="every leaf must be measured"):
+        make_consistent(hidden, FRANCE, [], "variance")
+
+
+def test_the_solver_neither_warns_nor_prints(capfd):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        for seed in range(20):
+            make_consistent(noisy(FRANCE, CHAIN, seed, level=5.0), FRANCE, CHAIN, "variance")
+    assert capfd.readouterr() == ("", "")

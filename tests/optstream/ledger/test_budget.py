@@ -1,0 +1,212 @@
+"""No window above its grant: exact, over all streams of the grant, whoever comes first."""
+
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
+from threading import Barrier
+
+import pytest
+
+from optstream.errors import BudgetError, LedgerError
+from optstream.ledger import ReleaseState, open_ledger
+from optstream.privacy import PeriodSpend, StepSpend, worst_window
+
+
+def test_an_overspend_is_refused_and_nothing_is_inserted(ledger, reserve, kit):
+    reserve()
+    head = ledger.head("load")
+    with pytest.raises(BudgetError) as refusal:
+        reserve("day 1", kit.plan(4, "1/3"))
+    for part in ("'load'", "'day 1'", "from step 4", "4/3 (about 1.33333)", "'customers' is 1"):
+        assert part in str(refusal.value)
+    assert ledger.find("load", "day 1") is None
+    assert ledger.head("load") == head
+    reserve("day 1", kit.plan(4, "1/4"))
+    assert ledger.worst("customers").epsilon == 1
+    assert ledger.verify() == []
+
+
+def test_a_window_that_straddles_two_periods_counts(reserve, kit):
+    weights = tuple(map(Fraction, ("0", "0", "1/2", "1/2")))
+    reserve(plan=(StepSpend(0, "samples", 0, weights, Fraction(1), 1),))
+    with pytest.raises(BudgetError, match="from step 2"):
+        reserve("day 1", (StepSpend(0, "samples", 4, weights[::-1], Fraction(1), 1),))
+
+
+def test_later_periods_count_for_a_late_one(reserve, kit):
+    reserve("day 1", (PeriodSpend(0, "joint", 4, (Fraction(0), *(Fraction(3, 4),) * 4)),))
+    with pytest.raises(BudgetError):
+        reserve("day 0", kit.plan(0, "1/8"))
+    reserve("long before", kit.plan(-4, "1/4"))
+
+
+def test_a_long_spend_far_before_its_end_counts(ledger, reserve, kit):
+    reserve("season", (PeriodSpend(0, "joint", -400, (Fraction(0), *(Fraction(3, 4),) * 404)),))
+    with pytest.raises(BudgetError):
+        reserve("day 1", kit.plan(4, "1/8"))
+    assert ledger.window_spent("customers", 3, 1).epsilon == Fraction(3, 4)
+    assert ledger.window_spent("customers", 7, 9).epsilon == 0
+
+
+def test_tiny_spends_count(ledger, reserve, kit):
+    tiny = Fraction(1, 10**40)
+    reserve()
+    with pytest.raises(BudgetError, match=f"{10**40 + 1}/{10**40}"):
+        reserve("another", (StepSpend(0, "samples", 0, (tiny,), Fraction(1), 1),))
+    reserve("day 1", (StepSpend(0, "samples", 4, (tiny,), Fraction(1), 1),))
+    assert ledger.window_spent("customers", 7, 1).epsilon == tiny
+
+
+def test_streams_of_one_grant_add_up(ledger, reserve, kit):
+    ledger.enrol(kit.terms("renamed"), kit.now)
+    ledger.enrol(kit.terms("elsewhere", grant="others"), kit.now)
+    reserve(plan=kit.plan(0, "1/8"))
+    with pytest.raises(BudgetError):
+        reserve(stream="renamed", plan=kit.plan(0, "1/4"))
+    reserve(stream="elsewhere", plan=kit.plan(0, "1/4"))
+    reserve(stream="renamed", plan=kit.plan(0, "1/8"))
+    assert ledger.worst("customers").epsilon == 1
+
+
+def test_a_settled_release_gives_back_what_it_did_not_spend_and_no_more(ledger, reserve, kit):
+    reservation = reserve()
+    ledger.begin_draw(reservation, kit.now)
+    with pytest.raises(BudgetError):
+        reserve("extra", kit.plan(0, "1/16"))
+    ledger.record_drawn(reservation, "measured", kit.plan(0, "3/16"), kit.now)
+    with pytest.raises(BudgetError):
+        reserve("extra", kit.plan(0, "1/15"))
+    reserve("extra", kit.plan(0, "1/16"))
+    assert ledger.worst("customers").epsilon == 1
+    assert ledger.verify() == []
+
+
+def test_an_outcome_above_its_plan_is_void_and_charged_for_the_plan(ledger, reserve, kit):
+    reservation = reserve(plan=kit.plan(0, "1/8"))
+    ledger.begin_draw(reservation, kit.now)
+    # less in total, more in the window of the first step alone
+    dearer = (StepSpend(0, "samples", 0, (Fraction(1, 4), *(Fraction(0),) * 3), Fraction(1), 1),)
+    with pytest.raises(LedgerError, match="VOID and stays charged for its plan"):
+        ledger.record_drawn(reservation, "measured", dearer, kit.now)
+    record = ledger.find("load", "day 0")
+    assert record.state == ReleaseState.VOID
+    assert record.spends == kit.plan(0, "1/8")
+    assert record.measurements_hash is None
+    assert ledger.verify() == []
+
+
+def test_an_aligned_grant_prices_windows_inside_a_period(ledger, reserve, kit):
+    ledger.enrol(kit.terms("aligned", grant="aligned", windows="aligned"), kit.now)
+    weights = tuple(map(Fraction, ("0", "0", "1/2", "1/2")))
+    for number, chosen in enumerate((weights, weights[::-1])):
+        plan = (StepSpend(0, "samples", 4 * number, chosen, Fraction(1), 1),)
+        reservation = reserve(f"day {number}", plan, stream="aligned")
+        ledger.begin_draw(reservation, kit.now)
+        if number:
+            # inside the period all windows are one, so where in it the charge lies does not matter
+            plan = (StepSpend(0, "samples", 4, weights, Fraction(1), 1),)
+        ledger.record_drawn(reservation, "measured", plan, kit.now)
+    assert ledger.worst("aligned").epsilon == 1
+    with pytest.raises(BudgetError):
+        reserve("again", kit.plan(0, "1/100"), stream="aligned")
+
+
+def test_the_whole_history_is_the_worst_of_its_parts(ledger, reserve, kit):
+    quarter, nothing = Fraction(1, 4), Fraction(0)
+    late = StepSpend(0, "samples", 0, (nothing, nothing, quarter, quarter), Fraction(1), 1)
+    early = StepSpend(0, "samples", 4, (quarter, nothing, nothing, nothing), Fraction(1), 1)
+    plans = [(late,), (early,), kit.plan(10, "1/9"), kit.plan(10**12, "1/8"), kit.plan(-(10**12), "1/7")]
+    for number, plan in enumerate(plans):
+        reserve(f"day {number}", plan)
+    near = [spend for plan in plans[:3] for spend in plan]
+    assert ledger.worst("customers") == worst_window(near, 4)
+    assert ledger.worst("customers").epsilon == Fraction(3, 4)
+    assert ledger.window_spent("customers", 10**12, 1).epsilon == Fraction(1, 2)
+    assert ledger.window_spent("customers", 0, 4).epsilon == Fraction(3, 4)
+    assert ledger.window_spent("customers", 12, 1).epsilon == Fraction(4, 9)
+
+
+def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, url, kit, tmp_path):
+    publish("day 0", kit.plan(0, "1/8"))
+    old = tmp_path / "backup" / "ledger.sqlite"
+    old.parent.mkdir()
+    old.write_bytes((tmp_path / "trusted" / "ledger.sqlite").read_bytes())
+    publish("day 1", kit.plan(4, "1/4"))
+    head = ledger.head("load")
+    assert ledger.contains_head(head)
+    restored = open_ledger(f"sqlite:///{old}")
+    assert restored.verify() == []  # whole in itself, only too old
+    assert not restored.contains_head(head)
+    arguments = ("load", "day 1", 0, kit.plan(4, "1/4"), "night", kit.now, kit.lease)
+    with pytest.raises(LedgerError, match="restored from an older copy"):
+        restored.reserve(*arguments, catalogue_head=head)
+    assert restored.find("load", "day 1") is None
+    reserve("day 2", kit.plan(8, "1/4"), catalogue_head=head)
+
+
+def test_of_two_threads_with_room_for_one_exactly_one_passes(ledger, kit):
+    for round_number in range(5):
+        first = 1000 * round_number
+        together = Barrier(2)
+
+        def attempt(side, first=first, together=together):
+            together.wait()
+            plan = kit.plan(first + 2 * side, "1/4")
+            try:
+                ledger.reserve("load", f"{first} {side}", 0, plan, f"run {side}", kit.now, kit.lease)
+            except BudgetError:
+                return "refused"
+            return "reserved"
+
+        with ThreadPoolExecutor(2) as pool:
+            assert sorted(pool.map(attempt, (0, 1))) == ["refused", "reserved"]
+    assert ledger.worst("customers").epsilon == 1
+    assert ledger.verify() == []
+
+
+PROCESS = """
+import sys
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from optstream.errors import BudgetError
+from optstream.ledger import StreamTerms, open_ledger
+from optstream.privacy import PrivacyModel, StepSpend
+
+url, side = sys.argv[1], int(sys.argv[2])
+now = datetime(2026, 3, 1, tzinfo=UTC)
+print("ready", flush=True)
+sys.stdin.readline()
+ledger = open_ledger(url)
+model = PrivacyModel("1", 4, "1", resolution="1")
+ledger.enrol(StreamTerms("load", "customers", model, "tree", "strict", "30 min"), now)
+plan = (StepSpend(0, "samples", 2 * side, (Fraction(1, 4),) * 4, Fraction(1), 1),)
+try:
+    ledger.reserve("load", f"day {side}", 0, plan, f"run {side}", now, timedelta(minutes=10))
+except BudgetError:
+    print("refused")
+else:
+    print("reserved")
+"""
+
+
+def test_of_two_processes_on_a_new_ledger_exactly_one_passes(url, kit):
+    runs = [
+        subprocess.Popen(
+            [sys.executable, "-c", PROCESS, url, str(side)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        for side in (0, 1)
+    ]
+    for run in runs:
+        assert run.stdout.readline() == "ready\n"
+    for run in runs:
+        run.stdin.write("go\n")
+        run.stdin.flush()
+    said = sorted(run.communicate(timeout=60)[0].strip() for run in runs)
+    assert said == ["refused", "reserved"]
+    ledger = open_ledger(url)
+    assert len(ledger.releases("load")) == 1
+    assert ledger.verify() == []

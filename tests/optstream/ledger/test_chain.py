@@ -1,0 +1,96 @@
+"""The ledger notices what was done to it behind its back."""
+
+import re
+import sqlite3
+
+import pytest
+
+from optstream.ledger import open_ledger
+
+
+@pytest.fixture
+def tamper(publish, ledger, kit, tmp_path):
+    """Run SQL on the file of a ledger with two releases, past the triggers; return what verify says."""
+    publish("day 0", kit.plan(0, "1/8"))
+    publish("day 1", kit.plan(4, "1/8"))
+    assert ledger.verify() == []
+
+    def call(*statements):
+        connection = sqlite3.connect(tmp_path / "trusted" / "ledger.sqlite")
+        for (trigger,) in connection.execute(
+            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
+        ).fetchall():
+            connection.execute(f"DROP TRIGGER {trigger}")
+        for statement in statements:
+            assert connection.execute(statement).rowcount > 0, "the statement must hit something"
+        connection.commit()
+        connection.close()
+        return " ".join(ledger.verify())
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("statement", "finding"),
+    [
+        ("UPDATE events SET at = '2020' WHERE number = 2", "event 2: was changed"),
+        ("UPDATE events SET body = 'not JSON' WHERE number = 2", "event 2: was changed"),
+        ("DELETE FROM events WHERE number = 2", "event 2 should be here"),
+        ("DELETE FROM events WHERE number = (SELECT max(number) FROM events)", "last event"),
+        ("UPDATE events SET number = 99 WHERE number = 2", "event 2 should be here"),
+        (
+            "UPDATE spends SET document = replace(document, '1/8', '1/9') WHERE first_step = 4",
+            "day 1.*spends",
+        ),
+        ("UPDATE spends SET document = 'nothing'", "cannot be read"),
+        ("UPDATE spends SET first_step = 400 WHERE first_step = 4", "day 1.*spends are not those"),
+        ("DELETE FROM spends WHERE first_step = 4", "day 1.*spends are gone"),
+        ("UPDATE releases SET state = 'VOID' WHERE period = 'day 0'", "day 0.*state"),
+        ("UPDATE releases SET generation = 7 WHERE period = 'day 0'", "day 0.*generation"),
+        ("DELETE FROM releases WHERE period = 'day 0'", "its row is gone"),
+        ("UPDATE grants SET epsilon = '100'", "epsilon differ"),
+        ("UPDATE grants SET longest_spend = 0", "longer than its row says"),
+        ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
+        ("UPDATE streams SET head = 'x'", "last event"),
+    ],
+)
+def test_an_edit_is_found(tamper, statement, finding):
+    found = tamper(statement)
+    assert re.search(finding, found), found
+
+
+def test_a_swap_of_two_events_is_found(tamper):
+    found = tamper(
+        "UPDATE events SET number = -1 WHERE number = 2",
+        "UPDATE events SET number = 2 WHERE number = 3",
+        "UPDATE events SET number = 3 WHERE number = -1",
+    )
+    assert "does not follow" in found
+
+
+def test_an_overspend_put_in_by_hand_is_found(tamper):
+    assert "more than 1" in tamper(
+        "INSERT INTO spends (grant_id, release_id, generation, position, first_step, n_steps, document) "
+        "SELECT grant_id, release_id, generation, 7, first_step, n_steps, replace(document, '1/8', '1') "
+        "FROM spends"
+    )
+
+
+@pytest.mark.parametrize("table", ["spends", "events"])
+@pytest.mark.parametrize("statement", ["UPDATE {} SET id = id + 1000", "DELETE FROM {}"])
+def test_the_database_itself_refuses_to_change_spends_and_events(publish, tmp_path, table, statement):
+    publish()
+    connection = sqlite3.connect(tmp_path / "trusted" / "ledger.sqlite")
+    with pytest.raises(sqlite3.IntegrityError, match="only appends"):
+        connection.execute(statement.format(table))
+    connection.close()
+
+
+def test_heads_move_and_old_ones_stay_known(ledger, publish, url, kit):
+    heads = [ledger.head("load")]
+    publish("day 0", kit.plan(0, "1/8"))
+    heads.append(ledger.head("load"))
+    assert len(set(heads)) == 2
+    reopened = open_ledger(url)
+    assert all(reopened.contains_head(head) for head in heads)
+    assert not reopened.contains_head("0" * 64)

@@ -1,0 +1,92 @@
+"""Files, pragmas, versions and databases that say no."""
+
+import sqlite3
+import stat
+
+import pytest
+
+from optstream.errors import LedgerError
+from optstream.ledger import engine, open_ledger
+
+
+def mode(path):
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+def test_file_and_folders_are_private(tmp_path, kit):
+    ledger = open_ledger(f"sqlite:///{tmp_path}/outer/inner/ledger.sqlite")
+    ledger.enrol(kit.terms(), kit.now)
+    assert mode(tmp_path / "outer") == 0o700
+    assert mode(tmp_path / "outer" / "inner") == 0o700
+    # a reader keeps the write-ahead log alive so that its mode can be seen
+    reader = sqlite3.connect(tmp_path / "outer" / "inner" / "ledger.sqlite")
+    reader.execute("SELECT * FROM events").fetchall()
+    files = sorted((tmp_path / "outer" / "inner").iterdir())
+    assert len(files) == 3
+    assert {mode(file) for file in files} == {0o600}
+    reader.close()
+
+
+def test_commits_are_synced_and_writers_exclude_each_other(url, ledger):
+    with engine.writing(engine.open_engine(url, 30)) as connection:
+        pragmas = {
+            name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
+            for name in ("journal_mode", "synchronous", "busy_timeout", "foreign_keys")
+        }
+        assert pragmas == {"journal_mode": "wal", "synchronous": 2, "busy_timeout": 30000, "foreign_keys": 1}
+        # the lock is held before the first write
+        other = sqlite3.connect(url.removeprefix("sqlite:///"), timeout=0)
+        with pytest.raises(sqlite3.OperationalError, match="locked"):
+            other.execute("BEGIN IMMEDIATE")
+        other.close()
+        assert ledger.verify() == []  # readers do not wait
+
+
+def test_a_locked_ledger_says_so_and_records_nothing(url, ledger, kit):
+    impatient = open_ledger(url, busy_timeout_seconds=0.01)
+    holder = sqlite3.connect(url.removeprefix("sqlite:///"))
+    holder.execute("BEGIN IMMEDIATE")
+    with pytest.raises(LedgerError, match="locked"):
+        impatient.enrol(kit.terms("another"), kit.now)
+    holder.rollback()
+    holder.close()
+    assert ledger.terms("another") is None
+
+
+def test_a_newer_schema_is_refused_and_left_alone(url, ledger):
+    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
+    connection.execute("UPDATE schema_version SET version = 2")
+    connection.commit()
+    with pytest.raises(LedgerError, match="schema version 2"):
+        open_ledger(url)
+    assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
+    connection.close()
+
+
+def test_a_file_that_is_no_database_is_refused(tmp_path):
+    (tmp_path / "ledger.sqlite").write_bytes(b"a text, long enough to be looked at by the database" * 50)
+    with pytest.raises(LedgerError, match="not a database"):
+        open_ledger(f"sqlite:///{tmp_path}/ledger.sqlite")
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "mysql://user:secret@host/base",
+        "no such thing: secret",
+        "nothing://user:secret@host/base",
+        "postgresql+nodriver://user:secret@host/base",
+    ],
+)
+def test_an_unusable_url_is_refused_and_not_echoed(url):
+    with pytest.raises(LedgerError) as refusal:
+        open_ledger(url)
+    assert "secret" not in str(refusal.value)
+
+
+def test_a_folder_that_cannot_be_made_is_refused(tmp_path):
+    (tmp_path / "file").write_text("in the way")
+    with pytest.raises(LedgerError, match="cannot be made"):
+        open_ledger(f"sqlite:///{tmp_path}/file/ledger.sqlite")

@@ -1,0 +1,81 @@
+"""A promise does not change under the releases that were made under it."""
+
+from fractions import Fraction
+
+import pytest
+
+from optstream.errors import LedgerError, ParameterError
+from optstream.ledger import StreamTerms
+from optstream.privacy import PrivacyModel
+
+
+def test_terms_come_back_and_an_identical_call_changes_nothing(ledger, kit):
+    terms = kit.terms("other", epsilon="1/3", grant="others", document='{"note": 1}')
+    assert ledger.terms("other") is None
+    ledger.enrol(terms, kit.now)
+    assert ledger.terms("other") == terms
+    head = ledger.head("other")
+    ledger.enrol(terms, kit.now)
+    assert ledger.head("other") == head
+
+
+def test_a_model_of_long_fractions_comes_back(ledger, kit):
+    model = PrivacyModel(Fraction(1, 3**200), 4, Fraction(7, 3))
+    terms = StreamTerms("fine", "fine", model, "tree", "strict", "30 min")
+    ledger.enrol(terms, kit.now)
+    assert ledger.terms("fine") == terms
+
+
+@pytest.mark.parametrize(
+    ("change", "name"),
+    [
+        ({"epsilon": "2"}, "epsilon"),
+        ({"window_length": 5}, "window_length"),
+        ({"windows": "aligned"}, "windows"),
+        ({"hierarchy": "another"}, "hierarchy_hash"),
+        ({"calibration": "paper"}, "calibration"),
+        ({"grant": "fresh"}, "grant"),
+    ],
+)
+def test_a_promise_may_change_only_before_the_first_release(ledger, reserve, kit, change, name):
+    ledger.enrol(kit.terms(**change), kit.now)
+    assert ledger.terms("load") == kit.terms(**change)
+    ledger.enrol(kit.terms(), kit.now)
+    reserve()
+    with pytest.raises(LedgerError, match=f"its {name} differ"):
+        ledger.enrol(kit.terms(**change), kit.now)
+    assert ledger.terms("load") == kit.terms()
+    assert ledger.verify() == []
+
+
+def test_the_document_may_change_at_any_time_and_is_recorded(ledger, reserve, kit):
+    reserve()
+    head = ledger.head("load")
+    ledger.enrol(kit.terms(document='{"code": "2"}'), kit.now)
+    assert ledger.terms("load").document == '{"code": "2"}'
+    assert ledger.head("load") != head
+    assert ledger.verify() == []
+
+
+def test_streams_of_one_grant_agree(ledger, kit):
+    with pytest.raises(LedgerError, match="shared, and the epsilon"):
+        ledger.enrol(kit.terms("second", epsilon="2"), kit.now)
+    ledger.enrol(kit.terms("second"), kit.now)
+    with pytest.raises(LedgerError, match="window_length"):
+        ledger.enrol(kit.terms("second", window_length=5), kit.now)
+    assert ledger.terms("second") == kit.terms("second")
+
+
+def test_terms_are_checked(kit):
+    with pytest.raises(ParameterError, match="JSON"):
+        kit.terms(document="{")
+    with pytest.raises(ParameterError, match="stream of StreamTerms"):
+        kit.terms("")
+
+
+def test_unknown_names_are_refused(ledger):
+    with pytest.raises(LedgerError, match="enrol"):
+        ledger.head("nobody")
+    with pytest.raises(LedgerError, match="enrol"):
+        ledger.worst("nobody")
+    assert ledger.releases("nobody") == ()

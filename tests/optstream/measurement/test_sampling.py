@@ -1,0 +1,33 @@
+"""Equally spaced points: exactly k in every window, whatever the days are like."""
+
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
+
+
+@pytest.mark.parametrize(("window", "count"), [(48, 10), (48, 2), (48, 48), (7, 3), (2, 2), (336, 20)])
+def test_every_window_holds_exactly_k_points_over_days_of_46_48_and_50_steps(window, count):
+    sampled, at = set(), 0
+    for length in [48, 46, 48, 50, 48, 48, 50, 46] * 3:
+        sampled |= {at + step for step in EquallySpaced(count).positions(length, at, window)}
+        at += length
+    for start in range(at - window + 1):
+        assert len(sampled & set(range(start, start + window))) == count
+
+
+def test_a_whole_window_has_points_at_both_ends():
+    assert EquallySpaced(10).positions(48, 0, 48) == (0, 5, 10, 16, 21, 26, 31, 37, 42, 47)
+
+
+def test_after_a_short_day_the_points_run_from_step_1_to_44():
+    positions = EquallySpaced(10).positions(48, 46, 48)
+    assert (positions[0], positions[-1], len(positions)) == (1, 44, 10)
+
+
+@pytest.mark.parametrize("count", [1, 0, -3, 49, 10.0, "10", True])
+def test_a_bad_number_of_samples_is_named(count):
+    with pytest.raises(
+        ParameterError, match=r"n_samples of EquallySpaced must be an integer in \[2, 48\]; got"
+    ):
+        EquallySpaced(count).residues(48)

@@ -1,0 +1,163 @@
+"""The mechanism: its plan costs what it says, its releases add up, its parameters are checked."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import OptStream
+from optstream.noise import secure_noise, simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
+
+MODEL = PrivacyModel(epsilon="1", window_length=48, alpha=1)
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+LOAD = np.round(500 + 100 * np.sin(np.arange(96).reshape(2, 48) / 8), 3)
+
+
+def build(model=MODEL, tree=TREE, n_steps=48, **changes):
+    arguments = {
+        "sampling": EquallySpaced(n_samples=10),
+        "features": _features(n_steps),
+        "level_shares": ["1/2", "1/2"],
+    }
+    return OptStream(model, tree, **(arguments | changes))
+
+
+def _features(n_steps):
+    return [Feature((range(0, 14), range(14, n_steps)), "parts"), Feature((range(n_steps),), "day")]
+
+
+def test_the_readme_example_runs_with_secure_noise():
+    mechanism = build(features=Feature.day_parts(48))
+    release = mechanism.release(LOAD, noise=secure_noise())
+    assert release.values.shape == (3, 48)
+    assert not release.simulated
+    assert np.allclose(release.values[0], release.values[1] + release.values[2])
+    assert release.values.min() >= 0
+
+
+def test_strict_costs_epsilon_and_no_more_in_any_window_of_a_year_with_clock_changes():
+    """Sliding windows over days of 46, 48 and 50 steps: the filter never has cause to refuse."""
+    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
+    spends, at = [], 0
+    for length in lengths:
+        spends += build(n_steps=length).plan(length, at)
+        at += length
+    cost = worst_window(spends, 48).epsilon
+    assert cost <= 1
+    assert cost > 1 - Fraction(1, 2**48)
+    assert build().epsilon == cost
+
+
+def test_the_papers_calibration_costs_24_and_a_half_times_epsilon():
+    mechanism = build(features=Feature.day_parts(48), calibration="paper")
+    assert float(mechanism.epsilon) == pytest.approx(24.5, rel=1e-12)
+    assert float(worst_window(mechanism.plan(48), 48, "aligned").epsilon) == pytest.approx(24.5, rel=1e-12)
+
+
+@pytest.mark.parametrize("leaves", [1, 2, 3])
+def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
+    model = PrivacyModel("0.5", 48, 2, unit="roaming", leaves_per_step=leaves)
+    mechanism = build(model)
+    assert Fraction("0.5") * (1 - Fraction(1, 2**48)) < mechanism.epsilon <= Fraction("0.5")
+    scales = {(spend.level, spend.stage): spend.scale for spend in mechanism.plan(48)}
+    alone = {(spend.level, spend.stage): spend.scale for spend in build(PrivacyModel("0.5", 48, 2)).plan(48)}
+    assert float(scales[1, "samples"] / alone[1, "samples"]) == pytest.approx(min(leaves, 2))
+    assert scales[0, "samples"] == alone[0, "samples"]
+
+
+def test_a_derived_nation_costs_nothing_and_still_adds_up():
+    mechanism = build(level_shares=["0", "1"])
+    assert {spend.level for spend in mechanism.plan(48)} == {1}
+    release = mechanism.release(LOAD, noise=simulated_noise(1))
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+
+
+def test_the_answer_nears_the_truth_as_epsilon_grows():
+    tight = build(PrivacyModel("100000", 48, 1), sampling=EquallySpaced(48))
+    release = tight.release(LOAD, noise=simulated_noise(1))
+    assert np.abs(release.values[1:] - LOAD).max() < 0.1
+
+
+def test_the_same_noise_gives_the_same_release_and_measurements_survive_their_bytes():
+    first, again = (build().release(LOAD, noise=simulated_noise(5), first_step=96) for _ in range(2))
+    assert np.array_equal(first.values, again.values)
+    data = first.measured.to_bytes()
+    reread = Measured.from_bytes(data)
+    assert reread.to_bytes() == data
+    assert np.array_equal(build().estimate(reread).values, first.values)
+    assert reread.spends == first.spends
+    assert reread.simulated
+
+
+def test_the_release_costs_its_plan():
+    mechanism = build()
+    release = mechanism.release(LOAD, noise=simulated_noise(5), first_step=7)
+    assert release.spends == mechanism.plan(48, 7)
+    assert release.epsilon == mechanism.epsilon
+    assert release.epsilon_alone == worst_window(release.spends, 48).epsilon
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 46, 50, 100])
+def test_periods_of_any_length_are_released(n_steps):
+    mechanism = build(features=[Feature((range(n_steps),), "all")])
+    for first_step in (0, 1, 3):
+        values = np.full((2, n_steps), 100.0)
+        release = mechanism.release(values, noise=simulated_noise(2), first_step=first_step)
+        assert release.values.shape == (3, n_steps)
+        assert np.isfinite(release.values).all()
+
+
+def test_a_private_period_is_taken_as_it_is():
+    period = PrivatePeriod.from_values(LOAD, resolution=MODEL.resolution, first_step=48)
+    wrapped = build().release(period, noise=simulated_noise(3))
+    assert np.array_equal(
+        wrapped.values, build().release(LOAD, noise=simulated_noise(3), first_step=48).values
+    )
+    coarse = PrivatePeriod.from_values(LOAD, resolution=Fraction(1), first_step=48)
+    with pytest.raises(ParameterError, match="resolution"):
+        build().release(coarse, noise=simulated_noise(3))
+
+
+def test_noise_is_a_required_argument():
+    with pytest.raises(TypeError, match="noise"):
+        build().release(LOAD)
+
+
+def test_the_callers_values_are_not_touched():
+    values = LOAD.copy()
+    build().release(values, noise=simulated_noise(3))
+    assert np.array_equal(values, LOAD)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"level_shares": ["1/2", "2/3"]}, "at most 1; got 1/2, 2/3 = 7/6"),
+        ({"level_shares": ["1"]}, "must have 2 shares"),
+        ({"level_shares": ["1", "0"]}, "level 1 holds the leaf '84'"),
+        ({"level_shares": ["-1/2", "1"]}, "must not be negative"),
+        ({"level_shares": [0.5, 0.5]}, "must be exact"),
+        ({"stage_shares": ["1", "0"]}, "above 0 for each stage"),
+        ({"stage_shares": ["1/3", "1/3", "1/3"]}, "must have 2 shares"),
+        ({"sampling": EquallySpaced(1)}, r"in \[2, 48\]; got 1"),
+        ({"weights": "equal"}, '"variance" or "paper"'),
+        ({"calibration": "loose"}, '"strict" or "paper"'),
+        ({"features": [*_features(48), *_features(48)]}, "different names"),
+        ({"features": [*_features(48), Feature((range(46),), "x")]}, "one length"),
+        ({"model": PrivacyModel("1e-20", 48, 1)}, "outgrow the integers"),
+    ],
+)
+def test_bad_parameters_are_named(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        build(**changes)
+
+
+@pytest.mark.parametrize("values", [LOAD[:1], LOAD[:, :46], [["a"] * 48] * 2, np.full((2, 48), np.nan)])
+def test_values_that_do_not_fit_are_refused(values):
+    with pytest.raises(ParameterError) as refusal:
+        build().release(values, noise=simulated_noise(1))
+    assert "500" not in str(refusal.value)

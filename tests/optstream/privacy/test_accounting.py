@@ -1,0 +1,106 @@
+"""The accountant against brute force over every window."""
+
+from fractions import Fraction
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.privacy import PeriodSpend, StepSpend, worst_window
+from optstream.privacy.spends import spend_from_document, spend_to_document
+
+
+def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, nodes_changed=1):
+    return StepSpend(
+        level,
+        "samples",
+        first_step,
+        tuple(map(Fraction, weights)),
+        Fraction(scale),
+        alpha_units,
+        nodes_changed,
+    )
+
+
+def cost_of(spend, window):
+    """What one window is charged, straight from the definition."""
+    inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
+    if isinstance(spend, PeriodSpend):
+        return spend.charges[len(inside)]
+    return sum((spend.charges[step] for step in inside), Fraction(0))
+
+
+def brute_force(spends, length, touching=None):
+    first = min(spend.first_step for spend in spends)
+    end = max(spend.first_step + spend.n_steps for spend in spends)
+    windows = [range(start, start + length) for start in range(first - length, end + length)]
+    if touching is not None:
+        windows = [window for window in windows if set(window) & set(touching)]
+    return max((sum(cost_of(spend, window) for spend in spends) for window in windows), default=Fraction(0))
+
+
+@st.composite
+def histories(draw):
+    """Days of 46, 48 and 50 steps scaled down, with gaps, several measurements of either kind a day."""
+    spends, at = [], draw(st.integers(-20, 20))
+    for _ in range(draw(st.integers(1, 5))):
+        length = draw(st.sampled_from([4, 5, 6]))
+        for _ in range(draw(st.integers(1, 3))):
+            if draw(st.booleans()):
+                weights = draw(st.lists(st.integers(0, 3), min_size=length, max_size=length))
+                scale = draw(st.fractions("1/9", 40, max_denominator=50))
+                spends.append(step_spend(at, weights, scale, nodes_changed=draw(st.integers(1, 3))))
+            else:
+                rises = draw(
+                    st.lists(st.fractions(0, 2, max_denominator=9), min_size=length, max_size=length)
+                )
+                charges = [Fraction(0)]
+                for rise in rises:
+                    charges.append(charges[-1] + rise)
+                spends.append(PeriodSpend(0, "sampling", at, tuple(charges)))
+        at += length + draw(st.integers(0, 7))
+    return spends
+
+
+@settings(max_examples=300, deadline=None)
+@given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
+def test_worst_window_is_that_of_brute_force(spends, length, start, size):
+    found = worst_window(spends, length)
+    assert found.epsilon == brute_force(spends, length)
+    attained = range(found.first_step, found.first_step + length)
+    assert sum(cost_of(spend, attained) for spend in spends) == found.epsilon
+    touching = range(start, start + size)
+    assert worst_window(spends, length, touching=touching).epsilon == brute_force(spends, length, touching)
+
+
+def test_aligned_windows_stay_inside_a_period():
+    spends = [step_spend(0, [0, 0, 0, 5]), step_spend(4, [5, 0, 0, 0])]
+    assert worst_window(spends, 3, "aligned").epsilon == worst_window(spends[:1], 3).epsilon
+    assert worst_window(spends, 3, "sliding").epsilon == 2 * worst_window(spends[:1], 3).epsilon
+
+
+def test_aligned_window_longer_than_its_period_is_the_period():
+    spends = [step_spend(0, [1, 1]), step_spend(2, [1, 1])]
+    assert worst_window(spends, 9, "aligned").epsilon == worst_window(spends[:1], 9).epsilon
+
+
+def test_sums_do_not_round():
+    tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
+    large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)
+    assert worst_window([large, tiny], 4).epsilon == 3 + Fraction(1, 10**40)
+
+
+def test_no_spend_costs_nothing():
+    assert worst_window([], 48).epsilon == 0
+
+
+@pytest.mark.parametrize(
+    "spend", [step_spend(-3, [0, 1, 2]), PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3)))]
+)
+def test_spends_survive_their_document(spend):
+    assert spend_from_document(spend_to_document(spend)) == spend
+
+
+def test_an_unknown_kind_of_spend_is_refused():
+    with pytest.raises(ValueError, match="cannot be priced"):
+        spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})

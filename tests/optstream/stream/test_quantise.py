@@ -1,0 +1,69 @@
+"""Rounding half up on exact decimals, and the lemma that it cannot add to a sensitivity."""
+
+import math
+from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.errors import ParameterError
+from optstream.stream.quantise import quantise
+
+resolutions = st.sampled_from(
+    [Fraction(1, 1000), Fraction(1), Fraction(1, 4), Fraction(3, 1000), Fraction(5)]
+)
+
+
+def half_up(value, resolution):
+    """Straight from the definition, in exact arithmetic."""
+    quotient = Fraction(Decimal(str(value))) / resolution + Fraction(1, 2)
+    return math.floor(quotient)
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.lists(st.decimals(-10000, 10000, places=4), min_size=1, max_size=20), resolutions)
+def test_floats_are_rounded_as_the_decimals_that_they_show(decimals, resolution):
+    for dtype in (np.float64, np.float32):
+        values = np.array([float(value) for value in decimals], dtype=dtype)
+        assert quantise(values, resolution).tolist() == [half_up(value, resolution) for value in values]
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.integers(-(10**7), 10**7), st.decimals("0.0001", 50, places=4), st.integers(0, 10**6), resolutions)
+def test_values_alpha_apart_give_integers_at_most_alpha_apart(ten_thousandths, alpha, share, resolution):
+    low = Decimal(ten_thousandths) / 10000
+    high = low + (alpha * share / 10**6).quantize(Decimal("0.0001"), rounding=ROUND_FLOOR)
+    units = quantise(np.array([float(low), float(high)]), resolution)
+    assert 0 <= units[1] - units[0] <= math.ceil(Fraction(alpha) / resolution)
+
+
+def test_a_float_product_would_break_the_lemma():
+    """The control: the naive way moves two values one alpha apart by one unit more."""
+    resolution = Fraction(1, 1000)
+    low, high = 0.0005 + np.arange(20000) / 1000, 1.0005 + np.arange(20000) / 1000
+    low, high = np.round(low, 4), np.round(high, 4)
+    exact = quantise(high, resolution) - quantise(low, resolution)
+    naive = np.floor(high * 1000 + 0.5) - np.floor(low * 1000 + 0.5)
+    half_even = np.rint(high * 1000) - np.rint(low * 1000)
+    assert exact.max() == 1000
+    assert naive.max() > 1000 or half_even.max() > 1000
+
+
+def test_integers_are_exact():
+    assert quantise(np.array([[3, -2]]), Fraction(1, 1000)).tolist() == [[3000, -2000]]
+    assert quantise(np.array([3, 2, -3]), Fraction(2)).tolist() == [2, 1, -1]
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, 1e300])
+def test_values_that_cannot_be_counted_are_refused_without_showing_them(value):
+    with pytest.raises(ParameterError) as refusal:
+        quantise(np.array([71234.5, value]), Fraction(1, 1000))
+    assert "71234" not in str(refusal.value)
+
+
+def test_text_is_refused():
+    with pytest.raises(ParameterError, match="dtype"):
+        quantise(np.array(["71234"]), Fraction(1))

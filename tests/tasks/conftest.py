@@ -1,0 +1,127 @@
+"""A small stream with its dumps, for the tests of the tasks."""
+
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.measurement.linear import open_private_period
+from tasks.ingest import discover, ingest
+from tasks.settings import Settings, load_settings
+from tasks.validate import validate
+
+DAY = date(2025, 1, 15)
+NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
+CONFIGURATION = """
+[stream]
+name = "small"
+step = "{step}"
+time_zone = "Europe/Paris"
+day = "{day}"
+[mechanism]
+name = "OptStream"
+[privacy]
+epsilon = "1"
+window = 48
+alpha = "10"
+resolution = "{resolution}"
+bounds = ["0", "100"]
+[hierarchy.parents]
+FR = ""
+84 = "FR"
+11 = "FR"
+[budget]
+levels = ["1/2", "1/2"]
+[sampling]
+method = "equally_spaced"
+n_samples = 10
+[input]
+folder = "dumps"
+schema = "{schema}"
+timestamp = "{timestamp}"
+customer = "{customer}"
+value = "{value}"
+{marker}
+[published]
+folder = "published"
+value = "load"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+
+@dataclass
+class SmallStream:
+    """Leaves 84 and 11 below FR; values in [0, 100]."""
+
+    settings: Settings
+
+    def folder(self, region: str, day: date = DAY) -> Path:
+        return self.settings.input_folder / f"region={region}" / f"date={day}"
+
+    def write(self, region: str, rows: pl.DataFrame, day: date = DAY, name: str = "part-0.parquet") -> Path:
+        folder = self.folder(region, day)
+        folder.mkdir(parents=True, exist_ok=True)
+        rows.write_parquet(folder / name)
+        (folder / "_SUCCESS").touch()
+        return folder / name
+
+    def rows(self, values, day: date = DAY, **columns) -> pl.DataFrame:
+        """One row a step, in UTC; `values` for all steps, or one for each."""
+        stamps = pl.Series(self.settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+        series = values if isinstance(values, pl.Series) else pl.Series(np.resize(values, len(stamps)))
+        return pl.DataFrame({"timestamp": stamps, "load": series}).with_columns(**columns)
+
+    def metered(self, customer: str, values, day: date = DAY) -> pl.DataFrame:
+        return self.rows(values, day, customer_id=pl.lit(customer))
+
+    def ingest(self, *days: date):
+        found = discover(self.settings, days or [DAY])
+        for entry in found.values():
+            if isinstance(entry, Exception):
+                raise entry
+        return ingest(self.settings, list(found.values()))
+
+    def judge(self, *days: date):
+        return validate(self.settings, self.ingest(*days), now=NOW)
+
+    def units(self, day: date = DAY) -> np.ndarray:
+        """The private integers of a day, for comparison."""
+        (ingested,) = self.ingest(day)
+        assert ingested.period is not None, ingested.metrics.to_dicts()
+        return open_private_period(ingested.period)
+
+
+@pytest.fixture
+def small(tmp_path, monkeypatch):
+    """Make a small stream: small(schema="metered", day="fixed", …)."""
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+
+    plain = {
+        "schema": "aggregated",
+        "day": "elapsed",
+        "step": "30min",
+        "resolution": "0.001",
+        "marker": "",
+        "timestamp": "timestamp",
+        "customer": "customer_id",
+        "value": "load",
+    }
+
+    def make(**changes) -> SmallStream:
+        file = tmp_path / "optstream.toml"
+        file.write_text(CONFIGURATION.format(**{**plain, **changes}))
+        return SmallStream(load_settings(file))
+
+    return make
+
+
+@pytest.fixture
+def days():
+    """`days(n)`: DAY and the days after it."""
+    return lambda n: [DAY + timedelta(days=number) for number in range(n)]

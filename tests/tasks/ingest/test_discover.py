@@ -1,0 +1,130 @@
+from datetime import date
+
+import pytest
+
+from optstream.errors import DumpError
+from tasks.ingest import LateDumpError, discover
+
+DAY = date(2025, 1, 15)
+
+
+@pytest.fixture
+def stream(small):
+    made = small()
+    for region in ("84", "11"):
+        made.write(region, made.rows(1.0))
+    return made
+
+
+def found(stream):
+    return discover(stream.settings, [DAY])[DAY]
+
+
+def test_a_complete_dump_lists_its_files_in_tree_order(stream):
+    stream.write("84", stream.rows(1.0), name="a.parquet")
+    names = [
+        [path.relative_to(stream.settings.input_folder).as_posix() for path in leaf]
+        for leaf in found(stream).files
+    ]
+    assert names == [
+        ["region=84/date=2025-01-15/a.parquet", "region=84/date=2025-01-15/part-0.parquet"],
+        ["region=11/date=2025-01-15/part-0.parquet"],
+    ]
+
+
+def test_other_files_are_left_alone(stream):
+    for name in ("_metadata.parquet", ".part-1.parquet", "notes.txt"):
+        (stream.folder("84") / name).write_text("x")
+    assert [len(leaf) for leaf in found(stream).files] == [1, 1]
+
+
+def test_a_missing_region_may_still_arrive(stream):
+    for path in stream.folder("11").iterdir():
+        path.unlink()
+    stream.folder("11").rmdir()
+    error = found(stream)
+    assert isinstance(error, LateDumpError)
+    assert "2025-01-15: the dump region=11/date=2025-01-15 is missing" in str(error)
+
+
+def test_a_missing_marker_may_still_arrive(stream):
+    (stream.folder("11") / "_SUCCESS").unlink()
+    error = found(stream)
+    assert isinstance(error, LateDumpError)
+    assert "the marker _SUCCESS of region=11/date=2025-01-15 is absent" in str(error)
+
+
+def test_a_missing_input_folder_may_still_be_mounted(small):
+    error = discover(small().settings, [DAY])[DAY]
+    assert isinstance(error, LateDumpError)
+    assert "the input folder 'dumps' does not exist" in str(error)
+
+
+@pytest.mark.parametrize("region", ["99", "FR", "..", "..%2Fx", "84 ", "84\n2025"])
+def test_an_unknown_region_is_refused_not_waited_for(stream, region):
+    stream.write(region, stream.rows(1.0))
+    error = found(stream)
+    assert type(error) is DumpError
+    assert repr(f"region={region}") in str(error)
+    assert "\n" not in str(error)
+    assert "is not a leaf of the hierarchy" in str(error)
+
+
+def test_an_unknown_region_concerns_its_own_days_only(stream):
+    stream.write("99", stream.rows(1.0), day=date(2025, 1, 14))
+    assert not isinstance(found(stream), Exception)
+
+
+def test_a_day_that_fails_stops_no_other(stream):
+    late = date(2025, 1, 16)
+    result = discover(stream.settings, [late, DAY])
+    assert list(result) == [late, DAY]
+    assert isinstance(result[late], LateDumpError)
+    assert not isinstance(result[DAY], Exception)
+
+
+def test_a_complete_dump_without_files_is_refused(stream):
+    (stream.folder("84") / "part-0.parquet").unlink()
+    error = found(stream)
+    assert type(error) is DumpError
+    assert "region=84/date=2025-01-15 is marked complete but holds no Parquet file" in str(error)
+
+
+def test_a_folder_in_place_of_a_file_is_refused(stream):
+    (stream.folder("84") / "x.parquet").mkdir()
+    assert "region=84/date=2025-01-15/'x.parquet' must be a file" in str(found(stream))
+
+
+@pytest.mark.parametrize(
+    ("listed", "kind", "told"),
+    [
+        (None, LateDumpError, "the file list _FILES of region=84/date=2025-01-15 is absent"),
+        (
+            "part-0.parquet\npart-1.parquet\n",
+            LateDumpError,
+            "region=84/date=2025-01-15/part-1.parquet is listed but absent",
+        ),
+        ("", DumpError, "'part-0.parquet' is not in the file list"),
+        ("part-0.parquet\npart-0.parquet\n", DumpError, "must name each file once"),
+        (
+            "part-0.parquet\n../../region=11/x.parquet\n",
+            DumpError,
+            "must hold plain names of Parquet files only",
+        ),
+        ("part-0.parquet\n/etc/x.parquet\n", DumpError, "must hold plain names of Parquet files only"),
+        ("part-0.parquet\n..\\x.parquet\n", DumpError, "must hold plain names of Parquet files only"),
+    ],
+)
+def test_a_file_list_is_law(small, listed, kind, told):
+    stream = small(marker='file_list = "_FILES"')
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    assert not isinstance(found(stream), Exception)
+    (stream.folder("84") / "_FILES").unlink()
+    if listed is not None:
+        (stream.folder("84") / "_FILES").write_text(listed)
+    error = found(stream)
+    assert type(error) is kind
+    assert told in str(error)
+    assert "region=11/x" not in str(error)

@@ -1,0 +1,137 @@
+from datetime import date
+from decimal import ROUND_HALF_UP, Decimal
+
+import numpy as np
+import polars as pl
+import pytest
+
+
+@pytest.fixture
+def stream(small):
+    return small(schema="metered")
+
+
+def metrics(stream):
+    (ingested,) = stream.ingest()
+    return {name: ingested.metrics[name].to_list() for name in ingested.metrics.columns}
+
+
+def test_customers_are_summed_as_exact_integers(stream):
+    # a float sum of these, rounded once, would give 0.002; each reading counts as 0.001
+    stream.write("84", pl.concat([stream.metered(name, 0.0005) for name in "abc"]))
+    stream.write("11", stream.metered("d", 1.5))
+    assert np.array_equal(stream.units(), [[3] * 48, [1500] * 48])
+
+
+def test_each_reading_is_clamped_before_the_sum(stream):
+    stream.write(
+        "84", pl.concat([stream.metered("a", 1e9), stream.metered("b", -5.0), stream.metered("c", 1.0)])
+    )
+    stream.write("11", stream.metered("d", float("inf")))
+    assert np.array_equal(stream.units(), [[101_000] * 48, [100_000] * 48])
+    assert metrics(stream)["out_of_bounds"] == [96, 0]
+    assert metrics(stream)["infinite"] == [0, 48]
+
+
+@pytest.mark.parametrize("nothing", [None, float("nan")])
+def test_an_absent_reading_counts_as_zero(stream, nothing):
+    values = pl.Series([nothing] * 10 + [2.0] * 38, dtype=pl.Float64)
+    for region, name in (("84", "a"), ("11", "b")):
+        stream.write(region, pl.concat([stream.metered(name, values), stream.metered(name * 2, 1.0)]))
+    assert np.array_equal(stream.units()[0], [1000] * 10 + [3000] * 38)
+    assert metrics(stream)["absent"] == [10, 10]
+
+
+def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
+    first, again = stream.metered("a", pl.Series([None] * 24 + [9.0] * 24)), stream.metered("a", 1.0)
+    stream.write("84", first, name="1.parquet")
+    stream.write("84", pl.concat([again, stream.metered("b", 2.0)]), name="2.parquet")
+    stream.write("11", pl.concat([stream.metered("c", 3.0), stream.metered("c", 4.0)]))
+    expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
+    assert np.array_equal(stream.units(), expected)
+    assert metrics(stream)["duplicates"] == [48, 48]
+
+
+def test_of_two_leaves_the_first_in_the_tree_counts(stream):
+    # "84" stands before "11" in the hierarchy, though not in the alphabet
+    mover = stream.metered("m", 5.0)
+    stream.write("84", pl.concat([stream.metered("a", 1.0), mover[40:]]))
+    stream.write("11", pl.concat([stream.metered("b", 2.0), mover[:41]]))
+    assert np.array_equal(stream.units(), [[1000] * 40 + [6000] * 8, [2000] * 48])
+    assert metrics(stream)["two_leaves"] == [0, 41]
+    assert metrics(stream)["duplicates"] == [0, 0]
+
+
+def test_what_is_dropped_does_not_depend_on_a_reading(stream, rng_values):
+    """The same rows with other readings: each customer moves the sums only by its own kept rows."""
+    frames = {}
+    for region in ("84", "11"):
+        frames[region] = pl.concat(
+            [stream.metered(name, 0.0)[::2] for name in "xyzx"] + [stream.metered(region, 0.0)]
+        )
+    seen = []
+    for seed in range(3):
+        for region, rows in frames.items():
+            stream.write(region, rows.with_columns(load=rng_values(seed, rows.height)))
+        found = metrics(stream)
+        seen.append((found["two_leaves"], found["duplicates"]))
+    assert seen[0] == ([0, 96], [24, 0])
+    assert seen.count(seen[0]) == 3
+
+
+@pytest.fixture
+def rng_values():
+    return lambda seed, size: pl.Series(np.random.default_rng(seed).uniform(0, 100, size))
+
+
+def test_customers_may_be_numbers_or_text(stream):
+    stream.write("84", stream.metered("7", 1.0).cast({"customer_id": pl.Int64}))
+    stream.write("11", stream.metered("7", 1.0).cast({"customer_id": pl.Categorical}))
+    assert metrics(stream)["two_leaves"] == [0, 48]
+
+
+def test_a_customer_seen_again_the_next_day_elsewhere_is_no_alarm(stream, days):
+    one, two = days(2)
+    for day, home in ((one, "84"), (two, "11")):
+        away = "11" if home == "84" else "84"
+        stream.write(home, stream.metered("a", 1.0, day), day)
+        stream.write(away, stream.metered("b", 1.0, day), day)
+    for ingested in stream.ingest(one, two):
+        assert ingested.metrics["two_leaves"].to_list() == [0, 0]
+
+
+def test_short_steps_see_repeated_rows_too(small):
+    stream = small(schema="metered", step="1min")
+    for region in ("84", "11"):
+        rows = stream.metered(region, 1.0)
+        stream.write(region, pl.concat([rows, rows[1439:], rows[62:63]]))
+    assert np.array_equal(stream.units(), np.full((2, 1440), 1000))
+    assert metrics(stream)["duplicates"] == [2, 2]
+
+
+def test_sums_that_could_overflow_are_refused_by_counts_alone(small):
+    stream = small(schema="metered", resolution="0.0000000000002")
+    for region in ("84", "11"):
+        stream.write(region, pl.concat([stream.metered(f"{region}{number}", 0.0) for number in range(200)]))
+    assert metrics(stream)["too_large"] == [1, 1]
+    (ingested,) = stream.ingest()
+    assert ingested.period is None
+
+
+def test_real_households_are_summed_exactly(small, real_data):
+    day = date(2013, 7, 4)
+    stream = small(schema="metered", customer="customer_id", timestamp="timestamp_local", value="energy_kwh")
+    whole = pl.scan_parquet(real_data / "smart_meters_2013.parquet")
+    rows = whole.filter(pl.col("timestamp_local").dt.date() == day).sort("customer_id").collect()
+    assert rows["customer_id"].n_unique() > 40
+    leaf = rows["customer_id"].rank("dense") % 2
+    homes = {"84": rows.filter(leaf == 0), "11": rows.filter(leaf == 1)}
+    expected = []
+    for region, own in homes.items():
+        stream.write(region, own, day)
+        sums = [0] * 48
+        for stamp, kwh in own.select("timestamp_local", "energy_kwh").iter_rows():
+            reading = Decimal(str(np.float32(kwh))).quantize(Decimal("0.001"), ROUND_HALF_UP)
+            sums[stamp.hour * 2 + stamp.minute // 30] += int(reading * 1000)
+        expected.append(sums)
+    assert np.array_equal(stream.units(day), expected)

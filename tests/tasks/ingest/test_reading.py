@@ -1,0 +1,86 @@
+"""Reading a column against the definition: clamp, then floor(value / resolution + 1/2), in exact decimals."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.ingest.reading import countable, reading
+
+BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
+AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]
+AWKWARD += ["-2.5", "-7", "100", "12345"]
+RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 100), Fraction(1, 3), Fraction(7, 10), Fraction(40)]
+
+
+def defined(text, bounds, resolution):
+    value = min(max(Fraction(Decimal(text)), bounds[0]), bounds[1])
+    return floor(value / resolution + Fraction(1, 2))
+
+
+def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
+    found = reading("x", series.dtype, bounds, resolution)
+    kinds = {name: getattr(found, name) for name in ("units", "absent", "infinite", "out_of_bounds")}
+    return pl.DataFrame({"x": series}).lazy().select(pl.col("x"), **kinds).collect(engine="streaming")
+
+
+@pytest.mark.parametrize("resolution", RESOLUTIONS, ids=str)
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64, pl.Decimal(20, 4), pl.Decimal(38, 12)], ids=str)
+def test_every_type_counts_as_defined(dtype, resolution):
+    series = pl.Series([Decimal(text) for text in AWKWARD], dtype=pl.Decimal(20, 4)).cast(dtype)
+    texts = [str(np.float32(text)) for text in AWKWARD] if dtype == pl.Float32 else AWKWARD
+    expected = [defined(text, BOUNDS, resolution) for text in texts]
+    assert read(series, resolution=resolution)["units"].to_list() == expected
+
+
+@pytest.mark.parametrize("resolution", RESOLUTIONS, ids=str)
+@pytest.mark.parametrize(
+    "dtype", [pl.Int8, pl.Int64, pl.UInt8, pl.UInt64, pl.Int128, pl.Decimal(10, 0)], ids=str
+)
+@pytest.mark.parametrize(
+    "bounds", [BOUNDS, (Fraction(-9), Fraction(-3)), (Fraction(5), Fraction(50))], ids=str
+)
+def test_integers_count_as_defined(dtype, resolution, bounds):
+    series = pl.Series([0, 1, 20, 49, 50, 51, 100, 101, 127]).cast(dtype)
+    found = read(series, bounds, resolution)
+    assert found["units"].to_list() == [defined(str(value), bounds, resolution) for value in series.to_list()]
+    outside = [not bounds[0] <= value <= bounds[1] for value in series.to_list()]
+    assert found["out_of_bounds"].to_list() == outside
+
+
+@given(st.lists(st.floats(-200, 200), max_size=20), st.sampled_from(RESOLUTIONS), st.booleans())
+def test_floats_count_as_defined(values, resolution, single):
+    array = np.array(values, dtype=np.float32 if single else np.float64)
+    expected = [defined(str(value), BOUNDS, resolution) for value in array]
+    assert read(pl.Series(array), resolution=resolution)["units"].to_list() == expected
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
+def test_what_is_not_a_number_is_absent_and_what_is_infinite_is_clamped(dtype):
+    found = read(pl.Series([None, float("nan"), float("inf"), float("-inf"), 1.0], dtype=dtype))
+    assert found["units"].to_list() == [0, 0, 100001, -2500, 1000]
+    assert found["absent"].to_list() == [True, True, False, False, False]
+    assert found["infinite"].to_list() == [False, False, True, True, False]
+    assert not any(found["out_of_bounds"])
+
+
+def test_absence_counts_as_zero_even_where_the_bounds_exclude_it():
+    assert read(pl.Series([None, 0.0]), (Fraction(5), Fraction(6)))["units"].to_list() == [0, 5000]
+
+
+@pytest.mark.parametrize("dtype", [pl.Float32, pl.Float64], ids=str)
+def test_a_value_on_its_bound_is_not_outside(dtype):
+    found = read(pl.Series([0.1, -0.1, 0.2], dtype=dtype), (Fraction("-0.1"), Fraction("0.1")))
+    assert found["out_of_bounds"].to_list() == [False, False, True]
+
+
+@pytest.mark.parametrize(
+    "dtype", [pl.String, pl.Boolean, pl.Date, pl.List(pl.Int8), pl.Decimal(38, 30), pl.UInt128], ids=str
+)
+def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
+    assert not countable(dtype, BOUNDS)

@@ -1,0 +1,273 @@
+from datetime import date
+from fractions import Fraction
+
+import polars as pl
+import pytest
+
+from optstream.errors import ConfigurationError
+from tasks.example import EXAMPLE
+from tasks.settings import load_settings
+
+REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(monkeypatch):
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load the example after replacing texts of it."""
+
+    def _load(*changes, folder=tmp_path):
+        text = EXAMPLE
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        file = folder / "optstream.toml"
+        file.write_text(text, encoding="utf-8")
+        return load_settings(file)
+
+    return _load
+
+
+@pytest.fixture
+def refusal(load):
+    """The lines of the error that a changed example gives."""
+
+    def _refusal(*changes):
+        with pytest.raises(ConfigurationError) as caught:
+            load(*changes)
+        return str(caught.value)
+
+    return _refusal
+
+
+def test_the_example_is_a_usable_configuration(load, tmp_path):
+    settings = load()
+    assert settings.tree.nodes == ("FR", *REGIONS)
+    assert settings.model.epsilon == 1
+    assert settings.model.alpha == 10
+    assert settings.bounds == (0, 20000)
+    assert settings.level_shares == (Fraction(1, 2), Fraction(1, 2))
+    assert settings.privacy.population == "french-customers"
+    assert settings.marker == "_SUCCESS"
+    assert settings.input_folder == tmp_path / "dumps"
+    assert settings.ledger_url == f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
+    assert [folder.parent for folder in (settings.staging_folder, settings.lineage_folder)] == [
+        tmp_path / "trusted"
+    ] * 2
+
+
+def test_features_follow_the_clock_of_the_day(load):
+    settings = load()
+    spring, winter = settings.features(date(2025, 3, 30)), settings.features(date(2025, 1, 15))
+    assert [feature.name for feature in spring] == ["day parts", "day"]
+    assert [part.start for part in spring[0].parts] == [0, 12, 22, 34]
+    assert [part.start for part in winter[0].parts] == [0, 14, 24, 36]
+
+
+def test_without_features_the_papers_two_are_meant(load):
+    start, stop = EXAMPLE.index("[features]"), EXAMPLE.index("[input]")
+    settings = load((EXAMPLE[start:stop], ""))
+    assert [feature.n_parts for feature in settings.features(date(2025, 1, 15))] == [4, 1]
+
+
+LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
+EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        (EPSILON, 'epsilon = "0"', "privacy.epsilon must be a decimal string greater than 0"),
+        (EPSILON, 'epsilon = "-1"', "privacy.epsilon must be a decimal string greater than 0"),
+        (EPSILON, "epsilon = 0.1", "privacy.epsilon must be a decimal string"),
+        (EPSILON, "epsilon = true", "privacy.epsilon must be a decimal string"),
+        (EPSILON, 'epsilon = "1e999999999"', "privacy.epsilon must be a decimal string"),
+        (EPSILON, 'epsilon = "nan"', "privacy.epsilon must be a decimal string"),
+        ('alpha = "10"', 'alpha = "0"', "privacy.alpha must be a decimal string greater than 0, such as"),
+        ("window = 48", 'window = "48"', "privacy.window must be an integer of at least 1; got '48'"),
+        ('["0", "20000"]', '["20000", "0"]', "privacy.bounds must have the lower first"),
+        ('["0", "20000"]', '["0", "1e16"]', "privacy.bounds must be two decimal strings"),
+        ('["0", "20000"]', '["0", "1e15"]', "privacy.bounds must be below 2^50 units"),
+        (LEVELS, 'levels = ["1/2", "3/4"]', "budget.levels must add up to at most 1; got 5/4"),
+        (LEVELS, 'levels = ["0", "3/2"]', "budget.levels must be a list of shares in [0, 1]"),
+        (
+            LEVELS,
+            'levels = ["1", "0"]',
+            "budget.levels[1] must be greater than 0, for leaves stand on level 1",
+        ),
+        (LEVELS, 'levels = ["1"]', "budget.levels must have a share for each of 2 levels; got 1"),
+        (
+            'stages = ["1/2", "1/2"]',
+            'stages = ["1/2", "2/3"]',
+            "budget.stages must add up to at most 1; got 7/6",
+        ),
+        ('stages = ["1/2", "1/2"]', 'stages = ["1"]', "budget.stages must have 2 shares"),
+        (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
+        (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
+        (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
+        ('"equally_spaced"', '"random"', "sampling.method must be \"equally_spaced\"; got 'random'"),
+        (
+            "n_samples = 10",
+            "n_samples = 1",
+            "sampling.n_samples must be an integer in [2, privacy.window]; got 1",
+        ),
+        ("n_samples = 10", "n_samples = 49", "sampling.n_samples must be an integer in [2, 48]; got 49"),
+        ('84 = "FR"', '84 = ""', "exactly one root (a node without parent); got 'FR', '84'"),
+        ('84 = "FR"', '84 = "84"', "the hierarchy has a cycle through '84'"),
+        ('84 = "FR"', 'A = "B"\nB = "A"', "the hierarchy has a cycle through 'A', 'B'"),
+        ('84 = "FR"', '84 = "IT"', "the parent 'IT' of node '84' is not itself a node"),
+        ('84 = "FR"', '"../x" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
+        ('84 = "FR"', '"84\\n" = "FR"', "hierarchy.parents must name nodes, which name folders, by letters"),
+        ('step = "30min"', 'step = "7min"', "must divide a day of 1440 minutes; got 7"),
+        ('step = "30min"', 'step = "2h"', "is not a whole number of steps of 120 minutes"),
+        ('"Europe/Paris"', '"Europe/Pari"', "must be an IANA name"),
+        ('name = "french-load"', 'name = "../french"', "stream.name must be 1 to 64 letters"),
+        ('marker = "_SUCCESS"', 'marker = "../_SUCCESS"', "input.marker must be a plain file name"),
+        (
+            'marker = "_SUCCESS"',
+            'marker = "a"\nfile_list = "b"',
+            "input must have one of the keys marker, file_list",
+        ),
+        ('timestamp = "timestamp"', 'timestamp = "load_mw"', "must be different columns"),
+        (
+            'folder = "trusted"',
+            'folder = "published/trusted"',
+            "trusted.folder must not lie in published.folder",
+        ),
+        ('folder = "dumps"', 'folder = "./published"', "input.folder must not lie in published.folder"),
+        (
+            "sqlite:///trusted/",
+            "sqlite:///published/",
+            "the file of ledger.url must not lie in published.folder",
+        ),
+        ("sqlite:///trusted/ledger.sqlite", "sqlite://", "a ledger in memory would forget what was spent"),
+        ("window = 48  ", "windw = 48  ", "privacy.windw is not a known key; did you mean window?"),
+        ("[sampling]", "[samplign]", "samplign is not a known section; did you mean sampling?"),
+        ("[sampling]", "[sampling", "is not TOML"),
+        ("n_samples = 10", "n_samples 10", f"(at line {LINE}, column 11)"),
+        (
+            '"elapsed"',
+            '"elapsed"\nleaves_per_step = 2',
+            'stream.leaves_per_step must be 1 for unit "customer"; got 2',
+        ),
+    ],
+)
+def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told):
+    assert told in refusal((old, new))
+
+
+def test_all_problems_are_listed_at_once(refusal):
+    told = refusal((EPSILON, 'epsilon = "0"'), ("n_samples = 10", "n_samples = 1"), ('84 = "FR"', '84 = ""'))
+    assert told.count("\n  - ") == 3
+
+
+def test_a_missing_key_and_a_missing_section_are_told(refusal):
+    told = refusal((EPSILON, ""), ("[sampling]", "[mechanism.x]"))
+    assert "privacy.epsilon is missing; it must be a decimal string greater than 0" in told
+    assert "[sampling] is missing; its keys: method, n_samples" in told
+
+
+def test_a_password_is_never_shown(load, refusal, monkeypatch):
+    url = "postgresql://clerk:hunter2@host/grants"
+    settings = load(("sqlite:///trusted/ledger.sqlite", url))
+    assert settings.ledger_url == url
+    assert "hunter2" not in repr(settings) + str(settings) + repr(settings.ledger)
+    mistakes = [
+        ("sqlite:///trusted/ledger.sqlite", "mysql://clerk:hunter2@host/grants"),
+        ("sqlite:///trusted/ledger.sqlite", "hunter2"),
+        ('url = "sqlite:///trusted/ledger.sqlite"', 'urll = "postgresql://clerk:hunter2@host/grants"'),
+        ('url = "sqlite:///trusted/ledger.sqlite"', 'url = ["hunter2"]'),
+    ]
+    for mistake in mistakes:
+        told = refusal(mistake)
+        assert "ledger.url" in told
+        assert "hunter2" not in told
+    monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "mysql://clerk:hunter2@host/grants")
+    told = refusal()
+    assert "OPTSTREAM_LEDGER_URL" in told
+    assert "hunter2" not in told
+
+
+def test_no_cause_of_an_error_holds_what_the_error_hides(load):
+    with pytest.raises(ConfigurationError) as caught:
+        load(("sqlite:///trusted/ledger.sqlite", "hunter2"))
+    assert caught.value.__cause__ is None
+    assert caught.value.__suppress_context__ or caught.value.__context__ is None
+
+
+def test_the_environment_replaces_the_ledgers_address(load, monkeypatch, tmp_path):
+    monkeypatch.setenv("OPTSTREAM_LEDGER_URL", "sqlite:///elsewhere.sqlite")
+    assert load().ledger_url == f"sqlite:///{tmp_path}/elsewhere.sqlite"
+
+
+def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
+    (tmp_path / "moved").mkdir()
+    plain = load().configuration_hash
+    same = [
+        [(EPSILON, 'epsilon = "1.0"')],
+        [("sqlite:///trusted/ledger.sqlite", "postgresql://clerk:hunter2@host/grants")],
+        [('folder = "dumps"', 'folder = "other"')],
+    ]
+    assert {load(*changes).configuration_hash for changes in same} == {plain}
+    assert load(folder=tmp_path / "moved").configuration_hash == plain
+    other = [
+        [(EPSILON, 'epsilon = "0.5"')],
+        [('84 = "FR"', '85 = "FR"')],
+        [(CUTS, '["08:00"]')],
+        [("n_samples = 10", "n_samples = 9")],
+    ]
+    hashes = {load(*changes).configuration_hash for changes in other}
+    assert len(hashes | {plain}) == 5
+
+
+def test_settings_cannot_be_changed(load):
+    settings = load()
+    with pytest.raises(ValueError, match="frozen"):
+        settings.privacy.window = 1
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_hierarchy_may_come_from_a_file(load, tmp_path, ending):
+    table = pl.DataFrame({"node": ["FR", "01", "02"], "parent": ["", "FR", "FR"]})
+    table.write_csv(tmp_path / "tree.csv") if ending == "csv" else table.write_parquet(
+        tmp_path / "tree.parquet"
+    )
+    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
+    settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
+    assert settings.tree.leaves == ("01", "02")
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "told"),
+    [
+        ("tree.csv", "node,parent\nFR,\nA,FR\nA,FR\n", "must name each node once"),
+        ("tree.csv", "node,up\nFR,\n", "must hold the columns node and parent"),
+        ("tree.csv", "node,parent\nFR,\n../x,FR\n", "must name nodes, which name folders, by letters"),
+        ("tree.parquet", "PAR1 secret PAR1", "must hold the columns node and parent"),
+        ("tree.pickle", "", "must end in .csv or .parquet"),
+    ],
+)
+def test_an_unusable_hierarchy_file_is_told(refusal, tmp_path, name, content, told):
+    (tmp_path / name).write_text(content)
+    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
+    assert told in refusal((EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'))
+
+
+def test_files_are_bounded(tmp_path):
+    file = tmp_path / "optstream.toml"
+    file.write_bytes(b"#" * (2**20 + 1))
+    with pytest.raises(ConfigurationError, match="must be at most 1 MiB"):
+        load_settings(file)
+
+
+def test_an_unreadable_configuration_is_told(tmp_path):
+    with pytest.raises(ConfigurationError, match="`optstream init` writes an example"):
+        load_settings(tmp_path / "absent.toml")
+    file = tmp_path / "optstream.toml"
+    file.write_bytes(b'a = 1\nb = "\xff"\n')
+    with pytest.raises(ConfigurationError, match="UTF-8 text; see line 2"):
+        load_settings(file)

@@ -1,0 +1,280 @@
+"""Bad dumps: what stops a day, what only alarms, and what the messages say (never a reading)."""
+
+import json
+import traceback
+from datetime import date, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from optstream.errors import ContractError
+from tasks.validate import validate
+
+SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
+PLANTED = 77.625
+FOLDER = "region=84/date=2025-01-15"
+
+
+def half_hours(number):
+    return timedelta(minutes=30 * number)
+
+
+def verdict(stream, rows, day=date(2025, 1, 15), name="part-0.parquet"):
+    """Judge a day whose region 84 holds these rows and whose region 11 is in order."""
+    good = stream.metered("other", 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
+    stream.write("84", rows, day, name)
+    stream.write("11", good, day)
+    (judged,) = stream.judge(day)
+    return judged
+
+
+def assert_stopped(judged, told):
+    assert isinstance(judged.error, ContractError)
+    assert judged.period is None
+    text = "".join(traceback.format_exception(judged.error))
+    assert told in text
+    assert "region=11" not in text
+    for planted in ("77.6", "77625", "secret"):
+        assert planted not in text
+        assert planted not in judged.results.read_text()
+
+
+def assert_released(judged):
+    assert judged.error is None
+    assert judged.period is not None
+
+
+def changed(rows, step, **columns):
+    """Replace columns of one row."""
+    index = pl.int_range(pl.len())
+    return rows.with_columns(
+        pl.when(index == step).then(pl.lit(value)).otherwise(pl.col(name)).alias(name)
+        for name, value in columns.items()
+    )
+
+
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+def test_a_sound_day_passes_without_alarm(small, schema):
+    stream = small(schema=schema)
+    judged = verdict(
+        stream, stream.metered("a", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
+    )
+    assert_released(judged)
+    assert judged.alarms == ()
+    assert "77.6" not in judged.results.read_text()
+
+
+STAMP, LOAD = "column 'timestamp'", "column 'load'"
+PART = f"{FOLDER}/part-0.parquet"
+BAD_ROWS = [
+    (lambda rows: pl.concat([rows[:17], rows[18:]]), f"{FOLDER}, {STAMP}, step 17 (08:30) of 48: every step"),
+    (
+        lambda rows: rows[:46],
+        f"{FOLDER}, {STAMP}, step 46 (23:00) of 48: every step of the day must have a row",
+    ),
+    (
+        lambda rows: rows.with_columns(pl.col("timestamp") - half_hours(1)),
+        f"{PART}, {STAMP}: must lie inside the day",
+    ),
+    (
+        lambda rows: rows.with_columns(pl.col("timestamp") + half_hours(48)),
+        "this may be a dump of another day",
+    ),
+    (
+        lambda rows: pl.concat([rows, rows[46:].with_columns(pl.col("timestamp") + half_hours(2))]),
+        f"{PART}, {STAMP}: must lie inside the day",
+    ),
+    (
+        lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(microseconds=1)),
+        f"{PART}, {STAMP}: must be the start of a step",
+    ),
+    (lambda rows: changed(rows, 3, timestamp=None), f"{PART}, {STAMP}: must not be null"),
+    (lambda rows: rows.cast({"load": pl.String}), f"{PART}, {LOAD}: must be a column of numbers"),
+    (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: must be a column of numbers"),
+    (lambda rows: rows.rename({"load": "power"}), f"{PART}: must hold the configured columns"),
+    (lambda rows: rows.drop("timestamp"), f"{PART}: must hold the configured columns"),
+    (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: must be a date with time"),
+    (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: must be a date with time"),
+    (lambda rows: rows.clear(), f"{FOLDER}: must hold at least one row"),
+]
+
+
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+@pytest.mark.parametrize(("spoil", "told"), BAD_ROWS)
+def test_structure_stops_a_day(small, schema, spoil, told):
+    stream = small(schema=schema)
+    rows = stream.metered("secret", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
+    assert_stopped(verdict(stream, spoil(rows)), told)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (
+            lambda rows: changed(rows, 5, load=None),
+            f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null or NaN",
+        ),
+        (
+            lambda rows: changed(rows, 5, load=float("nan")),
+            f"{PART}, {LOAD}, step 5 (02:30) of 48: must not be null",
+        ),
+        (
+            lambda rows: pl.concat([rows, rows[7:8]]),
+            f"{PART}, {STAMP}, step 7 (03:30) of 48: must be there once",
+        ),
+        (
+            lambda rows: rows.with_columns(customer_id=pl.lit("secret")),
+            "column 'customer_id': must have the customer",
+        ),
+    ],
+)
+def test_aggregated_input_may_not_be_null_or_repeated(small, spoil, told):
+    stream = small()
+    assert_stopped(verdict(stream, spoil(stream.rows(PLANTED))), told)
+
+
+def test_a_step_repeated_in_another_file_is_repeated(small):
+    stream = small()
+    stream.write("84", stream.rows(PLANTED)[7:8], name="a.parquet")
+    assert_stopped(
+        verdict(stream, stream.rows(PLANTED), name="b.parquet"), "step 7 (03:30) of 48: must be there once"
+    )
+
+
+@pytest.mark.parametrize(
+    ("load", "told"),
+    [
+        (float("inf"), "was infinite: clamped"),
+        (float("-inf"), "was infinite: clamped"),
+        (77625.5, "was outside the public bounds"),
+        (-77.625, "was outside the public bounds"),
+    ],
+)
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+def test_whether_a_day_appears_does_not_depend_on_a_reading(small, schema, load, told):
+    stream = small(schema=schema)
+    rows = stream.metered("a", 1.0) if stream.settings.metered else stream.rows(1.0)
+    judged = verdict(stream, changed(rows, 9, load=load))
+    assert_released(judged)
+    assert judged.alarms == (
+        f"{PART}, {LOAD}, step 9 (04:30) of 48: {told}" + judged.alarms[0].split(told)[1],
+    )
+    assert "77" not in judged.results.read_text().split('"metrics"')[1]
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (lambda rows: changed(rows, 5, load=None), f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN"),
+        (
+            lambda rows: changed(rows, 5, load=float("nan")),
+            f"{PART}, {LOAD}, step 5 (02:30) of 48: was null or NaN",
+        ),
+        (
+            lambda rows: pl.concat([rows, rows[7:8]]),
+            f"{PART}, column 'customer_id', step 7 (03:30) of 48: had several",
+        ),
+        (
+            lambda rows: changed(rows, 5, customer_id="other"),
+            "region=11/date=2025-01-15/part-0.parquet, column 'customer_id', step 0 (00:00) of 48: was seen "
+            "in an earlier leaf too",
+        ),
+    ],
+)
+def test_metered_input_has_a_public_rule_instead(small, spoil, told):
+    stream = small(schema="metered")
+    rows = pl.concat([stream.metered("secret", PLANTED), stream.metered("more", 1.0)])
+    stream.write("11", stream.metered("third", 1.0), name="z.parquet")
+    judged = verdict(stream, spoil(rows))
+    assert_released(judged)
+    assert len(judged.alarms) == 1
+    assert told in judged.alarms[0]
+    assert "secret" not in judged.results.read_text()
+    assert "alarms" not in repr(judged)
+
+
+def test_metered_rows_need_a_customer(small):
+    stream = small(schema="metered")
+    rows = changed(stream.metered("secret", PLANTED), 5, customer_id=None)
+    assert_stopped(verdict(stream, rows), f"{PART}, column 'customer_id', step 5 (02:30) of 48: must not be null")
+    odd = stream.metered("secret", PLANTED).with_columns(customer_id=pl.lit(1.5))
+    assert_stopped(verdict(stream, odd), f"{PART}, column 'customer_id': must be text or integers")
+    aggregated = stream.rows(PLANTED)
+    assert_stopped(verdict(stream, aggregated), "must have the customer column if and only if")
+
+
+@pytest.mark.parametrize("content", ["empty", "truncated", "damaged", "text"])
+def test_a_file_that_is_not_parquet_stops_its_day_only(small, days, content):
+    stream = small()
+    first, second = days(2)
+    for day in (first, second):
+        for region in ("84", "11"):
+            stream.write(region, stream.rows(PLANTED, day), day)
+    file = stream.folder("84") / "part-0.parquet"
+    whole = file.read_bytes()
+    # "damaged" keeps the footer: only reading the pages tells
+    spoilt = {
+        "empty": b"",
+        "truncated": whole[: len(whole) // 2],
+        "damaged": whole[:4] + b"\xff" * 200 + whole[204:],
+        "text": b"secret",
+    }
+    file.write_bytes(spoilt[content])
+    bad, good = stream.judge(first, second)
+    assert_stopped(bad, f"{PART}: must be a readable Parquet file; deliver it again")
+    assert_released(good)
+
+
+@pytest.mark.parametrize("day", [SPRING, AUTUMN])
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+def test_48_slots_do_not_make_a_day_on_which_the_clock_changes(small, schema, day):
+    stream = small(schema=schema)
+    rows = stream.metered("secret", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
+    midnight = datetime(day.year, day.month, day.day)
+    naive = rows.with_columns(timestamp=pl.Series([midnight + half_hours(step) for step in range(48)]))
+    assert_stopped(verdict(stream, naive, day), "the clock changes on this day")
+
+
+@pytest.mark.parametrize(("day", "kept"), [(SPRING, 46), (AUTUMN, 48)])
+def test_a_day_has_the_steps_that_its_contract_says(small, day, kept):
+    fixed = small(day="fixed")
+    elapsed = small()
+    instants = elapsed.rows(PLANTED, day)
+    wall = fixed.settings.calendar.local_times(day)
+    fixed = small(day="fixed")
+    fixed.write("84", instants, day)
+    fixed.write("11", pl.DataFrame({"timestamp": wall, "load": [1.0] * 48}), day)
+    (judged,) = fixed.judge(day)
+    assert_stopped(judged, 'the clock changes on this day: day = "elapsed" needs timestamps with a time zone')
+    elapsed = small()
+    short = pl.concat(
+        [instants[:kept], instants[kept - 1 :].with_columns(pl.col("timestamp") + half_hours(60))]
+    )
+    assert_stopped(verdict(elapsed, short, day), "must lie inside the day")
+
+
+def test_the_verdict_is_for_its_owner_only_and_lists_what_was_judged(small):
+    stream = small()
+    judged = verdict(stream, changed(stream.rows(PLANTED), 5, load=None))
+    assert judged.results.is_relative_to(stream.settings.validation_folder)
+    assert judged.results.stat().st_mode & 0o777 == 0o600
+    assert stream.settings.validation_folder.stat().st_mode & 0o777 == 0o700
+    document = json.loads(judged.results.read_text())
+    assert document["success"] is False
+    assert document["error"] == str(judged.error)
+    assert [row["absent"] for row in document["metrics"]] == [1, 0]
+
+
+def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):
+    stream = small()
+    for number, day in enumerate(days(5)):
+        rows = stream.rows(1.0, day)
+        stream.write("84", rows, day)
+        stream.write("11", rows[1:] if number == 2 else rows, day)
+    judged = stream.judge(*days(5))
+    assert [entry.error is None for entry in judged] == [True, True, False, True, True]
+    assert "2025-01-17: region=11/date=2025-01-17" in str(judged[2].error)
+
+
+def test_no_days_need_no_judge(small):
+    assert validate(small().settings, [], now=None) == []
