@@ -26,27 +26,19 @@ def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolat
         if weights == "paper":
             terms.append(cvxpy.sum_squares(steps[node] - series[node]) / n_steps)
         else:
-            variance = np.broadcast_to(measured.point_variances[node], (len(measured.positions),))
-            variance = variance * float(measured.resolution) ** 2
-            for value, step, own in zip(
-                measured.point_values[node], measured.positions, variance, strict=True
-            ):
-                terms.append(cvxpy.square(steps[node][step] - value) / own)
-            share = interpolation_weight * np.mean(1 / variance)
-            for step in sorted(set(range(n_steps)) - set(measured.positions)):
-                terms.append(share * cvxpy.square(steps[node][step] - series[node][step]))
+            chosen = list(measured.positions)
+            own = _worth(measured.point_variances[node], len(chosen), measured)
+            share = np.full(n_steps, interpolation_weight * np.mean(own))
+            share[chosen] = own
+            terms.append(cvxpy.sum_squares(cvxpy.multiply(np.sqrt(share), steps[node] - series[node])))
         for number, feature in enumerate(features):
-            seen = measured.feature_sums[number][node]
+            misfit = parts[node][number] - measured.feature_sums[number][node]
             if weights == "paper":
-                terms.append(cvxpy.sum_squares(parts[node][number] - seen) / feature.n_parts)
+                terms.append(cvxpy.sum_squares(misfit) / feature.n_parts)
             else:
-                variance = np.broadcast_to(measured.sum_variances[number][node], (feature.n_parts,))
-                variance = variance * float(measured.resolution) ** 2
-                terms.append(cvxpy.sum(cvxpy.square(parts[node][number] - seen) / variance))
-            for index, part in enumerate(feature.parts):
-                constraints.append(
-                    parts[node][number][index] == cvxpy.sum(steps[node][part.start : part.stop])
-                )
+                own = _worth(measured.sum_variances[number][node], feature.n_parts, measured)
+                terms.append(cvxpy.sum_squares(cvxpy.multiply(np.sqrt(own), misfit)))
+            constraints.append(parts[node][number] == feature.matrix @ steps[node])
         children = [steps[child] for child, parent in enumerate(tree.parents) if parent == node]
         if children:
             constraints.append(steps[node] == sum(children))
@@ -55,3 +47,7 @@ def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolat
     program = cvxpy.Problem(cvxpy.Minimize(sum(terms)), constraints)
     program.solve(solver=cvxpy.CLARABEL, **options)
     return np.array([variable.value for variable in steps]), program
+
+
+def _worth(variances, n_columns, measured):
+    return np.broadcast_to(1 / (variances * float(measured.resolution) ** 2), (n_columns,))

@@ -29,10 +29,10 @@ def running_server(home: Path, port: int | None = None) -> Iterator[str]:
     port = port or free_port()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui"]
     with (home / "server.log").open("ab") as log:
         server = subprocess.Popen(
-            [sys.executable, "-m", "prefect", "server", "start", "--no-ui"]
-            + ["--host", LOOPBACK, "--port", str(port)],
+            [*command, "--host", LOOPBACK, "--port", str(port)],
             env=inherited | environment(home, inherited) | {"PREFECT_HOME": str(home)},
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,

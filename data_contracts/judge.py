@@ -34,6 +34,11 @@ class Broken:
     rule: Rule
 
 
+def preload() -> None:
+    """Load Great Expectations now, while the caller waits for something else anyway."""
+    _library()
+
+
 def judge(contract: str, rules: Sequence[Rule], metrics: pl.DataFrame, *, n_rows: int) -> list[Broken]:
     """Return what is broken, row by row and in the rules' order within a row.
 

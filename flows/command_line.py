@@ -1,14 +1,15 @@
 """The command line: reads arguments, calls a flow or a task, prints what came out."""
 
 import sys
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from flows.terminal import Terminal
-from optstream.errors import OptStreamError
+from optstream.errors import ConfigurationError, OptStreamError
 
 app = typer.Typer(
     name="optstream",
@@ -101,10 +102,13 @@ def run(
     # Prefect reads its settings on import; the flow is imported while its server starts.
     orchestrator = prepare(settings.trusted_folder)
     with terminal.step("start the orchestrator"):
+        from data_contracts.judge import preload
         from flows.nightly import run_days
         from optstream.ledger import open_ledger
         from tasks.report import budget_of, outcomes_document
 
+        if orchestrator.process:
+            preload()
         orchestrator.wait()
     works = run_days(settings, day, terminal)
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)
@@ -128,18 +132,26 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     terminal.document(status_document(days, settings, budget))
 
 
+def check_house() -> None:
+    """Raise ConfigurationError if another distribution's package stands in for one of ours."""
+    home = Path(__file__).parents[1]
+    for name in ("tasks", "data_contracts", "optstream"):
+        spec = find_spec(name)
+        if spec is None or spec.origin is None or Path(spec.origin).parents[1] != home:
+            raise ConfigurationError(
+                f"the package {name!r} comes from another distribution ({spec.origin if spec else 'nowhere'}); "
+                "install optstream into an environment of its own"
+            )
+
+
 def main() -> None:
     """The console script: an expected error is one line on standard error and exit code 2."""
     try:
+        check_house()
         app()
     except OptStreamError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-def now() -> datetime:
-    """The only clock of the product."""
-    return datetime.now(UTC)
 
 
 if __name__ == "__main__":

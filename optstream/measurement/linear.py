@@ -1,7 +1,6 @@
 """Laplace measurements of linear queries: sums of consecutive steps, at every node of the tree."""
 
 from collections.abc import Mapping, Sequence
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -21,12 +20,12 @@ def feature_stage(feature: Feature) -> str:
     return f"feature {feature.name}"
 
 
-def query_weights(parts: Sequence[range], n_steps: int) -> tuple[Fraction, ...]:
+def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
     """How often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape (n_steps,)."""
     covered = {step for part in parts for step in part}
     if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
         raise ParameterError("the parts of a query must be disjoint and inside the period")
-    return tuple(Fraction(int(step in covered)) for step in range(n_steps))
+    return tuple(int(step in covered) for step in range(n_steps))
 
 
 def measure_points_and_sums(

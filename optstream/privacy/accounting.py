@@ -62,14 +62,14 @@ def _worst_sliding(
     """The worst window starting anywhere that matters; cut to one period when `inside` is given."""
     first = min(spend.first_step for spend in spends)
     end = max(spend.first_step + spend.n_steps for spend in spends)
-    denominator = math.lcm(*{charge.denominator for spend in spends for charge in spend.charges})
+    denominator = math.lcm(*{part for spend in spends for part in _denominators(spend)})
 
     # windows[i] starts at step first - (window_length - 1) + i and may hang over either end of the history
     lead = window_length - 1
     windows = np.zeros(end - first + lead, dtype=object)
     steps = np.zeros(end - first, dtype=object)
     for spend in spends:
-        charges = np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
+        charges = _numerators(spend, denominator)
         offset = spend.first_step - first
         if isinstance(spend, StepSpend):
             steps[offset : offset + spend.n_steps] += charges
@@ -96,6 +96,20 @@ def _worst_sliding(
     chosen = windows[starts.start - first + lead : starts.stop - first + lead]
     worst = int(np.argmax(chosen))
     return WindowCost(Fraction(int(chosen[worst]), denominator), starts.start + worst)
+
+
+def _denominators(spend: Spend) -> set[int]:
+    if isinstance(spend, StepSpend):
+        return {(weight * spend.unit_charge).denominator for weight in set(spend.weights)}
+    return {charge.denominator for charge in spend.charges}
+
+
+def _numerators(spend: Spend, denominator: int) -> np.ndarray:
+    """The spend's charges as integers over the common denominator; each distinct one is computed once."""
+    if isinstance(spend, StepSpend):
+        priced = {weight: int(weight * spend.unit_charge * denominator) for weight in set(spend.weights)}
+        return np.array([priced[weight] for weight in spend.weights], dtype=object)
+    return np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
 
 
 def _overlaps(n_steps: int, window_length: int) -> np.ndarray:

@@ -29,7 +29,7 @@ class StepSpend:
     level: int
     stage: str
     first_step: int
-    weights: tuple[Fraction, ...]
+    weights: tuple[int | Fraction, ...]
     scale: Fraction
     alpha_units: int
     nodes_changed: int = 1
@@ -39,10 +39,14 @@ class StepSpend:
         return len(self.weights)
 
     @property
+    def unit_charge(self) -> Fraction:
+        """What a step of weight 1 is charged."""
+        return self.nodes_changed * self.alpha_units / self.scale
+
+    @property
     def charges(self) -> tuple[Fraction, ...]:
         """What each step of the period is charged, as exact fractions, shape (n_steps,)."""
-        unit = self.nodes_changed * self.alpha_units / self.scale
-        priced = {weight: weight * unit for weight in set(self.weights)}
+        priced = {weight: weight * self.unit_charge for weight in set(self.weights)}
         return tuple(priced[weight] for weight in self.weights)
 
 
@@ -101,7 +105,7 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
         case "step":
             return StepSpend(
                 *common,
-                weights=tuple(Fraction(weight) for weight in document["weights"]),
+                weights=tuple(_weight(weight) for weight in document["weights"]),
                 scale=Fraction(document["scale"]),
                 alpha_units=int(document["alpha_units"]),
                 nodes_changed=int(document["nodes_changed"]),
@@ -110,3 +114,8 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
             return PeriodSpend(*common, charges=tuple(Fraction(charge) for charge in document["charges"]))
         case kind:
             raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: step, period")
+
+
+def _weight(text: str) -> int | Fraction:
+    weight = Fraction(text)
+    return weight.numerator if weight.denominator == 1 else weight

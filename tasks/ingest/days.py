@@ -17,6 +17,10 @@ from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.settings import Settings
 
 
+FILES_A_PLAN = 96
+"""Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
+
+
 @dataclass(frozen=True)
 class IngestedDay:
     """One day as read. For the trusted zone: the metrics count rows.
@@ -33,7 +37,7 @@ class IngestedDay:
 
 
 def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
-    """Read a chunk of days: one lazy plan over all files, only the needed columns, streaming.
+    """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
 
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
     that cannot be read costs its own day only. Raw values stay in the returned periods.
@@ -80,7 +84,8 @@ def _read(files: list[SourceFile], settings: Settings) -> tuple[pl.DataFrame, li
 
 def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     if files:
-        return cells_of(files, settings)
+        plans = [files[start : start + FILES_A_PLAN] for start in range(0, len(files), FILES_A_PLAN)]
+        return pl.concat([cells_of(plan, settings) for plan in plans])
     counts = dict.fromkeys(("rows", "units", "absent", "infinite", "out_of_bounds", "no_customer"), pl.Int64)
     indices = dict.fromkeys(("file", "day", "leaf"), pl.UInt32)
     return pl.DataFrame(schema={**indices, "step": pl.Int32, **counts})

@@ -56,9 +56,8 @@ def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resol
     def count(values: pl.Series) -> pl.Series:
         raw = values.to_numpy()  # a null is NaN here
         absent = np.isnan(raw)
-        units = np.clip(
-            quantise(np.clip(np.where(absent, number(0), raw), below, above), resolution), *limits
-        )
+        cut = np.clip(np.where(absent, number(0), raw), below, above)
+        units = np.clip(quantise(cut, resolution), *limits)
         return pl.Series(values.name, np.where(absent, 0, units))
 
     infinite = value.is_infinite().fill_null(False)

@@ -45,12 +45,12 @@ def report(readings):
 @flow(name="toy", persist_result=False, retries=0, validate_parameters=False)
 def toy(config, day):
     readings = [{READING}]
-    for _ in range(40):
+    for _ in range(200):
         readings = step(readings)
     return report(readings)
 
 orchestrator.wait()
-print(toy("optstream.toml", "2016-02-01")[0] == {READING} * 2**40)
+print(toy("optstream.toml", "2016-02-01")[0] == {READING} * 2**200)
 print(orchestrator.url)
 print(get_current_settings().server.analytics_enabled)
 """
@@ -89,7 +89,7 @@ class Ended:
 
 @pytest.fixture(scope="module")
 def offline(tmp_path_factory: pytest.TempPathFactory) -> Ended:
-    """A flow of 41 tasks without network, behind a proxy that is not there, by one who wants telemetry."""
+    """A flow of 201 tasks without network, behind a proxy that is not there, by one who wants telemetry."""
     trusted = tmp_path_factory.mktemp("run") / "trusted"
     wishes = {"PREFECT_SERVER_ANALYTICS_ENABLED": "true", "DO_NOT_TRACK": "0"}
     proxies = {"http_proxy": "http://127.0.0.1:9", "ALL_PROXY": "http://127.0.0.1:9"}
@@ -115,7 +115,7 @@ def test_telemetry_stays_off_whatever_the_operator_wishes(offline: Ended) -> Non
 
 
 def test_every_task_run_and_artifact_is_recorded_before_the_server_stops(offline: Ended) -> None:
-    assert offline.counts("task_run", "state_type") == {"COMPLETED": 41}
+    assert offline.counts("task_run", "state_type") == {"COMPLETED": 201}
     assert offline.counts("artifact", "key") == {"nodes": 1, "file": 1}
 
 

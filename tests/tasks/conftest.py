@@ -26,6 +26,7 @@ name = "OptStream"
 [privacy]
 epsilon = "1"
 window = 48
+population = "customers"
 alpha = "10"
 resolution = "{resolution}"
 bounds = ["0", "100"]

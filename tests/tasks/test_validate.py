@@ -196,9 +196,10 @@ def test_metered_input_has_a_public_rule_instead(small, spoil, told):
 def test_metered_rows_need_a_customer(small):
     stream = small(schema="metered")
     rows = changed(stream.metered("secret", PLANTED), 5, customer_id=None)
-    assert_stopped(verdict(stream, rows), f"{PART}, column 'customer_id', step 5 (02:30) of 48: must not be null")
+    who = f"{PART}, column 'customer_id'"
+    assert_stopped(verdict(stream, rows), f"{who}, step 5 (02:30) of 48: must not be null")
     odd = stream.metered("secret", PLANTED).with_columns(customer_id=pl.lit(1.5))
-    assert_stopped(verdict(stream, odd), f"{PART}, column 'customer_id': must be text or integers")
+    assert_stopped(verdict(stream, odd), f"{who}: must be text or integers")
     aggregated = stream.rows(PLANTED)
     assert_stopped(verdict(stream, aggregated), "must have the customer column if and only if")
 

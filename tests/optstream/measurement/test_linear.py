@@ -123,7 +123,9 @@ def test_a_level_without_a_spend_keeps_its_values_to_itself():
 def test_a_spend_that_prices_another_query_draws_nothing():
     noise = CountedNoise()
     units = np.zeros((3, 6), dtype=np.int64)
-    cheaper = [replace(spend, weights=tuple(weight / 2 for weight in spend.weights)) for spend in spends()]
+    cheaper = [
+        replace(spend, weights=tuple(Fraction(weight, 2) for weight in spend.weights)) for spend in spends()
+    ]
     for wrong in (cheaper, [replace(spend, first_step=6) for spend in spends()]):
         with pytest.raises(ParameterError, match="does not price the query"):
             measure(units, noise, spends=wrong)

@@ -44,8 +44,9 @@ def test_an_absent_reading_counts_as_zero(stream, nothing):
 
 def test_of_a_repeated_row_the_first_counts_whatever_it_holds(stream):
     first, again = stream.metered("a", pl.Series([None] * 24 + [9.0] * 24)), stream.metered("a", 1.0)
-    stream.write("84", first, name="1.parquet")
-    stream.write("84", pl.concat([again, stream.metered("b", 2.0)]), name="2.parquet")
+    # first by file, though it stands further down in its own
+    stream.write("84", pl.concat([stream.metered("b", 2.0), first]), name="1.parquet")
+    stream.write("84", again, name="2.parquet")
     stream.write("11", pl.concat([stream.metered("c", 3.0), stream.metered("c", 4.0)]))
     expected = [[2000] * 24 + [11_000] * 24, [3000] * 48]
     assert np.array_equal(stream.units(), expected)

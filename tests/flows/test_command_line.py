@@ -1,0 +1,104 @@
+"""The command line as its user meets it: help, errors in one line, and nothing done when words are wrong."""
+
+import json
+from datetime import date
+
+import pytest
+from typer.testing import CliRunner
+
+from flows import command_line
+from flows.command_line import app, check_house
+from optstream.errors import ConfigurationError, OptStreamError
+from tasks.settings import load_settings
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, words)
+
+
+def test_help_names_every_command():
+    shown = invoke("--help").output
+    for command in ("init", "simulate", "run", "status"):
+        assert command in shown
+
+
+def test_init_writes_an_example_that_loads_and_never_overwrites(here):
+    assert invoke("init").exit_code == 0
+    settings = load_settings(here / "optstream.toml")
+    assert len(settings.tree.leaves) == 12
+    (here / "optstream.toml").write_text("mine")
+    again = invoke("init")
+    assert isinstance(again.exception, OptStreamError)
+    assert "exists already" in str(again.exception)
+    assert (here / "optstream.toml").read_text() == "mine"
+
+
+def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
+    invoke("init")
+    assert "36 dumps written" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
+    assert "36 were there already" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
+    document = json.loads(invoke("status", "--json").output)
+    assert document["format"] == "optstream.status/1"
+    assert document["days"] == []
+    assert document["budget"]["left"] == "1"
+    assert "nothing released yet" in invoke("status").output
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["run"], "--date"),
+        (["run", "--date", "yesterday"], "a date looks like 2016-02-01"),
+        (["run", "--date", "2016-02-30"], "a date looks like 2016-02-01"),
+        (["simulate", "--from", "2016-02-02", "--to", "2016-02-01"], "is before --from"),
+        (["simulate", "--from", "2016-02-02", "--to", "2016-02-03", "--seed", "-1"], "--seed"),
+        (["rum"], "No such command"),
+    ],
+)
+def test_wrong_words_are_explained_and_do_nothing(here, words, message):
+    invoke("init")
+    before = sorted(here.rglob("*"))
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert sorted(here.rglob("*")) == before
+
+
+@pytest.mark.parametrize("words", [["status"], ["run", "--date", "2016-02-01"]])
+def test_a_missing_configuration_is_one_line(here, words, monkeypatch, capsys):
+    monkeypatch.setattr("sys.argv", ["optstream", *words])
+    with pytest.raises(SystemExit) as stopped:
+        command_line.main()
+    assert stopped.value.code == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("error: the configuration optstream.toml cannot be read")
+    assert "optstream init" in line
+    assert list(here.iterdir()) == []
+
+
+def test_another_distributions_package_is_named(monkeypatch, tmp_path):
+    check_house()
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "tasks/__init__.py").write_text("")
+
+    def elsewhere(name):
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, None, origin=str(tmp_path / name / "__init__.py"))
+
+    monkeypatch.setattr(command_line, "find_spec", elsewhere)
+    with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
+        check_house()
+
+
+def test_dates_are_inclusive():
+    assert command_line._days(date(2016, 2, 28), date(2016, 3, 1))[1:] == [
+        date(2016, 2, 29),
+        date(2016, 3, 1),
+    ]
