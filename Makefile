@@ -16,7 +16,7 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 	$(BIN)/python benchmarks/demo.py --into $(DEMO)
 
 test: $(BIN)/.installed  ## All tests.
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(BIN)/.installed  ## Style, types, borders.
 	$(BIN)/ruff check .

@@ -33,6 +33,7 @@ name = "OptStream"
 
 [privacy]
 epsilon = "1"
+population = "trial-households"
 window = 48
 alpha = "6"                     # kWh: the whole of a reading, so that presence is protected too
 resolution = "0.001"            # kWh

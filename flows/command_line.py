@@ -139,7 +139,7 @@ def check_house() -> None:
         spec = find_spec(name)
         if spec is None or spec.origin is None or Path(spec.origin).parents[1] != home:
             raise ConfigurationError(
-                f"the package {name!r} comes from another distribution ({spec.origin if spec else 'nowhere'}); "
+                f"the package {name!r} comes from another distribution, {spec and spec.origin}; "
                 "install optstream into an environment of its own"
             )
 

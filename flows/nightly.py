@@ -12,6 +12,7 @@ from uuid import uuid4
 from prefect import flow, task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows.artifacts import keep_artifacts
 from flows.terminal import Terminal
@@ -56,7 +57,7 @@ class StepFailedError(Exception):
 
 
 def _attempt(step: chunk.Step, run: Run, works: Sequence[Work]) -> list[Work]:
-    """One attempt at a step: fails as a whole while it has retries left; after the last, failures are values."""
+    """One attempt at a step: fails whole while it has retries left; after the last, failures are values."""
     done = step.take(run, works)
     failed = [
         str(after.day)
@@ -91,8 +92,11 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
 def run_days(settings: Settings, days: Sequence[date], watcher: Terminal) -> list[Work]:
     """Run the flow here and now, showing progress to the watcher."""
     token = WATCHER.set(watcher)
+    # The thread that sends heartbeats would hold up the end of a short flow by most of a second.
+    no_heartbeat = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
     try:
-        works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days])
+        with no_heartbeat:
+            works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days])
         return works
     finally:
         WATCHER.reset(token)

@@ -1,5 +1,6 @@
 """Readings become integers: clamped to public bounds, rounded half up on exact decimals."""
 
+import math
 from decimal import Decimal
 from fractions import Fraction
 from typing import Any
@@ -42,9 +43,9 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     doubtful = (
         np.abs(quotients + 0.5 - np.rint(quotients + 0.5)) <= np.abs(quotients) * _margin(values) + 1e-9
     )
-    for place in zip(*np.nonzero(doubtful), strict=True):
-        exact_quotient = Fraction(Decimal(str(values[place]))) / resolution
-        units[place] = (exact_quotient + Fraction(1, 2)).__floor__()
+    distinct, which = np.unique(values[doubtful], return_inverse=True)
+    decided = [math.floor(Fraction(Decimal(str(value))) / resolution + Fraction(1, 2)) for value in distinct]
+    units[doubtful] = np.array(decided, dtype=np.float64)[which]
     return units.astype(np.int64)
 
 

@@ -16,7 +16,6 @@ from tasks.ingest.places import Place, places_of
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.settings import Settings
 
-
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
 

@@ -71,7 +71,9 @@ def test_whatever_touches_private_values_states_its_lemma(path):
 
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.parts[0] == "optstream"], ids=str)
 def test_every_public_function_of_the_science_is_documented(path):
-    for node in ast.walk(tree_of(path)):
+    module = tree_of(path)
+    members = [node for owner in module.body if isinstance(owner, ast.ClassDef) for node in owner.body]
+    for node in [*module.body, *members]:
         if isinstance(node, (ast.FunctionDef, ast.ClassDef)) and not node.name.startswith("_"):
             short = isinstance(node, ast.FunctionDef) and len(node.body) == 1
             assert short or ast.get_docstring(node), f"{path}: {node.name}"

@@ -56,7 +56,7 @@ def released(optstream, tmp_path_factory):
 
 
 def test_the_wheel_holds_its_own_packages(optstream, tmp_path):
-    code = "import flows, tasks, data_contracts, optstream; print(*{m.__file__ for m in (flows, tasks, optstream)})"
+    code = "import flows, tasks, data_contracts, optstream; print(flows.__file__, tasks.__file__)"
     shown = subprocess.run(
         [optstream[0], "-c", code], cwd=tmp_path, env=PLAIN, capture_output=True, text=True, check=True
     )
