@@ -1,0 +1,179 @@
+"""Bad dumps, from file to outcome: a clear error, nothing spent, nothing published, and no value shown."""
+
+import shutil
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+
+from optstream import read_published
+from tasks.work import Status
+
+DAY = date(2016, 6, 1)
+PLACE = f"dumps/region=84/date={DAY}"
+PLANTED = 71234.5
+
+
+def rewrite(house, change):
+    path = house.folder / PLACE / "part-0.parquet"
+    change(pl.read_parquet(path)).write_parquet(path)
+
+
+def set_first(value):
+    """Put a value into the first reading."""
+    return lambda house: rewrite(
+        house,
+        lambda rows: rows.with_columns(
+            load_mw=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value, pl.Float64)).otherwise("load_mw")
+        ),
+    )
+
+
+def remove_region(house):
+    shutil.rmtree(house.folder / PLACE)
+
+
+def remove_marker(house):
+    (house.folder / PLACE / "_SUCCESS").unlink()
+
+
+def another_day(house):
+    rewrite(house, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)))
+
+
+def strange_region(house):
+    shutil.copytree(house.folder / PLACE, house.folder / "dumps/region=FR-AURA" / f"date={DAY}")
+
+
+def climbing_region(house):
+    strange = house.folder / "dumps" / "region=..%2Fx" / f"date={DAY}"
+    shutil.copytree(house.folder / PLACE, strange)
+
+
+def text_in_numbers(house):
+    rewrite(house, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")))
+
+
+def truncated(house):
+    path = house.folder / PLACE / "part-0.parquet"
+    path.write_bytes(path.read_bytes()[:-200])
+
+
+def empty(house):
+    (house.folder / PLACE / "part-0.parquet").write_bytes(b"")
+
+
+def drop_last(n):
+    return lambda house: rewrite(house, lambda rows: rows.head(rows.height - n))
+
+
+def add_hour(house):
+    def longer(rows):
+        more = rows.tail(2).with_columns(pl.col("timestamp") + timedelta(hours=1))
+        return pl.concat([rows, more])
+
+    rewrite(house, longer)
+
+
+REFUSED = {
+    "missing step": (drop_last(1), "step 47"),
+    "day of 46 steps": (drop_last(2), "step 46"),
+    "day of 50 steps": (add_hour, "must lie inside the day"),
+    "duplicate": (lambda house: rewrite(house, lambda rows: pl.concat([rows, rows.head(1)])), "step 0"),
+    "null": (set_first(None), "step 0"),
+    "NaN": (set_first(float("nan")), "step 0"),
+    "dump of another day": (another_day, "timestamp"),
+    "unknown region": (strange_region, "'region=FR-AURA' is not a leaf"),
+    "a name that climbs": (climbing_region, "is not a leaf"),
+    "text in a number column": (text_in_numbers, "load_mw"),
+    "truncated file": (truncated, "part-0.parquet"),
+    "empty file": (empty, "part-0.parquet"),
+}
+
+
+@pytest.mark.parametrize("fault", REFUSED)
+def test_a_broken_dump_is_refused_and_spends_nothing(house, fault):
+    damage, place = REFUSED[fault]
+    set_first(PLANTED)(house)
+    damage(house)
+    outcome = house.release(DAY)[DAY].outcome
+    assert outcome.status is Status.REFUSED
+    assert place in outcome.message
+    assert "region=" in outcome.message
+    assert "71234" not in outcome.message
+    assert house.record(DAY) is None
+    assert not (house.folder / "published").exists()
+
+
+@pytest.mark.parametrize("damage", [remove_region, remove_marker])
+def test_a_dump_that_is_not_there_yet_waits(house, damage):
+    damage(house)
+    outcome = house.release(DAY)[DAY].outcome
+    assert outcome.status is Status.WAITING
+    assert PLACE.removeprefix("dumps/") in outcome.message
+    assert house.record(DAY) is None
+    assert not (house.folder / "published").exists()
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e300, -PLANTED, PLANTED])
+def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(house, value):
+    set_first(value)(house)
+    work = house.release(DAY)[DAY]
+    assert work.outcome.status is Status.PUBLISHED
+    assert "71234" not in work.alarms.read_text()
+    assert read_published(house.folder / "published")["load_mw"].max() < 40_000
+
+
+@pytest.fixture
+def metered(house):
+    """Three customers in two leaves."""
+    house.configure('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"')
+    shutil.rmtree(house.folder / "dumps")
+    calendar = house.settings.calendar
+    stamps = pl.Series(calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
+    for leaf, customers in {"84": ["a", "b"], "11": ["c"]}.items():
+        folder = house.folder / f"dumps/region={leaf}/date={DAY}"
+        folder.mkdir(parents=True)
+        rows = pl.concat(
+            pl.DataFrame({"customer_id": [name] * 48, "timestamp": stamps, "energy_kwh": [0.25] * 48})
+            for name in customers
+        )
+        rows.write_parquet(folder / "part-0.parquet")
+        (folder / "_SUCCESS").touch()
+    return house
+
+
+def with_first(column, value):
+    """Change one cell of the first row."""
+
+    def change(rows):
+        first = pl.int_range(pl.len()) == 0
+        changed = rows.with_columns(pl.when(first).then(pl.lit(value)).otherwise(column).alias(column))
+        return changed.select(rows.columns).cast(dict(rows.schema))
+
+    return change
+
+
+METERED = {
+    "null": with_first("energy_kwh", None),
+    "NaN": with_first("energy_kwh", float("nan")),
+    "infinite": with_first("energy_kwh", float("inf")),
+    "huge": with_first("energy_kwh", 1e300),
+    "below the bounds": with_first("energy_kwh", -PLANTED),
+    "customer in two leaves": with_first("customer_id", "c"),
+    "step seen twice": lambda rows: pl.concat([rows, rows.head(1)]),
+}
+
+
+@pytest.mark.parametrize("fault", METERED)
+def test_no_metered_reading_decides_whether_a_day_appears(metered, fault):
+    rewrite(metered, METERED[fault])
+    work = metered.release(DAY)[DAY]
+    assert work.outcome.status is Status.PUBLISHED, work.outcome
+    assert work.alarms is not None
+    assert "71234" not in work.alarms.read_text()
+
+
+def test_sound_metered_input_raises_no_alarm(metered):
+    work = metered.release(DAY)[DAY]
+    assert (work.outcome.status, work.alarms) == (Status.PUBLISHED, None)

@@ -1,0 +1,65 @@
+"""The real data, where it is: French load of February 2016, and a week of real households, metered."""
+
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+
+from benchmarks.lay_out_meters import lay_out_meters, meters_configuration
+from benchmarks.lay_out_rte import lay_out_rte, rte_configuration
+from optstream import read_published
+from tasks.work import Status
+
+
+def days(first, count):
+    return [first + timedelta(days=number) for number in range(count)]
+
+
+def check_published(folder, root, n_days):
+    rows = read_published(folder / "published", verify=True)
+    value = rows.columns[6]
+    assert rows["date"].n_unique() == n_days
+    assert rows[value].min() >= 0
+    units = rows.with_columns((pl.col(value) * 1000).round().cast(pl.Int64).alias("units"))
+    nation = units.filter(node=root).select("date", "step", "units")
+    regions = units.filter(parent=root).group_by("date", "step").agg(pl.col("units").sum().alias("sum"))
+    joined = nation.join(regions, on=["date", "step"], validate="1:1")
+    assert joined.height == n_days * 48
+    assert (joined["units"] == joined["sum"]).all()
+    return rows
+
+
+@pytest.fixture
+def laid_out(house, real_data):
+    def lay_out(file, lay, configuration, first, last):
+        (house.folder / "optstream.toml").unlink()
+        lay(real_data / file, first, last, house.folder / "dumps")
+        (house.folder / "optstream.toml").write_text(configuration(house.folder / "dumps"))
+        return house
+
+    return lay_out
+
+
+def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(laid_out, real_data):
+    february = days(date(2016, 2, 1), 29)
+    file = "rte_regional_load_2013_2016.parquet"
+    house = laid_out(file, lay_out_rte, rte_configuration, february[0], february[-1])
+    works = house.release(*february)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
+    rows = check_published(house.folder, "FR", 29)
+    # 1,392 steps share little noise: a mean that is off by a hundredth is another month, or another unit.
+    month = pl.col("timestamp_local").dt.date().is_between(february[0], february[-1])
+    true = pl.read_parquet(real_data / file).filter(month)["load_mw"].sum() / (29 * 48)
+    assert rows.filter(node="FR")["load_mw"].mean() == pytest.approx(true, rel=0.01)
+    before = house.files("published")
+    again = house.release(*february)
+    assert {work.outcome.status for work in again.values()} == {Status.UNCHANGED}
+    assert house.files("published") == before
+
+
+def test_a_week_of_real_households_runs_end_to_end(laid_out):
+    week = days(date(2013, 3, 1), 7)
+    house = laid_out("smart_meters_2013.parquet", lay_out_meters, meters_configuration, week[0], week[-1])
+    works = house.release(*week)
+    assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
+    check_published(house.folder, house.settings.tree.nodes[0], 7)
