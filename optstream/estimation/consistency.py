@@ -28,20 +28,15 @@ def make_consistent(
     Raises ParameterError as `least_squares`. Source: OptStream, Algorithm 4.
     """
     problem = least_squares(measured, tree, features, weights)
-    batch = problem.targets.shape[:-2]
-    factors = problem.separated()
-    if factors is None:
-        solved = [solve_program(one, tree, lower_bound) for one in _periods(problem)]
-        return np.array(solved).reshape(*batch, len(tree.nodes), measured.n_steps)
-    series = project(problem, *factors, tree)
-    if lower_bound is not None:
-        flat = series.reshape(-1, *series.shape[-2:])
-        below = np.flatnonzero(np.any(flat[:, tree.leaf_indices] < lower_bound, axis=(-2, -1)))
-        periods = list(_periods(problem)) if below.size else []
-        for number in below:
-            flat[number] = solve_program(periods[number], tree, lower_bound)
-        series = flat.reshape(series.shape)
-    return series
+    series = project(problem, tree)
+    if lower_bound is None:
+        return series
+    flat = series.reshape(-1, *series.shape[-2:])
+    below = np.flatnonzero(np.any(flat[:, tree.leaf_indices] < lower_bound, axis=(-2, -1)))
+    periods = _periods(problem) if below.size else []
+    for number in below:
+        flat[number] = solve_program(periods[number], tree, lower_bound)
+    return flat.reshape(series.shape)
 
 
 def _periods(problem: LeastSquares) -> list[LeastSquares]:

@@ -7,24 +7,56 @@ from optstream.estimation.weighting import LeastSquares
 from optstream.stream import AggregationTree
 
 
-def project(
-    problem: LeastSquares,
-    by_node: NDArray[np.float64],
-    by_query: NDArray[np.float64],
-    tree: AggregationTree,
-) -> NDArray[np.float64]:
-    """Solve the least squares without bound, weights[n, q] = by_node[n] * by_query[q]:
+def project(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
+    """Solve the least squares without bound:
 
-        minimise sum_(n,q) by_node[n] by_query[q] (rows[q] . (S z)_n - targets[n, q])^2 over leaf series z
+        minimise sum_(n,q) weights[n, q] (rows[q] . (S z)_n - targets[n, q])^2 over leaf series z
 
-    and return x = S z, (…, n_nodes, n_steps). The normal equations are (S' V S) z (T' U T) = S' V Y U T, a
-    Kronecker product: each node's series is fitted on its own, then the tree reconciles them. Exact; the
-    same two factors serve every period of a batch. Costs no privacy.
+    and return x = S z, (…, n_nodes, n_steps). Where the weights are an outer product of a node's and a
+    query's, the normal equations (S' V S) z (T' U T) = S' V Y U T are a Kronecker product: each node's series
+    is fitted on its own with one factor for all, then the tree reconciles them by scalar precisions;
+    otherwise by precision matrices. Exact; the factors serve every period of a batch. Costs no privacy.
     """
+    factors = problem.separated()
+    if factors is None:
+        return tree.add_up(reconcile_correlated(problem, tree))
+    by_node, by_query = factors
     weighted = by_query[:, None] * problem.rows
     time_factor = np.linalg.solve(problem.rows.T @ weighted, weighted.T)
-    fitted = problem.targets @ time_factor.T
-    return tree.add_up(reconcile(fitted, by_node, tree))
+    return tree.add_up(reconcile(problem.targets @ time_factor.T, by_node, tree))
+
+
+def reconcile_correlated(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
+    """Return the leaves (…, n_leaves, n_steps) of the least squares for weights of any form.
+
+    The same two passes as `reconcile`, a node's whole series at once: upwards each node's own precision
+    matrix T' W_n T is joined by the inverse of its children's summed covariance; downwards what it is
+    better known is shared among them by covariance.
+    """
+    rows, n_steps = problem.rows, problem.rows.shape[1]
+    own = np.einsum("qs,nq,qt->nst", rows, problem.weights, rows, optimize=True)
+    means = np.moveaxis((problem.targets * problem.weights) @ rows, -2, 0)  # precision times mean, first
+    covariances = np.zeros_like(own)
+    below, sums = np.zeros_like(own), np.zeros_like(means)
+    gains = np.zeros_like(own)
+    leaves, parents = set(tree.leaf_indices.tolist()), tree.parents
+    for level in reversed(tree.levels):
+        for node in level:
+            precision, weighted = own[node], means[node]
+            if node not in leaves:
+                through = np.linalg.inv(below[node])
+                precision, weighted = precision + through, weighted + sums[node] @ through
+                gains[node] = through
+            covariances[node] = np.linalg.inv(precision)
+            means[node] = weighted @ covariances[node]
+            if node:
+                below[parents[node]] += covariances[node]
+                sums[parents[node]] += means[node]
+    for node in range(1, len(tree.nodes)):
+        up = parents[node]
+        means[node] += (means[up] - sums[up]) @ gains[up] @ covariances[node]
+    assert n_steps == means.shape[-1]
+    return np.moveaxis(means[tree.leaf_indices], 0, -2)
 
 
 def reconcile(

@@ -9,22 +9,38 @@ from optstream.stream import Measured
 
 
 def reconstruct(measured: Measured) -> NDArray[np.float64]:
-    """Return the series (…, n_nodes, n_steps) that passes through the measured points.
+    """Return the series (…, n_nodes, n_steps) that passes through each node's measured points.
 
-    Linear between neighbouring points, held before the first and after the last. A period without any
-    point spreads its finest feature evenly, and is 0 without features too. Values given with public
-    measurements as their reconstruction are returned as they are. Costs no privacy: it reads noisy
-    numbers only. Source: OptStream, section 4.3.
+    Linear between neighbouring points, held before the first and after the last: where the points end
+    before the period does, the last value stands for the rest. A node without any point spreads its finest
+    feature evenly, and is 0 without features too. Values given with public measurements as their
+    reconstruction are returned as they are. Costs no privacy: it reads noisy numbers only. Source:
+    OptStream, section 4.3.
     """
     if measured.interpolation is not None:
         return measured.interpolation
-    points = measured.point_values
-    if measured.positions:
-        return points @ interpolation_matrix(measured.positions, measured.n_steps)
-    if not measured.feature_sums:
-        return np.zeros((*points.shape[:-1], measured.n_steps))
-    finest = max(measured.feature_sums, key=lambda sums: sums.shape[-1])
-    return np.repeat(finest.sum(axis=-1, keepdims=True) / measured.n_steps, measured.n_steps, axis=-1)
+    points, seen = measured.point_values, seen_points(measured)
+    series = np.zeros((*points.shape[:-1], measured.n_steps))
+    # Nodes of a level share their points, so there are few patterns.
+    for pattern in np.unique(seen, axis=0):
+        nodes = np.flatnonzero((seen == pattern).all(axis=1))
+        if pattern.any():
+            positions = tuple(int(step) for step in np.array(measured.positions)[pattern])
+            series[..., nodes, :] = points[..., nodes, :][..., pattern] @ interpolation_matrix(
+                positions, measured.n_steps
+            )
+        elif measured.feature_sums:
+            finest = max(measured.feature_sums, key=lambda sums: sums.shape[-1])[..., nodes, :]
+            series[..., nodes, :] = finest.sum(axis=-1, keepdims=True) / measured.n_steps
+    return series
+
+
+def seen_points(measured: Measured) -> NDArray[np.bool_]:
+    """At which positions each node was measured, (n_nodes, n_points)."""
+    shape = measured.points.shape[-2:]
+    if measured.point_variances is None:
+        return np.ones(shape, dtype=bool)
+    return np.broadcast_to(np.isfinite(measured.point_variances), shape)
 
 
 @lru_cache(maxsize=256)

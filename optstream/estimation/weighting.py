@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation.reconstruction import reconstruct
+from optstream.estimation.reconstruction import reconstruct, seen_points
 from optstream.stream import AggregationTree, Feature, Measured
 
 Weights = Literal["variance", "paper"]
@@ -58,59 +58,63 @@ def least_squares(
     if weights not in get_args(Weights):
         raise ParameterError(f'weights must be "variance" or "paper"; got {weights!r}')
     _check_shapes(measured, tree, features)
-    if not np.all(_is_measured(measured, tree)[tree.leaf_indices]):
+    known = _is_measured(measured)
+    if not np.all(known[tree.leaf_indices]):
         raise ParameterError("every leaf must be measured: nothing else tells how its parent splits")
-    series = reconstruct(measured)
-    n_steps = measured.n_steps
-    matrices = [feature.matrix for feature in features]
+    n_steps, matrices = measured.n_steps, [feature.matrix for feature in features]
+    rows = np.concatenate([np.eye(n_steps), *matrices])
+    targets = np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
     if weights == "paper":
-        rows = np.concatenate([np.eye(n_steps), *matrices])
-        by_query = np.concatenate(
-            [np.full(matrix.shape[0], 1.0 / matrix.shape[0]) for matrix in (np.eye(n_steps), *matrices)]
-        )
-        targets = np.concatenate([series, *measured.feature_sums], axis=-1)
-        return LeastSquares(rows, targets, np.outer(_is_measured(measured, tree), by_query))
-
+        parts = [n_steps] * n_steps + [len(matrix) for matrix in matrices for _ in matrix]
+        return LeastSquares(rows, targets, np.outer(known, 1.0 / np.array(parts)))
     if measured.point_variances is None or measured.sum_variances is None:
         raise ParameterError(
             'weights="variance" needs the variances of the measurements; use "paper" without'
         )
-    positions = list(measured.positions)
-    between = [step for step in range(n_steps) if step not in set(positions)]
-    rows = np.concatenate([np.eye(n_steps)[positions], np.eye(n_steps)[between], *matrices])
-    targets = np.concatenate([measured.point_values, series[..., between], *measured.feature_sums], axis=-1)
     unit = float(measured.resolution) ** 2
-    points = _spread(1.0 / (measured.point_variances * unit), len(positions))
-    worth = (
-        INTERPOLATION_WEIGHT * points.mean(axis=-1, keepdims=True) if positions else _fallback(measured, unit)
-    )
     sums = [
-        _spread(1.0 / (variances * unit), matrix.shape[0])
+        np.broadcast_to(1.0 / (variances * unit), (len(known), len(matrix)))
         for variances, matrix in zip(measured.sum_variances, matrices, strict=True)
     ]
-    every = np.concatenate([points, _spread(worth, len(between)), *sums], axis=-1)
-    return LeastSquares(rows, targets, every)
+    return LeastSquares(rows, targets, np.concatenate([_step_weights(measured, unit), *sums], axis=-1))
 
 
-def _spread(weights: NDArray[np.float64], n_columns: int) -> NDArray[np.float64]:
-    return np.broadcast_to(weights, (weights.shape[0], n_columns))
+def _step_targets(measured: Measured) -> NDArray[np.float64]:
+    """Measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
+    series = reconstruct(measured).copy()
+    seen = seen_points(measured)
+    for column, step in enumerate(measured.positions):
+        series[..., seen[:, column], step] = measured.point_values[..., seen[:, column], column]
+    return series
 
 
-def _fallback(measured: Measured, unit: float) -> NDArray[np.float64]:
-    """What a spread sum counts where no point was measured: little beside the finest sums."""
-    if not measured.sum_variances:
-        return np.ones((measured.points.shape[-2], 1))
-    worth: NDArray[np.float64] = INTERPOLATION_WEIGHT / (
-        measured.sum_variances[0].mean(axis=-1, keepdims=True) * unit
-    )
-    return worth
+def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
+    """1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
+    assert measured.point_variances is not None
+    worth = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
+    seen = seen_points(measured)
+    mean = worth.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
+    spread = np.zeros_like(mean)
+    if measured.sum_variances:
+        spread = np.max(
+            [1.0 / (variances.mean(axis=-1) * unit) for variances in measured.sum_variances], axis=0
+        )
+    # A node without a point is spread from its sums: worth little beside them.
+    small = INTERPOLATION_WEIGHT * np.where(seen.any(axis=-1), mean, spread)
+    if not measured.positions and not measured.sum_variances:
+        small = np.ones_like(mean)
+    weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
+    for column, step in enumerate(measured.positions):
+        weights[seen[:, column], step] = worth[seen[:, column], column]
+    return weights
 
 
-def _is_measured(measured: Measured, tree: AggregationTree) -> NDArray[np.float64]:
-    """1 for each node that was measured, 0 for those left to be derived, (n_nodes,)."""
-    if measured.point_variances is None:
-        return np.ones(len(tree.nodes))
-    return np.isfinite(measured.point_variances[:, 0]).astype(np.float64)
+def _is_measured(measured: Measured) -> NDArray[np.bool_]:
+    """Which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
+    known = seen_points(measured).any(axis=-1)
+    for variances in measured.sum_variances or ():
+        known = known | np.isfinite(variances).any(axis=-1)
+    return np.asarray(known if known.any() else ~known)
 
 
 def _check_shapes(measured: Measured, tree: AggregationTree, features: Sequence[Feature]) -> None:

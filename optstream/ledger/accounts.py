@@ -2,16 +2,13 @@
 
 import hashlib
 import json
-import math
 from collections.abc import Iterable, Sequence
-from fractions import Fraction
-from itertools import accumulate
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, insert, select, update
 
 from optstream.ledger.schema import grants, releases, spends
-from optstream.privacy import PeriodSpend, Spend, StepSpend, WindowCost, worst_window
+from optstream.privacy import Spend, WindowCost, charged_to_windows, worst_window
 from optstream.privacy.accounting import NO_COST
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
@@ -138,23 +135,6 @@ def _of_period(plan: Sequence[Spend], first_step: int, n_steps: int) -> list[Spe
 
 
 def _covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, starts: range) -> bool:
-    pairs = zip(losses(reserved, window_length, starts), losses(settled, window_length, starts), strict=True)
-    return all(before >= after for before, after in pairs)
-
-
-def losses(plan: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
-    """What the window that begins at each of `starts` loses: Lemma 1 (docs/privacy.md), window by window."""
-    denominator = math.lcm(*{charge.denominator for spend in plan for charge in spend.charges})
-    totals = [0] * len(starts)
-    for spend in plan:
-        charges = [int(charge * denominator) for charge in spend.charges]
-        running = [0, *accumulate(charges)]
-        for place, start in enumerate(starts):
-            low = min(max(start - spend.first_step, 0), spend.n_steps)
-            high = min(max(start + window_length - spend.first_step, 0), spend.n_steps)
-            match spend:
-                case StepSpend():
-                    totals[place] += running[high] - running[low]
-                case PeriodSpend():
-                    totals[place] += charges[high - low]
-    return [Fraction(total, denominator) for total in totals]
+    before = charged_to_windows(reserved, window_length, starts)
+    after = charged_to_windows(settled, window_length, starts)
+    return all(plan >= outcome for plan, outcome in zip(before, after, strict=True))

@@ -1,6 +1,6 @@
 """The only rooms that touch private values."""
 
 from optstream.measurement.linear import measure_points_and_sums
-from optstream.measurement.sampling import EquallySpaced
+from optstream.measurement.sampling import EquallySpaced, L1Sampling
 
-__all__ = ["EquallySpaced", "measure_points_and_sums"]
+__all__ = ["EquallySpaced", "L1Sampling", "measure_points_and_sums"]

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
-from optstream.privacy.spends import StepSpend
+from optstream.privacy.spends import Spend, StepSpend
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -32,71 +32,95 @@ def measure_points_and_sums(
     period: PrivatePeriod,
     tree: AggregationTree,
     *,
-    positions: Sequence[int],
+    points: Mapping[int, Sequence[int]],
     features: Sequence[Feature],
-    spends: Sequence[StepSpend],
+    spends: Sequence[Spend],
     noise: NoiseSource,
     state: Mapping[str, Any] | None = None,
 ) -> Measured:
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
-    positions: sampled steps of the period. spends: one for each measured level and stage (`SAMPLES`,
-    `feature_stage`); their scales are those of the noise that is drawn, so what is priced is what is
-    drawn. A level without a spend is not measured: zeros with infinite variance.
+    points: for each level its sampled steps of the period, rising. spends: all that the release costs; of
+    each measured level and stage (`SAMPLES`, `feature_stage`) one step spend, whose scale is that of the
+    noise that is drawn, so what is priced is what is drawn. A level without one is not measured: zeros
+    with infinite variance.
 
-    Raises ParameterError if the shape, resolution or first step do not fit, or if a spend's weights are
-    not those of its query.
+    Raises ParameterError if the shape or first step do not fit, or if a spend's weights are not those of
+    its query; then nothing was drawn here.
 
-    Privacy: Lemma 3 (linear queries) for each spend: one changed step moves one node of the level by at
-    most alpha in at most one part of each query, so it loses alpha / scale. Costs exactly `spends`.
+    Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves one node of the level by at
+    most alpha in at most one part of each query, so it loses alpha / scale. Costs exactly those spends.
     """
-    if period.n_leaves != len(tree.leaves):
-        raise ParameterError(
-            f"values must have {len(tree.leaves)} leaves (rows, in tree.leaves order); got {period.n_leaves}"
-        )
-    stages = {SAMPLES: tuple(range(step, step + 1) for step in positions)}
-    stages |= {feature_stage(feature): feature.parts for feature in features}
-    for spend in spends:
-        if spend.first_step != period.first_step or spend.weights != query_weights(
-            stages[spend.stage], period.n_steps
-        ):
-            raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
-
+    check_leaves(period, tree)
+    positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
+    linear = [spend for spend in spends if isinstance(spend, StepSpend)]
+    _check_prices(period, points, features, linear)
     totals = tree.add_up(open_private_period(period))
-    answers = {SAMPLES: totals[:, list(positions)]}
-    answers |= {feature_stage(feature): feature.sums(totals) for feature in features}
-    noisy, variances = {}, {}
-    for stage, exact in answers.items():
-        at_stage = [spend for spend in spends if spend.stage == stage]
-        noisy[stage], variances[stage] = _perturb(exact, tree, at_stage, noise)
-    feature_stages = [feature_stage(feature) for feature in features]
+    noisy_points = np.zeros((len(tree.nodes), len(positions)), dtype=np.int64)
+    point_variances = np.full(noisy_points.shape, np.inf)
+    sums = {
+        feature_stage(feature): np.zeros((len(tree.nodes), feature.n_parts), np.int64) for feature in features
+    }
+    sum_variances = {stage: np.full((len(tree.nodes), 1), np.inf) for stage in sums}
+    exact_sums = {feature_stage(feature): feature.sums(totals) for feature in features}
+    for spend in linear:
+        nodes = slice(tree.levels[spend.level].start, tree.levels[spend.level].stop)
+        variance = 2.0 * float(spend.scale) ** 2
+        if spend.stage == SAMPLES:
+            chosen = list(points[spend.level])
+            columns = np.searchsorted(positions, chosen)
+            noisy_points[nodes, columns] = _perturb(totals[nodes][:, chosen], spend, noise)
+            point_variances[nodes, columns] = variance
+        else:
+            sums[spend.stage][nodes] = _perturb(exact_sums[spend.stage][nodes], spend, noise)
+            sum_variances[spend.stage][nodes] = variance
     return Measured(
         n_steps=period.n_steps,
         first_step=period.first_step,
-        positions=tuple(positions),
-        points=noisy[SAMPLES],
-        sums=tuple(noisy[stage] for stage in feature_stages),
+        positions=positions,
+        points=noisy_points,
+        sums=tuple(sums.values()),
         resolution=period.resolution,
-        point_variances=variances[SAMPLES],
-        sum_variances=tuple(variances[stage] for stage in feature_stages),
+        point_variances=point_variances,
+        sum_variances=tuple(sum_variances.values()),
         spends=tuple(spends),
         simulated=noise.simulated,
         state=state,
     )
 
 
-def _perturb(
-    exact: NDArray[np.int64], tree: AggregationTree, spends: Sequence[StepSpend], noise: NoiseSource
-) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Add each level's noise; only levels with a spend leave this function with their values.
+def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
+    """Raise ParameterError unless the period has the tree's leaves.
 
-    Privacy: Lemma 3 with the spend's own scale.
+    Privacy: Lemma 0 (nothing is read): its shape is public.
     """
-    noisy = np.zeros_like(exact)
-    variances = np.full((exact.shape[0], 1), np.inf)
+    if period.n_leaves != len(tree.leaves):
+        raise ParameterError(
+            f"values must have {len(tree.leaves)} leaves (rows, in tree.leaves order); got {period.n_leaves}"
+        )
+
+
+def _check_prices(
+    period: PrivatePeriod,
+    points: Mapping[int, Sequence[int]],
+    features: Sequence[Feature],
+    spends: Sequence[StepSpend],
+) -> None:
+    """Raise ParameterError for a spend that prices another query than the one it is for.
+
+    Privacy: Lemma 0 (nothing is read): lengths and choices are public.
+    """
+    parts = {feature_stage(feature): feature.parts for feature in features}
     for spend in spends:
-        nodes = slice(tree.levels[spend.level].start, tree.levels[spend.level].stop)
-        scale = float(spend.scale)
-        noisy[nodes] = exact[nodes] + noise.discrete_laplace(scale, exact[nodes].shape)
-        variances[nodes] = 2.0 * scale**2
-    return noisy, variances
+        own = [range(step, step + 1) for step in points[spend.level]]
+        weights = query_weights(own if spend.stage == SAMPLES else parts[spend.stage], period.n_steps)
+        if spend.first_step != period.first_step or spend.weights != weights:
+            raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
+
+
+def _perturb(exact: NDArray[np.int64], spend: StepSpend, noise: NoiseSource) -> NDArray[np.int64]:
+    """Add noise of the spend's own scale.
+
+    Privacy: Lemma 3.
+    """
+    return exact + noise.discrete_laplace(float(spend.scale), exact.shape)

@@ -1,8 +1,21 @@
-"""Which steps are measured."""
+"""Which steps are measured: rules, and what they need to know of other periods."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import Exact, exact
+from optstream.privacy.sparse_vector import Allocation
+
+
+def check_n_samples(count: object, window_length: int, name: str) -> None:
+    """Raise ParameterError unless 2 <= count <= w."""
+    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= window_length:
+        raise ParameterError(f"n_samples of {name} must be an integer in [2, {window_length}]; got {count!r}")
 
 
 @dataclass(frozen=True)
@@ -20,16 +33,90 @@ class EquallySpaced:
 
     def residues(self, window_length: int) -> tuple[int, ...]:
         """The sampled residues modulo w, rising. Raises ParameterError unless 2 <= n_samples <= w."""
-        count = self.n_samples
-        if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= window_length:
-            raise ParameterError(
-                f"n_samples of EquallySpaced must be an integer in [2, {window_length}]; got {count!r}"
-            )
+        check_n_samples(self.n_samples, window_length, "EquallySpaced")
         # Half up in integers; the step between points is at least 1, so no two coincide.
-        gaps = count - 1
-        return tuple((2 * index * (window_length - 1) + gaps) // (2 * gaps) for index in range(count))
+        gaps = self.n_samples - 1
+        return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
         """The sampled steps of a period, counted from its start, rising; may be empty if it is short."""
         chosen = set(self.residues(window_length))
         return tuple(step for step in range(n_steps) if (first_step + step) % window_length in chosen)
+
+
+@dataclass(frozen=True, init=False)
+class L1Sampling:
+    """Steps chosen where straight lines fail: greedy over noisy L1 scores, decided once for a level.
+
+    From the last point on, the first step at which the line back to it misses the series in between by
+    more than `threshold` (unit of the readings times steps, a node of the level on average) becomes a
+    point. The first step is always one; when only enough steps are left, all of them are. The
+    algorithm does not guarantee the period's end: after the last point the reconstruction holds its value.
+    At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
+    more is passed over, by a public rule.
+
+    allocation: of the sparse vector's epsilon between threshold and queries, "even" or "optimal".
+    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
+    (docs/privacy.md, Lemmas 5 to 7).
+    """
+
+    n_samples: int
+    threshold: Fraction
+    allocation: Allocation
+
+    def __init__(self, n_samples: int, threshold: Exact, allocation: Allocation = "even") -> None:
+        amount = exact(threshold, "threshold of L1Sampling")
+        if amount < 0:
+            raise ParameterError(f"threshold of L1Sampling must be at least 0; got {threshold!r}")
+        if allocation not in ("even", "optimal"):
+            raise ParameterError(f'allocation of L1Sampling must be "even" or "optimal"; got {allocation!r}')
+        for name, value in {"n_samples": n_samples, "threshold": amount, "allocation": allocation}.items():
+            object.__setattr__(self, name, value)
+
+    def points_of_period(self, n_steps: int, window_length: int) -> int:
+        """How many points a period may have: its part of a window's, rounded up."""
+        check_n_samples(self.n_samples, window_length, "L1Sampling")
+        return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
+
+    def longest_segment(self, n_steps: int, window_length: int) -> int:
+        """Steps from one end to the other of the longest segment that is ever scored; 1 if none is.
+
+        From the first step to the last one that is not taken for want of others.
+        """
+        points = self.points_of_period(n_steps, window_length)
+        return max(n_steps - points, 1) if points > 1 else 1
+
+
+Sampling = EquallySpaced | L1Sampling
+
+
+class WindowRule:
+    """Counts points in windows, over periods: which steps may still be measured without a (k+1)-th.
+
+    A public rule of public choices. first_step, n_steps: the period. taken: running indices of the points
+    of other periods, earlier or later.
+    """
+
+    def __init__(
+        self, cap: int, window_length: int, first_step: int, n_steps: int, taken: Iterable[int]
+    ) -> None:
+        self._cap, self._window, self._n_steps = cap, window_length, n_steps
+        lead = window_length - 1
+        self._points = np.zeros(n_steps + 2 * lead, dtype=np.int64)
+        for step in taken:
+            place = step - first_step + lead
+            if 0 <= place < self._points.size:
+                self._points[place] += 1
+
+    def take(self, step: int) -> None:
+        """Count a step of the period as measured."""
+        self._points[step + self._window - 1] += 1
+
+    def allowed(self) -> NDArray[np.bool_]:
+        """Which steps of the period may be measured, (n_steps,)."""
+        ones = np.ones(self._window, dtype=np.int64)
+        full = np.convolve(self._points, ones, mode="valid") >= self._cap
+        blocked = np.convolve(full, ones, mode="valid") > 0
+        free = self._points[self._window - 1 : self._window - 1 + self._n_steps] == 0
+        allowed: NDArray[np.bool_] = ~blocked & free
+        return allowed

@@ -1,6 +1,6 @@
 """OptStream: sample, perturb, reconstruct, and make the hierarchy consistent."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -9,136 +9,118 @@ from typing import Any
 from numpy.typing import ArrayLike
 
 from optstream.errors import ParameterError
-from optstream.estimation import make_consistent
-from optstream.measurement import EquallySpaced, measure_points_and_sums
-from optstream.measurement.linear import SAMPLES, feature_stage, query_weights
+from optstream.estimation import make_consistent, reconstruct
+from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
+from optstream.measurement.l1_sampling import Choice, choose_level_points
+from optstream.measurement.sampling import WindowRule
+from optstream.mechanisms.parameters import settled
+from optstream.mechanisms.plan import LARGEST_SCALE, LevelPlan, equal_points
 from optstream.mechanisms.release import Release
-from optstream.mechanisms.shares import LARGEST_SCALE, checked_level_shares, checked_shares
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, StepSpend, worst_window
-from optstream.privacy.exact import Exact, round_up_to_float
+from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.privacy.exact import Exact
 from optstream.privacy.model import Calibration
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
+
+State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, init=False)
 class OptStream:
-    """The mechanism of the OptStream paper on a tree, with equally spaced sampling.
+    """The mechanism of the OptStream paper on a tree.
 
     Every node measures the sampled steps and the sums of each feature's parts with Laplace noise;
     everything between is reconstructed and fitted from those noisy numbers, so that nodes add up and no
-    value lies below the bound. It is not adaptive: the plan is public, every period costs the same.
+    value lies below the bound. With equal spacing the plan is public and every period costs the same; with
+    L1 sampling a level's points are chosen by its noisy scores.
 
     model: what is protected. tree: the hierarchy. sampling: which steps are measured. features:
     partitions of the period. level_shares: of epsilon, one a level, root first; 0 above the leaves means
-    derived. stage_shares: of a level's epsilon, for (samples, features); halves by default.
-    weights: "variance" or "paper" (estimation). calibration: "strict" costs at most epsilon in any
-    window, for ever; "paper" takes the paper's feature sensitivity alpha (Theorem 9) and costs more than
-    it says, which `epsilon` of its releases states. lower_bound: of every leaf, None for no bound.
+    derived. stage_shares: of a level's epsilon, for (samples, features), or (sampling, samples, features)
+    with L1 sampling; equal by default. weights: "variance" or "paper" (estimation). calibration: "strict"
+    costs at most epsilon in any window, for ever; "paper" takes the paper's scales and costs more than it
+    says, which `epsilon` of its releases states. lower_bound: of every leaf, None for no bound.
+    post_processing: False leaves out features and program: the perturbed points, reconstructed.
+    shortest_period: steps of the shortest period that will ever be released, by default this one's; only
+    L1 sampling needs it, for short periods meet a window more often.
 
     Raises ParameterError naming the parameter, its legal range and what it got.
-    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 2 and 4.
+    Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4.
     """
 
     model: PrivacyModel
     tree: AggregationTree
-    sampling: EquallySpaced
+    sampling: EquallySpaced | L1Sampling
     features: tuple[Feature, ...]
     level_shares: tuple[Fraction, ...]
     stage_shares: tuple[Fraction, ...]
     weights: str
     calibration: Calibration
     lower_bound: float | None
+    post_processing: bool
+    shortest_period: int
 
     def __init__(
         self,
         model: PrivacyModel,
         tree: AggregationTree,
         *,
-        sampling: EquallySpaced,
+        sampling: EquallySpaced | L1Sampling,
         features: Sequence[Feature],
         level_shares: Sequence[Exact],
         stage_shares: Sequence[Exact] | None = None,
         weights: str = "variance",
         calibration: Calibration = "strict",
         lower_bound: float | None = 0.0,
+        post_processing: bool = True,
+        shortest_period: int | None = None,
     ) -> None:
-        if calibration not in ("strict", "paper"):
-            raise ParameterError(f'calibration of OptStream must be "strict" or "paper"; got {calibration!r}')
-        if weights not in ("variance", "paper"):
-            raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
-        if len({feature.name for feature in features}) != len(features):
-            raise ParameterError("features of OptStream must have different names")
-        if len({feature.n_steps for feature in features}) > 1:
-            raise ParameterError("features of OptStream must partition periods of one length")
-        sampling.residues(model.window_length)
-        n_stages = 2 if features else 1
-        given = stage_shares if stage_shares is not None else [Fraction(1, n_stages)] * n_stages
-        stages = checked_shares(given, n_stages, "stage_shares (samples, and features if there are any)")
-        if 0 in stages:
-            raise ParameterError("stage_shares must be above 0 for each stage; leave features out instead")
-        settled = {
+        given = {
             "model": model,
             "tree": tree,
             "sampling": sampling,
-            "features": tuple(features),
-            "level_shares": checked_level_shares(level_shares, tree),
-            "stage_shares": stages,
+            "features": tuple(features) if post_processing else (),
+            "level_shares": level_shares,
+            "stage_shares": stage_shares,
             "weights": weights,
             "calibration": calibration,
             "lower_bound": lower_bound,
+            "post_processing": post_processing,
+            "shortest_period": shortest_period,
         }
-        for name, value in settled.items():
+        for name, value in settled(given).items():
             object.__setattr__(self, name, value)
-        if max(spend.scale for spend in self._plan_at(0, self._period_length)) > LARGEST_SCALE:
+        if max(level.largest_scale for level in self.levels) > LARGEST_SCALE:
             raise ParameterError(
                 "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
             )
 
     @property
-    def _period_length(self) -> int:
-        return self.features[0].n_steps if self.features else self.model.window_length
+    def adaptive(self) -> bool:
+        """Whether what is measured depends on what was measured before: then periods go one by one."""
+        return isinstance(self.sampling, L1Sampling)
 
-    def _scale(self, level: int, stage: str) -> Fraction:
-        """The noise scale of a stage, in units of the resolution, rounded up to a float.
-
-        A window meets k sampled steps, each charged alpha/scale, and w steps of each feature, each charged
-        alpha/scale (Lemmas 3 and 4): so k, or w times the number of features, over the stage's epsilon.
-        """
-        share = self.model.epsilon * self.level_shares[level]
-        if stage == SAMPLES:
-            charged, budget = self.sampling.n_samples, share * self.stage_shares[0]
-        else:
-            steps = self.model.window_length if self.calibration == "strict" else 1
-            charged, budget = steps * len(self.features), share * self.stage_shares[1]
-        nodes = self.model.nodes_changed(len(self.tree.levels[level]))
-        return Fraction(round_up_to_float(nodes * self.model.alpha_units * charged / budget))
-
-    def plan(
-        self, n_steps: int, first_step: int = 0, state: Mapping[str, Any] | None = None
-    ) -> tuple[StepSpend, ...]:
-        """What a period will cost, known before anything is drawn. Costs no privacy.
-
-        Raises ParameterError if the features are for a period of another length.
-        """
-        if self.features and self.features[0].n_steps != n_steps:
-            raise ParameterError(
-                f"the features are for periods of {self.features[0].n_steps} steps; this one has {n_steps}"
-            )
-        residue = first_step % self.model.window_length
-        return tuple(replace(spend, first_step=first_step) for spend in self._plan_at(residue, n_steps))
-
-    def _plan_at(self, residue: int, n_steps: int) -> tuple[StepSpend, ...]:
-        return _plan(self, residue, n_steps, self.features)
+    @property
+    def levels(self) -> tuple[LevelPlan, ...]:
+        """The measured levels' parts of the budget, root first."""
+        return _levels(self)
 
     @property
     def epsilon(self) -> Fraction:
-        """What the plan, repeated for ever, costs any window.
+        """What the plan, repeated for ever, costs any window: the sum of its levels' costs (Lemma 1)."""
+        return _cost(self)
 
-        The plan charges by residue modulo w, whatever the periods; so one stretch of 2w steps shows every
-        window. (Features charge each step alike, hence a partition of that stretch stands for theirs.)
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """The most that a period will cost, known before anything is drawn. Costs no privacy.
+
+        state: the points of other periods, from a release's `state` or from `points_of`.
+        Raises ParameterError if the features are for a period of another length, or it is too short.
         """
-        return _plan_cost(self)
+        self._check_length(n_steps)
+        if self.adaptive:
+            return self._spends(n_steps, first_step, None, state)
+        residue = first_step % self.model.window_length
+        return tuple(replace(spend, first_step=first_step) for spend in _public_plan(self, residue, n_steps))
 
     def measure(
         self,
@@ -146,36 +128,39 @@ class OptStream:
         *,
         noise: NoiseSource,
         first_step: int = 0,
-        state: Mapping[str, Any] | None = None,
+        state: State | None = None,
     ) -> Measured:
-        """Draw the measurements of one period: the only part that costs privacy, exactly `plan`'s spends.
+        """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
 
         values: (n_leaves, n_steps) in tree.leaves order and the unit of the readings, or a PrivatePeriod.
         Raises ParameterError for a shape, type or size that does not fit; then nothing was drawn.
         """
-        resolution = self.model.resolution
-        if isinstance(values, PrivatePeriod):
-            period = values
-            if period.resolution != resolution:
-                raise ParameterError(
-                    f"the period's resolution {period.resolution} is not the model's {resolution}"
-                )
+        period = self._period(values, first_step)
+        n_steps, first_step = period.n_steps, period.first_step
+        spends = self.plan(n_steps, first_step, state)
+        if self.adaptive:
+            points = choose_level_points(period, self.tree, self._choices(n_steps, first_step, state), noise)
+            spends = self._spends(n_steps, first_step, points, state)
         else:
-            period = PrivatePeriod.from_values(values, resolution=resolution, first_step=first_step)
+            points = {level.level: equal_points(level, n_steps, first_step) or () for level in self.levels}
         return measure_points_and_sums(
             period,
             self.tree,
-            positions=self.sampling.positions(period.n_steps, period.first_step, self.model.window_length),
+            points=points,
             features=self.features,
-            spends=self.plan(period.n_steps, period.first_step),
+            spends=spends,
             noise=noise,
-            state=state,
+            state=self._next_state(points, n_steps, first_step, state),
         )
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable, free."""
+        if self.post_processing:
+            values = make_consistent(measured, self.tree, self.features, self.weights, self.lower_bound)
+        else:
+            values = reconstruct(measured)
         return Release(
-            values=make_consistent(measured, self.tree, self.features, self.weights, self.lower_bound),
+            values=values,
             measured=measured,
             spends=measured.spends,
             epsilon=self.epsilon,
@@ -190,39 +175,127 @@ class OptStream:
         *,
         noise: NoiseSource,
         first_step: int = 0,
-        state: Mapping[str, Any] | None = None,
+        state: State | None = None,
     ) -> Release:
         """Measure and estimate in a row. Costs and raises as `measure`."""
         return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))
 
+    def points_of(self, spends: Iterable[Spend]) -> State | None:
+        """The state that the spends of other periods imply, earlier and later ones: their measured steps."""
+        if not self.adaptive:
+            return None
+        return {"points": {str(level.level): level.points_in(spends) for level in self.levels}}
 
-@lru_cache(maxsize=64)
-def _plan_cost(mechanism: OptStream) -> Fraction:
-    window = mechanism.model.window_length
-    stretch = tuple(Feature((range(2 * window),), feature.name) for feature in mechanism.features)
-    return worst_window(_plan(mechanism, 0, 2 * window, stretch), window).epsilon
+    def _spends(
+        self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
+    ) -> tuple[Spend, ...]:
+        """points: chosen for each level, or None while they are not."""
+        return tuple(
+            spend
+            for level in self.levels
+            for spend in level.spends(
+                n_steps,
+                first_step,
+                None if points is None else points[level.level],
+                self._taken(level, state),
+                self.features,
+            )
+        )
+
+    def _taken(self, level: LevelPlan, state: State | None) -> tuple[int, ...]:
+        """Points of other periods that the level's rule counts; the paper's calibration has no such rule."""
+        if state is None or self.calibration == "paper":
+            return ()
+        return tuple(state["points"].get(str(level.level), ()))
+
+    def _choices(self, n_steps: int, first_step: int, state: State | None) -> list[Choice]:
+        assert isinstance(self.sampling, L1Sampling)
+        window = self.model.window_length
+        return [
+            Choice(
+                level.level,
+                self.sampling.points_of_period(n_steps, window),
+                round(self.sampling.threshold / self.model.resolution),
+                WindowRule(self.sampling.n_samples, window, first_step, n_steps, self._taken(level, state)),
+                level.sampler_scales(n_steps),
+            )
+            for level in self.levels
+        ]
+
+    def _next_state(
+        self, points: Mapping[int, tuple[int, ...]], n_steps: int, first_step: int, state: State | None
+    ) -> State | None:
+        """The points that a window of the next period can still see."""
+        if not self.adaptive:
+            return state
+        seen = first_step + n_steps - self.model.window_length
+        before = {} if state is None else state["points"]
+        return {
+            "points": {
+                str(level): sorted(
+                    {step for step in before.get(str(level), ()) if step > seen}
+                    | {first_step + step for step in chosen if first_step + step > seen}
+                )
+                for level, chosen in points.items()
+            }
+        }
+
+    def _period(self, values: ArrayLike | PrivatePeriod, first_step: int) -> PrivatePeriod:
+        resolution = self.model.resolution
+        if not isinstance(values, PrivatePeriod):
+            return PrivatePeriod.from_values(values, resolution=resolution, first_step=first_step)
+        if values.resolution != resolution:
+            raise ParameterError(
+                f"the period's resolution {values.resolution} is not the model's {resolution}"
+            )
+        return values
+
+    def _check_length(self, n_steps: int) -> None:
+        if self.features and self.features[0].n_steps != n_steps:
+            raise ParameterError(
+                f"the features are for periods of {self.features[0].n_steps} steps; this one has {n_steps}"
+            )
+        if self.adaptive and n_steps < self.shortest_period:
+            raise ParameterError(
+                f"shortest_period of OptStream is {self.shortest_period}, and this period has {n_steps} "
+                "steps: say so in advance, for the noise depends on it"
+            )
 
 
 @lru_cache(maxsize=512)
-def _plan(
-    mechanism: OptStream, residue: int, n_steps: int, features: tuple[Feature, ...]
-) -> tuple[StepSpend, ...]:
-    """The spends of a period that starts at this residue modulo the window, as if at that very step."""
-    model, tree = mechanism.model, mechanism.tree
-    positions = mechanism.sampling.positions(n_steps, residue, model.window_length)
-    queries = {SAMPLES: tuple(range(step, step + 1) for step in positions)}
-    queries |= {feature_stage(feature): feature.parts for feature in features}
+def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
+    stages = dict(zip(mechanism_stages(mechanism), mechanism.stage_shares, strict=True))
     return tuple(
-        StepSpend(
+        LevelPlan(
             level=level,
-            stage=stage,
-            first_step=residue,
-            weights=query_weights(parts, n_steps),
-            scale=mechanism._scale(level, stage),
-            alpha_units=model.alpha_units,
-            nodes_changed=model.nodes_changed(len(tree.levels[level])),
+            nodes_changed=mechanism.model.nodes_changed(len(mechanism.tree.levels[level])),
+            model=mechanism.model,
+            sampling=mechanism.sampling,
+            features=tuple(feature.name for feature in mechanism.features),
+            calibration=mechanism.calibration,
+            epsilon_sampling=mechanism.model.epsilon * share * stages.get("sampling", Fraction(0)),
+            epsilon_samples=mechanism.model.epsilon * share * stages["samples"],
+            epsilon_features=mechanism.model.epsilon * share * stages.get("features", Fraction(0)),
+            shortest_period=mechanism.shortest_period,
         )
         for level, share in enumerate(mechanism.level_shares)
         if share > 0
-        for stage, parts in queries.items()
     )
+
+
+@lru_cache(maxsize=64)
+def _cost(mechanism: OptStream) -> Fraction:
+    return sum((level.cost() for level in mechanism.levels), Fraction(0))
+
+
+@lru_cache(maxsize=512)
+def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spend, ...]:
+    """The spends of a period that starts at this residue modulo the window, as if at that very step."""
+    points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
+    return mechanism._spends(n_steps, residue, points, None)
+
+
+def mechanism_stages(mechanism: OptStream) -> tuple[str, ...]:
+    """The stages that share a level's epsilon, in order."""
+    first = ("sampling",) if mechanism.adaptive else ()
+    return (*first, "samples", *(("features",) if mechanism.features else ()))

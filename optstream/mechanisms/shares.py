@@ -7,9 +7,6 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import Exact, exact
 from optstream.stream import AggregationTree
 
-LARGEST_SCALE = 2**45
-"""Noise of this scale still fits, with room to spare, in exactly represented integers."""
-
 
 def checked_shares(shares: Sequence[Exact], length: int, name: str) -> tuple[Fraction, ...]:
     """Return the shares as fractions. Raises ParameterError unless there are `length` of them, none

@@ -1,7 +1,16 @@
 """What is protected, and what it costs."""
 
-from optstream.privacy.accounting import WindowCost, worst_window
+from optstream.privacy.accounting import WindowCost, charged_to_windows, worst_window
 from optstream.privacy.model import PrivacyModel
-from optstream.privacy.spends import PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
-__all__ = ["PeriodSpend", "PrivacyModel", "Spend", "StepSpend", "WindowCost", "worst_window"]
+__all__ = [
+    "CappedSpend",
+    "PeriodSpend",
+    "PrivacyModel",
+    "Spend",
+    "StepSpend",
+    "WindowCost",
+    "charged_to_windows",
+    "worst_window",
+]

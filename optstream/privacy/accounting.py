@@ -7,9 +7,11 @@ from fractions import Fraction
 from itertools import groupby
 
 import numpy as np
+from numpy.typing import NDArray
 
+from optstream.errors import ParameterError
 from optstream.privacy.model import Windows
-from optstream.privacy.spends import PeriodSpend, Spend, StepSpend
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
 @dataclass(frozen=True)
@@ -33,86 +35,123 @@ def worst_window(
 
     Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a
     step spend the charges of its steps inside the window, a period spend its charge for the number of its
-    steps inside the window; a sum over a step's nodes is already in the charge, levels add up.
+    steps inside the window, a capped spend its points' charges as far as the cap leaves room; a sum over a
+    step's nodes is already in the charge, levels add up.
 
     windows="aligned" looks only at windows inside one period. `touching` limits the search to windows that
-    contain at least one of these steps. Time O(steps + spends * (period + window)), integers over one
-    common denominator, so nothing rounds.
+    contain at least one of these steps. Time O(spends * (period + window)) and the length of the history;
+    integers over one common denominator, so nothing rounds. Raises ParameterError for an unknown spend.
     """
     known = list(spends)
     if not known:
         return NO_COST
-    if windows == "aligned":
-        ordered = sorted(known, key=_period)
-        costs = [
-            _worst_sliding(list(same), window_length, touching, inside)
-            for inside, same in groupby(ordered, key=_period)
-        ]
-        return max(costs, key=lambda cost: cost.epsilon)
-    return _worst_sliding(known, window_length, touching, None)
+    if windows == "sliding":
+        return _worst(known, window_length, touching, None)
+    periods = groupby(sorted(known, key=_period), key=_period)
+    costs = [_worst(list(same), window_length, touching, period) for period, same in periods]
+    return max(costs, key=lambda cost: cost.epsilon)
+
+
+def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
+    """What the window that begins at each of `starts` loses: Lemma 1, window by window."""
+    if not spends:
+        return [Fraction(0)] * len(starts)
+    charged = _charge(spends, window_length)
+    return [Fraction(charged.at(start), charged.denominator) for start in starts]
+
+
+@dataclass(frozen=True, eq=False)
+class _Charged:
+    """What every window is charged: numerators[i] belongs to the window that begins at first_start + i."""
+
+    first_start: int
+    numerators: NDArray[np.object_]
+    denominator: int
+
+    def at(self, start: int) -> int:
+        """The numerator of one window; 0 where nothing is charged."""
+        place = start - self.first_start
+        return int(self.numerators[place]) if 0 <= place < self.numerators.size else 0
 
 
 def _period(spend: Spend) -> tuple[int, int]:
     return spend.first_step, spend.n_steps
 
 
-def _worst_sliding(
+def _worst(
     spends: Sequence[Spend], window_length: int, touching: range | None, inside: tuple[int, int] | None
 ) -> WindowCost:
-    """The worst window starting anywhere that matters; cut to one period when `inside` is given."""
-    first = min(spend.first_step for spend in spends)
-    end = max(spend.first_step + spend.n_steps for spend in spends)
-    denominator = math.lcm(*{part for spend in spends for part in _denominators(spend)})
-
-    # windows[i] starts at step first - (window_length - 1) + i and may hang over either end of the history
-    lead = window_length - 1
-    windows = np.zeros(end - first + lead, dtype=object)
-    steps = np.zeros(end - first, dtype=object)
-    for spend in spends:
-        charges = _numerators(spend, denominator)
-        offset = spend.first_step - first
-        if isinstance(spend, StepSpend):
-            steps[offset : offset + spend.n_steps] += charges
-        elif isinstance(spend, PeriodSpend):
-            overlap = _overlaps(spend.n_steps, window_length)
-            windows[offset : offset + overlap.size] += charges[overlap]
-        else:
-            raise TypeError(f"the accountant cannot price a {type(spend).__name__}")
-    padded = np.concatenate([np.zeros(lead + 1, dtype=object), steps, np.zeros(lead, dtype=object)])
-    running = np.cumsum(padded)
-    windows += running[window_length:] - running[:-window_length]
-
-    starts = range(first - lead, end)
+    """The worst window that touches `touching`, and lies inside a period where one is given."""
+    charged = _charge(spends, window_length)
+    starts = range(charged.first_start, charged.first_start + charged.numerators.size)
     if touching is not None:
-        starts = range(max(starts.start, touching.start - lead), min(starts.stop, touching.stop))
+        first = touching.start - window_length + 1
+        starts = range(max(starts.start, first), min(starts.stop, touching.stop))
     if inside is not None:
         # a window longer than its period is the whole period
-        starts = range(
-            max(starts.start, min(inside[0], end - window_length)),
-            min(starts.stop, max(inside[0], end - window_length) + 1),
-        )
+        last = inside[0] + max(inside[1] - window_length, 0)
+        starts = range(max(starts.start, inside[0]), min(starts.stop, last + 1))
     if not starts:
         return NO_COST
-    chosen = windows[starts.start - first + lead : starts.stop - first + lead]
+    chosen = charged.numerators[starts.start - charged.first_start : starts.stop - charged.first_start]
     worst = int(np.argmax(chosen))
-    return WindowCost(Fraction(int(chosen[worst]), denominator), starts.start + worst)
+    return WindowCost(Fraction(int(chosen[worst]), charged.denominator), starts.start + worst)
+
+
+def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:
+    """Add up what each spend charges the windows that touch it."""
+    lead = window_length - 1
+    first = min(spend.first_step for spend in spends) - lead
+    end = max(spend.first_step + spend.n_steps for spend in spends)
+    denominator = math.lcm(*{part for spend in spends for part in _denominators(spend)})
+    numerators = np.zeros(end - first, dtype=object)
+    for spend in spends:
+        place = spend.first_step - lead - first
+        numerators[place : place + spend.n_steps + lead] += _windows_of(spend, window_length, denominator)
+    return _Charged(first, numerators, denominator)
 
 
 def _denominators(spend: Spend) -> set[int]:
-    if isinstance(spend, StepSpend):
-        return {(weight * spend.unit_charge).denominator for weight in set(spend.weights)}
-    return {charge.denominator for charge in spend.charges}
+    match spend:
+        case StepSpend():
+            return {(weight * spend.unit_charge).denominator for weight in set(spend.weights)}
+        case PeriodSpend():
+            return {charge.denominator for charge in spend.charges}
+        case CappedSpend():
+            return {spend.unit_charge.denominator}
+    raise ParameterError(f"the accountant cannot price a {type(spend).__name__}")
 
 
-def _numerators(spend: Spend, denominator: int) -> np.ndarray:
-    """The spend's charges as integers over the common denominator; each distinct one is computed once."""
-    if isinstance(spend, StepSpend):
-        priced = {weight: int(weight * spend.unit_charge * denominator) for weight in set(spend.weights)}
-        return np.array([priced[weight] for weight in spend.weights], dtype=object)
-    return np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
+def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[np.object_]:
+    """What the spend charges each window that touches its period, first window first, as numerators."""
+    match spend:
+        case StepSpend():
+            # each distinct charge is computed once
+            priced = {weight: int(weight * spend.unit_charge * denominator) for weight in set(spend.weights)}
+            return _sliding_sums([priced[weight] for weight in spend.weights], window_length)
+        case PeriodSpend():
+            charges = np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
+            return charges[_overlaps(spend.n_steps, window_length)]
+        case CappedSpend():
+            lead = window_length - 1
+            reach = range(spend.first_step - lead, spend.first_step + spend.n_steps + lead)
+            taken = np.isin(np.arange(reach.start, reach.stop), spend.taken)
+            inside = np.convolve(taken, np.ones(window_length, dtype=np.int64), mode="valid")
+            points = np.minimum(_overlaps(spend.n_steps, window_length), spend.cap - inside)
+            unit = int(spend.unit_charge * denominator)
+            return np.array([unit * max(int(count), 0) for count in points], dtype=object)
 
 
-def _overlaps(n_steps: int, window_length: int) -> np.ndarray:
+def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.object_]:
+    """Sums over each window of a row that overlaps `values`, of any size of integer."""
+    lead = window_length - 1
+    padded = np.array([0] * (lead + 1) + list(values) + [0] * lead, dtype=object)
+    running = np.cumsum(padded)
+    sums: NDArray[np.object_] = running[window_length:] - running[:-window_length]
+    return sums
+
+
+def _overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
     """Steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
     size = n_steps + window_length - 1
     rising = np.arange(1, size + 1)

@@ -1,8 +1,9 @@
 """What a measurement cost: frozen facts. How they are added up is `accounting`'s business."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from fractions import Fraction
+from itertools import pairwise
 from typing import Any
 
 from optstream.errors import ParameterError
@@ -55,7 +56,8 @@ class PeriodSpend:
     """A joint or data-dependent measurement, priced by how many of its steps lie in the window.
 
     charges[n] is its loss when at most n of its steps change: charges[0] = 0, non-decreasing, one entry
-    for each n in 0 .. n_steps.
+    for each n in 0 .. n_steps. Where they are a profile times the loss at full sensitivity, the profile
+    is already multiplied in.
     """
 
     level: int
@@ -64,8 +66,7 @@ class PeriodSpend:
     charges: tuple[Fraction, ...]
 
     def __post_init__(self) -> None:
-        rising = all(low <= high for low, high in zip(self.charges, self.charges[1:], strict=False))
-        if len(self.charges) < 2 or self.charges[0] != 0 or not rising:
+        if len(self.charges) < 2 or self.charges[0] != 0 or any(a > b for a, b in pairwise(self.charges)):
             raise ParameterError("charges of PeriodSpend must start at 0 and never decrease")
 
     @property
@@ -73,49 +74,75 @@ class PeriodSpend:
         return len(self.charges) - 1
 
 
-Spend = StepSpend | PeriodSpend
+@dataclass(frozen=True)
+class CappedSpend:
+    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits points in a window.
+
+    Any of the period's steps may be measured at `unit_charge`, but no window will hold more than `cap`
+    points together with those already `taken` (running indices, rising) in other periods. A window with n
+    of the period's steps is charged for min(n, cap - taken in it) of them. Settled to a `StepSpend`.
+    """
+
+    level: int
+    stage: str
+    first_step: int
+    n_steps: int
+    cap: int
+    taken: tuple[int, ...]
+    scale: Fraction
+    alpha_units: int
+    nodes_changed: int = 1
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """What one point is charged."""
+        return self.nodes_changed * self.alpha_units / self.scale
+
+
+Spend = StepSpend | PeriodSpend | CappedSpend
+KINDS = {"step": StepSpend, "period": PeriodSpend, "capped": CappedSpend}
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
     """The spend as JSON-ready text and integers; fractions as "numerator/denominator"."""
-    if isinstance(spend, StepSpend):
-        return {
-            "kind": "step",
-            "level": spend.level,
-            "stage": spend.stage,
-            "first_step": spend.first_step,
-            "weights": [str(weight) for weight in spend.weights],
-            "scale": str(spend.scale),
-            "alpha_units": spend.alpha_units,
-            "nodes_changed": spend.nodes_changed,
-        }
-    return {
-        "kind": "period",
-        "level": spend.level,
-        "stage": spend.stage,
-        "first_step": spend.first_step,
-        "charges": [str(charge) for charge in spend.charges],
-    }
+    kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
+    return {"kind": kind} | {field.name: _plain(getattr(spend, field.name)) for field in fields(spend)}
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
     """Read a spend back. Raises ParameterError for a kind that is not known: it cannot be priced."""
-    common = (int(document["level"]), str(document["stage"]), int(document["first_step"]))
-    match document.get("kind"):
+    given = dict(document)
+    common: dict[str, Any] = {"level": int(given["level"]), "stage": str(given["stage"])}
+    common["first_step"] = int(given["first_step"])
+    match given.get("kind"):
         case "step":
-            return StepSpend(
-                *common,
-                weights=tuple(_weight(weight) for weight in document["weights"]),
-                scale=Fraction(document["scale"]),
-                alpha_units=int(document["alpha_units"]),
-                nodes_changed=int(document["nodes_changed"]),
-            )
+            weights = tuple(_weight(weight) for weight in given["weights"])
+            return StepSpend(**common, weights=weights, **_scaled(given))
         case "period":
-            return PeriodSpend(*common, charges=tuple(Fraction(charge) for charge in document["charges"]))
+            return PeriodSpend(**common, charges=tuple(Fraction(charge) for charge in given["charges"]))
+        case "capped":
+            common |= {"n_steps": int(given["n_steps"]), "cap": int(given["cap"])}
+            taken = tuple(int(step) for step in given["taken"])
+            return CappedSpend(**common, taken=taken, **_scaled(given))
         case kind:
-            raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: step, period")
+            known = ", ".join(KINDS)
+            raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: {known}")
 
 
-def _weight(text: str) -> int | Fraction:
+def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {
+        "scale": Fraction(given["scale"]),
+        "alpha_units": int(given["alpha_units"]),
+        "nodes_changed": int(given["nodes_changed"]),
+    }
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, tuple):
+        return [entry if isinstance(entry, int) else str(entry) for entry in value]
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _weight(text: str | int) -> int | Fraction:
     weight = Fraction(text)
     return weight.numerator if weight.denominator == 1 else weight

@@ -5,8 +5,8 @@ from random import Random
 
 import pytest
 
-from optstream.ledger.accounts import covers, losses
-from optstream.privacy import PeriodSpend, StepSpend, worst_window
+from optstream.ledger.accounts import covers
+from optstream.privacy import PeriodSpend, StepSpend, charged_to_windows, worst_window
 
 
 def random_spend(random, first_step, n_steps):
@@ -22,7 +22,7 @@ def test_prices_agree_with_the_accountant(window_length):
     random = Random(window_length)
     for _ in range(30):
         plan = [random_spend(random, random.randrange(-9, 9), random.randrange(1, 9)) for _ in range(3)]
-        prices = losses(plan, window_length, range(-30, 30))
+        prices = charged_to_windows(plan, window_length, range(-30, 30))
         worst = worst_window(plan, window_length)
         assert max(prices) == worst.epsilon
         assert prices[worst.first_step + 30] == worst.epsilon

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.privacy import PeriodSpend, StepSpend, worst_window
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, charged_to_windows, worst_window
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
@@ -24,6 +24,10 @@ def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, nodes_c
 
 def cost_of(spend, window):
     """What one window is charged, straight from the definition."""
+    if isinstance(spend, CappedSpend):
+        free = spend.cap - len(set(window) & set(spend.taken))
+        own = len(set(window) & set(range(spend.first_step, spend.first_step + spend.n_steps)))
+        return max(0, min(own, free)) * spend.unit_charge
     inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
     if isinstance(spend, PeriodSpend):
         return spend.charges[len(inside)]
@@ -46,7 +50,14 @@ def histories(draw):
     for _ in range(draw(st.integers(1, 5))):
         length = draw(st.sampled_from([4, 5, 6]))
         for _ in range(draw(st.integers(1, 3))):
-            if draw(st.booleans()):
+            kind = draw(st.sampled_from(["step", "period", "capped"]))
+            if kind == "capped":
+                taken = draw(
+                    st.sets(st.integers(at - 12, at - 1) | st.integers(at + length, at + length + 12))
+                )
+                cap, scale = draw(st.integers(0, 6)), draw(st.fractions("1/9", 40, max_denominator=50))
+                spends.append(CappedSpend(0, "samples", at, length, cap, tuple(sorted(taken)), scale, 2))
+            elif kind == "step":
                 weights = draw(st.lists(st.integers(0, 3), min_size=length, max_size=length))
                 scale = draw(st.fractions("1/9", 40, max_denominator=50))
                 spends.append(step_spend(at, weights, scale, nodes_changed=draw(st.integers(1, 3))))
@@ -95,7 +106,12 @@ def test_no_spend_costs_nothing():
 
 
 @pytest.mark.parametrize(
-    "spend", [step_spend(-3, [0, 1, 2]), PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3)))]
+    "spend",
+    [
+        step_spend(-3, [0, 1, Fraction(2, 3)]),
+        PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3))),
+        CappedSpend(1, "samples", 5, 9, 3, (-4, 1, 20), Fraction(7, 2), 3, 2),
+    ],
 )
 def test_spends_survive_their_document(spend):
     assert spend_from_document(spend_to_document(spend)) == spend
@@ -104,3 +120,31 @@ def test_spends_survive_their_document(spend):
 def test_an_unknown_kind_of_spend_is_refused():
     with pytest.raises(ValueError, match="cannot be priced"):
         spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sets(st.integers(-9, -1) | st.integers(6, 14)), st.sets(st.integers(0, 5)), st.integers(1, 4))
+def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(taken, chosen, cap):
+    """And the rule and the plan together never charge more than the cap's points in any window."""
+    length, starts = 7, range(-15, 15)
+    points = taken | chosen
+    if any(len(points & set(range(start, start + length))) > cap for start in starts):
+        chosen = set()
+    plan = CappedSpend(0, "samples", 0, 6, cap, tuple(sorted(taken)), Fraction(3), 1)
+    outcome = step_spend(0, [int(step in chosen) for step in range(6)], 3, alpha_units=1)
+    charged = charged_to_windows([plan], length, starts)
+    for start, planned, settled in zip(
+        starts, charged, charged_to_windows([outcome], length, starts), strict=True
+    ):
+        assert settled <= planned
+        room = max(0, cap - len(taken & set(range(start, start + length))))
+        assert planned <= room * Fraction(1, 3)
+
+
+def test_an_unknown_spend_cannot_be_priced():
+    with pytest.raises(ValueError, match="cannot price"):
+        worst_window([StrangeSpend()], 3)
+
+
+class StrangeSpend:
+    first_step, n_steps = 0, 1

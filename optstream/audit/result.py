@@ -1,0 +1,36 @@
+"""What an audit found."""
+
+from dataclasses import asdict, dataclass
+from typing import Any, Literal
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """A lower bound on the epsilon of a mechanism, for one pair of neighbours.
+
+    claimed: the epsilon that the mechanism promises. lower_bound: its true epsilon is at least this, unless
+    the audit was unlucky, which happens with probability at most `error`. runs: of each side, all told.
+    event: the output that gave it away. likely, unlikely: how many of `tested` runs of either side showed it;
+    for an enumeration they are 0, for its probabilities are exact and it errs with probability 0.
+    """
+
+    mechanism: str
+    neighbours: str
+    method: Literal["sampling", "enumeration"]
+    claimed: float
+    lower_bound: float
+    error: float
+    runs: int
+    event: str
+    likely: int = 0
+    unlikely: int = 0
+    tested: int = 0
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether the mechanism is shown to cost more than it claims."""
+        return self.lower_bound > self.claimed
+
+    def to_document(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {**asdict(self), "confidence": 1.0 - self.error, "exceeds": self.exceeds}

@@ -1,0 +1,61 @@
+"""Checking what a mechanism is made with: every refusal names the parameter, its range and what it got."""
+
+from collections.abc import Mapping, Sequence
+from fractions import Fraction
+from typing import Any
+
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.sampling import check_n_samples
+from optstream.mechanisms.shares import checked_level_shares, checked_shares
+from optstream.stream import Feature
+
+
+def settled(given: Mapping[str, Any]) -> dict[str, Any]:
+    """OptStream's parameters, checked and in their final types. Raises ParameterError."""
+    calibration, weights, features = given["calibration"], given["weights"], given["features"]
+    if calibration not in ("strict", "paper"):
+        raise ParameterError(f'calibration of OptStream must be "strict" or "paper"; got {calibration!r}')
+    if weights not in ("variance", "paper"):
+        raise ParameterError(f'weights of OptStream must be "variance" or "paper"; got {weights!r}')
+    _check_features(features)
+    sampling, window = given["sampling"], given["model"].window_length
+    if not isinstance(sampling, (EquallySpaced, L1Sampling)):
+        raise ParameterError(f"sampling of OptStream must be EquallySpaced or L1Sampling; got {sampling!r}")
+    check_n_samples(sampling.n_samples, window, type(sampling).__name__)
+    return {
+        **given,
+        "level_shares": checked_level_shares(given["level_shares"], given["tree"]),
+        "stage_shares": _stage_shares(given["stage_shares"], sampling, features),
+        "shortest_period": _shortest_period(given["shortest_period"], features, window),
+    }
+
+
+def _check_features(features: Sequence[Feature]) -> None:
+    if len({feature.name for feature in features}) != len(features):
+        raise ParameterError("features of OptStream must have different names")
+    if len({feature.n_steps for feature in features}) > 1:
+        raise ParameterError("features of OptStream must partition periods of one length")
+
+
+def _stage_shares(
+    given: Sequence[Any] | None, sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]
+) -> tuple[Fraction, ...]:
+    names = ["sampling"] if isinstance(sampling, L1Sampling) else []
+    names += ["samples", "features"] if features else ["samples"]
+    shares = given if given is not None else [Fraction(1, len(names))] * len(names)
+    checked = checked_shares(shares, len(names), f"stage_shares ({', '.join(names)})")
+    if 0 in checked:
+        raise ParameterError("stage_shares must be above 0 for each stage; leave features out instead")
+    return checked
+
+
+def _shortest_period(given: Any, features: Sequence[Feature], window: int) -> int:
+    length = features[0].n_steps if features else window
+    if given is None:
+        return length
+    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= length:
+        raise ParameterError(
+            f"shortest_period of OptStream must be an integer in [1, {length}]; got {given!r}"
+        )
+    return given

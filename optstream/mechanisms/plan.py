@@ -1,0 +1,216 @@
+"""What OptStream will spend: noise scales and spends from shares, before anything is drawn. All public."""
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+
+from optstream.measurement import EquallySpaced
+from optstream.measurement.linear import SAMPLES, feature_stage, query_weights
+from optstream.measurement.sampling import L1Sampling, Sampling
+from optstream.privacy import CappedSpend, PeriodSpend, PrivacyModel, Spend, StepSpend, worst_window
+from optstream.privacy.exact import round_up_to_float
+from optstream.privacy.model import Calibration
+from optstream.privacy.sensitivity import l1_score_change
+from optstream.privacy.sparse_vector import SparseVectorScales, sparse_vector_scales
+from optstream.stream import Feature
+
+SAMPLING = "sampling"
+LARGEST_SCALE = 2**45
+"""Noise of this scale still fits, with room to spare, in exactly represented integers."""
+
+
+@dataclass(frozen=True)
+class LevelPlan:
+    """One measured level's part of the budget, and the scales that follow from it.
+
+    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. nodes_changed: how
+    many of the level's nodes one customer can change at a step. shortest_period: no period is shorter.
+    """
+
+    level: int
+    nodes_changed: int
+    model: PrivacyModel
+    sampling: Sampling
+    features: tuple[str, ...]
+    calibration: Calibration
+    epsilon_sampling: Fraction
+    epsilon_samples: Fraction
+    epsilon_features: Fraction
+    shortest_period: int
+
+    @property
+    def alpha_units(self) -> int:
+        """The most by which a level's values move together at one step."""
+        return self.nodes_changed * self.model.alpha_units
+
+    @property
+    def samples_scale(self) -> Fraction:
+        """Any window holds k points, each charged alpha / scale (Lemmas 3, 4 and 7)."""
+        return _rounded_up(self.alpha_units * self.sampling.n_samples / self.epsilon_samples)
+
+    @property
+    def features_scale(self) -> Fraction:
+        """Any window holds w steps of each feature, each charged alpha / scale (Lemma 3).
+
+        The paper's calibration takes alpha for a whole window (its Theorem 9), which is too little.
+        """
+        steps = self.model.window_length if self.calibration == "strict" else 1
+        return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
+
+    @property
+    def largest_scale(self) -> Fraction:
+        """Of all the level's noise."""
+        sampler = self.sampler_scales(self.shortest_period)
+        scales: list[Fraction] = [self.samples_scale, *((sampler.threshold, sampler.query) if sampler else ())]
+        scales += [self.features_scale] if self.features else []
+        return max(scales)
+
+    def sampler_scales(self, n_steps: int) -> SparseVectorScales | None:
+        """The sparse vector's noise for a period of this length; None where nothing is asked."""
+        if not isinstance(self.sampling, L1Sampling):
+            return None
+        window = self.model.window_length
+        points = self.sampling.points_of_period(n_steps, window)
+        segment = self.sampling.longest_segment(n_steps, window)
+        if segment < 3:
+            return None  # a segment of one or two steps has no inner step that is ever asked for
+        if self.calibration == "paper":
+            sensitivity = 2 * self.alpha_units * max(window - self.sampling.n_samples, 1)
+            epsilon = self.epsilon_sampling
+        else:
+            sensitivity = 2 * self.alpha_units * (segment - 1)
+            epsilon = self.epsilon_sampling / _worst_overlap(self)
+        return sparse_vector_scales(sensitivity, points - 1, epsilon, self.sampling.allocation)
+
+    def sampler_charges(self, n_steps: int) -> tuple[Fraction, ...]:
+        """What choosing the points costs when n of a period's steps change, n = 0 .. n_steps (Lemma 6)."""
+        return _sampler_charges(self, n_steps)
+
+    def spends(
+        self,
+        n_steps: int,
+        first_step: int,
+        points: Sequence[int] | None,
+        taken: Sequence[int],
+        features: Sequence[Feature],
+    ) -> tuple[Spend, ...]:
+        """The level's spends for one period. points: the measured steps, or None while they are not chosen:
+        then the worst outcome of the rule. taken: points of other periods, running indices.
+        """
+        found: list[Spend] = []
+        charges = self.sampler_charges(n_steps)
+        if charges[-1]:
+            found.append(PeriodSpend(self.level, SAMPLING, first_step, charges))
+        if points is None:
+            found.append(self._undecided(n_steps, first_step, taken))
+        else:
+            own = [range(step, step + 1) for step in points]
+            found.append(self._linear(SAMPLES, own, n_steps, first_step, self.samples_scale))
+        for feature in features:
+            stage = feature_stage(feature)
+            found.append(self._linear(stage, feature.parts, n_steps, first_step, self.features_scale))
+        return tuple(found)
+
+    def _linear(
+        self, stage: str, parts: Sequence[range], n_steps: int, first_step: int, scale: Fraction
+    ) -> StepSpend:
+        weights, alpha = query_weights(parts, n_steps), self.model.alpha_units
+        return StepSpend(self.level, stage, first_step, weights, scale, alpha, self.nodes_changed)
+
+    def _undecided(self, n_steps: int, first_step: int, taken: Sequence[int]) -> CappedSpend:
+        return CappedSpend(
+            self.level,
+            SAMPLES,
+            first_step,
+            n_steps,
+            cap=self.sampling.n_samples,
+            taken=tuple(taken),
+            scale=self.samples_scale,
+            alpha_units=self.model.alpha_units,
+            nodes_changed=self.nodes_changed,
+        )
+
+    def points_in(self, spends: Iterable[Spend]) -> list[int]:
+        """The running indices of the steps that these spends measured at this level."""
+        return sorted(
+            spend.first_step + step
+            for spend in spends
+            if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (self.level, SAMPLES)
+            for step, weight in enumerate(spend.weights)
+            if weight
+        )
+
+    def cost(self) -> Fraction:
+        """What this level's plan, repeated for ever, costs any window."""
+        model, sampling = self.model, self.sampling
+        unit = self.alpha_units / self.samples_scale
+        points = sampling.n_samples * unit
+        if isinstance(sampling, L1Sampling):
+            points = self._repeated_cost() if self.calibration == "paper" else points
+            points += _repeated(self.sampler_charges(self.shortest_period), model)
+        if self.features:
+            points += len(self.features) * model.window_length * self.alpha_units / self.features_scale
+        return points
+
+    def _repeated_cost(self) -> Fraction:
+        """The paper has no window rule: a window that straddles periods may hold the points of both."""
+        length = self.shortest_period
+        n_periods = -(-self.model.window_length // length) + 2
+        plans = [self._undecided(length, number * length, ()) for number in range(n_periods)]
+        return worst_window(plans, self.model.window_length, self.model.windows).epsilon
+
+
+def equal_points(plan: LevelPlan, n_steps: int, first_step: int) -> tuple[int, ...] | None:
+    """The points of a period where the rule is public; None where they are still to be chosen."""
+    if isinstance(plan.sampling, EquallySpaced):
+        return plan.sampling.positions(n_steps, first_step, plan.model.window_length)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _sampler_charges(plan: LevelPlan, n_steps: int) -> tuple[Fraction, ...]:
+    scales = plan.sampler_scales(n_steps)
+    if scales is None or not isinstance(plan.sampling, L1Sampling):
+        return (Fraction(0),) * (n_steps + 1)
+    segment = plan.sampling.longest_segment(n_steps, plan.model.window_length)
+    losses = [scales.loss(plan.alpha_units * l1_score_change(n, segment)) for n in range(n_steps + 1)]
+    if plan.calibration == "paper":
+        # as the paper counts it: all of epsilon for any change
+        losses[1:] = [max(loss, plan.epsilon_sampling) for loss in losses[1:]]
+    return tuple(losses)
+
+
+def _rounded_up(scale: Fraction) -> Fraction:
+    return Fraction(round_up_to_float(scale))
+
+
+def _repeated(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
+    """The worst window over periods of one length that follow each other, each charged alike."""
+    length = len(charges) - 1
+    n_periods = -(-model.window_length // length) + 2
+    spends = [PeriodSpend(0, SAMPLING, number * length, charges) for number in range(n_periods)]
+    return worst_window(spends, model.window_length, model.windows).epsilon
+
+
+@lru_cache(maxsize=256)
+def _worst_overlap(plan: LevelPlan) -> Fraction:
+    """How many times a period's sampling cost a window can meet, over periods of any allowed lengths.
+
+    Lemma 7 (docs/privacy.md): relative to the full cost, shorter periods cost a window more (the profile
+    falls with the period's length, by parity), so periods of the shortest length are the worst.
+    """
+    sampling, window = plan.sampling, plan.model.window_length
+    assert isinstance(sampling, L1Sampling)
+    length = plan.shortest_period
+    # Shorter ones than this ask nothing.
+    while sampling.longest_segment(length, window) < 3:
+        length += 1
+    shortest = sampling.longest_segment(length, window) - 1
+    envelope = [Fraction(0)] * (length + 1)
+    for inner in (shortest, shortest + 1):
+        for n in range(length + 1):
+            moved = math.ceil(plan.alpha_units * l1_score_change(n, inner + 1))
+            envelope[n] = max(envelope[n], Fraction(moved, 2 * plan.alpha_units * inner))
+    return _repeated(tuple(envelope), plan.model)
