@@ -43,8 +43,8 @@ def release_days(config: str, days: list[str]) -> list[Work]:
         run = Run(settings, ledger, secure_noise(), f"{gethostname()}-{uuid4()}", lambda: datetime.now(UTC))
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
-        for step in chunk.STEPS:
-            works = _as_task(step, run, works)
+        works = _walk(chunk.READING, run, works)
+        works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
         write_report(settings, ledger)
         keep_artifacts(settings, ledger, works)
         return works
@@ -67,6 +67,12 @@ def _attempt(step: chunk.Step, run: Run, works: Sequence[Work]) -> list[Work]:
     if failed and step.repeatable and task_run.run_count <= RETRIES:
         raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
     return done
+
+
+def _walk(steps: Sequence[chunk.Step], run: Run, works: list[Work]) -> list[Work]:
+    for step in steps:
+        works = _as_task(step, run, works)
+    return works
 
 
 def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:

@@ -11,6 +11,7 @@ from optstream.errors import OptStreamError
 from tasks import release
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.lineage import emit_lineage
+from tasks.mechanism import mechanism_for
 from tasks.publish import publish
 from tasks.release import Run
 from tasks.validate import validate
@@ -104,14 +105,26 @@ class Step:
     repeatable: bool = False
 
 
-STEPS = (
+READING = (
     Step("look up", look_up_days),
     Step("discover dumps", discover_dumps),
     Step("ingest", ingest_dumps, repeatable=True),
     Step("validate", validate_days),
+)
+RELEASING = (
     Step("reserve", reserve_budget),
     # Never repeatable: a second draw would cost a second time.
     Step("draw", draw_measurements),
     Step("estimate", estimate_releases),
     Step("publish", publish_releases, repeatable=True),
 )
+STEPS = READING + RELEASING
+
+
+def groups(run: Run, works: Works) -> list[list[Work]]:
+    """The days that are released together: all of a chunk, or one by one where a day's plan depends on what
+    was measured on the days before.
+    """
+    if works and mechanism_for(run.settings, works[0].day).adaptive:
+        return [[work] for work in works]
+    return [list(works)]

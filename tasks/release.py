@@ -82,7 +82,14 @@ def reserve(run: Run, work: Work) -> Work:
     """Charge the day's plan to the grant. Raises BudgetError, with nothing spent, if a window is full."""
     settings, day = run.settings, work.day
     calendar = settings.calendar
-    plan = mechanism_for(settings, day).plan(calendar.n_steps(day), calendar.first_step(day))
+    mechanism, first_step, n_steps = (
+        mechanism_for(settings, day),
+        calendar.first_step(day),
+        calendar.n_steps(day),
+    )
+    # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
+    state = mechanism.points_of(run.ledger.charged_near(run.stream, first_step, n_steps))
+    plan = mechanism.plan(n_steps, first_step, state)
     catalogue = find_catalogue(settings.published_folder)
     reservation = run.ledger.reserve(
         run.stream,
@@ -94,7 +101,7 @@ def reserve(run: Run, work: Work) -> Work:
         run.lease,
         catalogue_head=catalogue.ledger_head if catalogue else None,
     )
-    return replace(work, reservation=reservation)
+    return replace(work, reservation=reservation, state=state)
 
 
 def draw(run: Run, work: Work) -> Work:
@@ -113,7 +120,7 @@ def draw(run: Run, work: Work) -> Work:
         run.ledger.begin_draw(reservation, run.clock())
         file.destroy_orphans()
         try:
-            measured = mechanism.measure(period, noise=run.noise)
+            measured = mechanism.measure(period, noise=run.noise, state=work.state)
             digest = file.fill(measured.to_bytes())
             run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
         except BaseException as error:

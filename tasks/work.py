@@ -1,12 +1,12 @@
 """What travels between the steps of a flow: one value a day, which only ever gains."""
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
 from optstream.errors import BudgetError, ContractError, DumpError, OptStreamError
@@ -57,6 +57,7 @@ class Work:
     period: PrivatePeriod | None = None
     alarms: Path | None = None
     reservation: Reservation | None = None
+    state: Mapping[str, Any] | None = field(default=None, repr=False)
     staged: StagedRelease | None = field(default=None, repr=False)
     statement: ReleaseStatement | None = field(default=None, repr=False)
 

@@ -2,11 +2,11 @@
 
 An audit runs a mechanism many times on each of two neighbours, looks on some of the runs for an output that
 is likelier on one side, and counts it on the others: whatever it finds, the true epsilon is at least the
-bound, with a stated confidence. It can show a promise to be false, never to be true; that is the proofs' business.
+bound, with a stated confidence. It can show a promise to be false, never to be true: that takes a proof.
 
-False alarms: a bound lies above the true epsilon with probability at most 1e-9 an audit, unless another error
-is asked for; `optstream audit` and the tests together run fewer than 200 audits, so a run of either raises
-a false alarm with probability below 1e-6. The seeded runs of the tests give the same counts every time.
+False alarms: a bound lies above the true epsilon with probability at most 1e-9 an audit, unless another
+error is asked for; `optstream audit` and the tests each run fewer than 200 audits, so a run of either
+raises a false alarm with probability below 1e-6. The seeded runs of the tests give the same counts every time.
 """
 
 from optstream.audit.attack import ERROR, audit

@@ -2,29 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import Literal
 
-from optstream.audit import controls
+from optstream.audit import controls, plans
 from optstream.audit.attack import ERROR, Progress, audit
 from optstream.audit.mechanism import Auditable, MechanismSubject
 from optstream.audit.neighbours import worst_cases
+from optstream.audit.plans import FLAT, RAGGED, SINGLE
 from optstream.audit.result import AuditResult
+from optstream.audit.sampler import EnumeratedSampler
 from optstream.audit.subject import Subject
-from optstream.measurement import EquallySpaced
-from optstream.mechanisms import OptStream
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel
-from optstream.privacy.model import Calibration, Unit
-from optstream.stream import AggregationTree, Feature
+from optstream.stream import AggregationTree
 
 Kind = Literal["ours", "control", "twin"]
-
-RAGGED = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "B", "D": "B"})
-"""Leaves at levels 1 and 2."""
-
-FLAT = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
-SINGLE = AggregationTree.from_parents({"all": None})
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +39,7 @@ class Case:
         self, *, n_runs: int, noise: NoiseSource, error: float = ERROR, progress: Progress | None = None
     ) -> AuditResult:
         """Audit it, by enumeration where that is possible. Raises as `audit`."""
-        if isinstance(self.subject, controls.SparseVector):
+        if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler)):
             return self.subject.enumerate()
         return audit(self.subject, n_runs=n_runs, noise=noise, error=error, progress=progress)
 
@@ -76,11 +67,10 @@ def control_cases() -> tuple[Case, ...]:
         controls.scaled_noise(by_raw_mean=False),
         controls.points(raw=False),
     )
-    paper = mechanism_cases("OptStream, paper's feature scale taken for epsilon", _day("paper"), FLAT, [48])[
-        0
-    ]
+    name = "OptStream, the paper's feature scale taken for epsilon"
+    paper = mechanism_cases(name, plans.day("paper"), FLAT, [48], claims=1.0)[0]
     return (
-        replace(paper, kind="control", subject=replace(paper.subject, claims=1.0)),
+        replace(paper, kind="control"),
         *(Case("control", subject) for subject in broken),
         *(Case("twin", subject) for subject in honest),
     )
@@ -89,20 +79,26 @@ def control_cases() -> tuple[Case, ...]:
 def our_cases(*, days: bool) -> tuple[Case, ...]:
     """The mechanisms of the house on their worst neighbours.
 
-    days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only, where
-    a bound comes nearer to epsilon with fewer runs.
+    days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
+    where a bound comes nearer to epsilon with fewer runs.
     """
-    name = "OptStream, strict, window of"
+    name, l1 = "OptStream, strict, window of", "OptStream, L1 sampling, window of"
     cases = [
-        *mechanism_cases(f"{name} 2, points only", _points_only, SINGLE, [2])[:1],
-        *mechanism_cases(f"{name} 6, ragged", _short(), RAGGED, [6]),
-        *_across(mechanism_cases(f"{name} 6, ragged", _short(), RAGGED, [5, 6, 4], 3)),
-        *mechanism_cases(f"{name} 6, two leaves roaming", _short(leaves_per_step=2), RAGGED, [6]),
-        *mechanism_cases("OptStream, paper, window of 48", _day("paper"), FLAT, [48])[:1],
+        *mechanism_cases(f"{name} 2, points only", plans.two_points, SINGLE, [2])[:1],
+        *mechanism_cases(f"{name} 6, ragged tree", plans.short(), RAGGED, [6]),
+        *_across(mechanism_cases(f"{name} 6, ragged tree", plans.short(), RAGGED, [5, 6, 4], 3)),
+        *mechanism_cases(f"{name} 6, two leaves roaming", plans.short(leaves_per_step=2), RAGGED, [6]),
+        *mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [6]),
+        *_across(mechanism_cases(f"{l1} 6", plans.short_l1, SINGLE, [5, 6, 7], 3)),
+        *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
+        *(Case("ours", sampler, sampler.claimed, sampler.claimed) for sampler in plans.enumerated_samplers()),
     ]
     if days:
-        cases += mechanism_cases(f"{name} 48", _day("strict"), FLAT, [48])
-        cases += _across(mechanism_cases(f"{name} 48", _day("strict"), FLAT, [46, 48, 50], 2))
+        cases += mechanism_cases(f"{name} 48", plans.day("strict"), FLAT, [48])
+        cases += _across(mechanism_cases(f"{name} 48", plans.day("strict"), FLAT, [46, 48, 50], 2))
+        cases += mechanism_cases(f"{l1} 48, paper", plans.day_l1("paper"), FLAT, [48])[:1]
+        cases += mechanism_cases(f"{l1} 48", plans.day_l1("strict"), FLAT, [48])
+        cases += _across(mechanism_cases(f"{l1} 48", plans.day_l1("strict"), FLAT, [46, 48, 50], 2))
     return tuple(cases)
 
 
@@ -112,49 +108,17 @@ def mechanism_cases(
     tree: AggregationTree,
     lengths: Sequence[int],
     first_step: int = 0,
-) -> tuple["Case", ...]:
-    """Any mechanism on its worst neighbours; `mechanism_for(n_steps)` makes it for a period's length."""
+    claims: float | None = None,
+) -> tuple[Case, ...]:
+    """Any mechanism on its worst neighbours; `mechanism_for(n_steps)` makes it for a period's length.
+
+    claims: what it is held to, if not the accountant's figure.
+    """
     mechanisms = [mechanism_for(length) for length in lengths]
     pairs = worst_cases(mechanisms[0].model, tree, lengths, first_step)
-    subjects = [MechanismSubject(name, mechanisms, pair) for pair in pairs]
+    subjects = [MechanismSubject(name, mechanisms, pair, claims) for pair in pairs]
     return tuple(Case("ours", subject, subject.accountant, subject.charged) for subject in subjects)
 
 
 def _across(cases: Sequence[Case]) -> list[Case]:
     return [case for case in cases if "across" in case.subject.neighbours]
-
-
-def _points_only(n_steps: int) -> OptStream:
-    """Two steps and nothing else: what is measured comes near to what is claimed."""
-    model = PrivacyModel("1", n_steps, 1)
-    return OptStream(model, SINGLE, sampling=EquallySpaced(2), features=[], level_shares=["1"])
-
-
-def _short(leaves_per_step: int = 1) -> Callable[[int], OptStream]:
-    unit: Unit = "customer" if leaves_per_step == 1 else "roaming"
-    model = PrivacyModel("1", 6, 1, unit=unit, leaves_per_step=leaves_per_step)
-
-    def build(n_steps: int) -> OptStream:
-        halves = Feature((range(n_steps // 2), range(n_steps // 2, n_steps)), "halves")
-        features = [halves, Feature((range(n_steps),), "whole")]
-        shares = ["1/4", "1/4", "1/2"]
-        return OptStream(model, RAGGED, sampling=EquallySpaced(2), features=features, level_shares=shares)
-
-    return build
-
-
-def _day(calibration: Calibration) -> Callable[[int], OptStream]:
-    """The mechanism of the paper: half-hours, ten points, parts of the day and the day."""
-    model = PrivacyModel("1", 48, 10)
-
-    def build(n_steps: int) -> OptStream:
-        edges = [0, 14, 24, 36, n_steps]
-        parts = Feature(tuple(range(start, stop) for start, stop in pairwise(edges)), "day parts")
-        features = [parts, Feature((range(n_steps),), "day")]
-        shares = ["1/2", "1/2"]
-        return OptStream(
-            model, FLAT, sampling=EquallySpaced(10), features=features, level_shares=shares,
-            calibration=calibration,
-        )  # fmt: skip
-
-    return build

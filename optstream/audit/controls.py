@@ -158,13 +158,13 @@ class SparseVector:
     sensitivity: int = 10
     n_queries: int = 200
     threshold: int = 5
-    neighbours: str = "all queries up but the last, which falls"
+    neighbours: str = "all queries down but the last, which rises"
 
     @property
     def sides(self) -> tuple[Integers, Integers]:
         """The queries' exact answers on either side."""
-        other = _series(self.n_queries, self.sensitivity)
-        other[-1] = -self.sensitivity
+        other = _series(self.n_queries, -self.sensitivity)
+        other[-1] = self.sensitivity
         return _series(self.n_queries), other
 
     @property

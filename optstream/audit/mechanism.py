@@ -96,22 +96,13 @@ class MechanismSubject:
         return float(charges.pop()) if len(charges) == 1 else None
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """All measurements of `n_runs` runs, in units of the resolution; answers: which steps were measured."""
+        """All measurements of each run, in units of the resolution; answers: which steps were measured."""
         buffered, periods = BufferedNoise(noise), self._periods(side)
-        numbers: NDArray[np.float64] | None = None
-        answers = np.zeros((n_runs, sum(self.pair.lengths)), dtype=np.int64)
-        for run in range(n_runs):
-            released = self._release(periods, buffered)
-            if numbers is None:
-                numbers = np.full((n_runs, sum(_width(measured) for measured in released)), np.nan)
-            column, step = 0, 0
-            for measured in released:
-                answers[run, [step + position for position in measured.positions]] = 1
-                column = _write(numbers[run], column, measured)
-                step += measured.n_steps
-        if numbers is None:
-            raise ParameterError("an audit draws at least one run at a time")
-        return Outputs(numbers, answers)
+        runs = [[_seen(measured) for measured in self._release(periods, buffered)] for _ in range(n_runs)]
+        return Outputs(
+            numbers=np.array([np.concatenate([numbers for numbers, _ in run]) for run in runs]),
+            answers=np.array([np.concatenate([answers for _, answers in run]) for run in runs]),
+        )
 
     def _periods(self, side: int) -> list[PrivatePeriod]:
         resolution = self.mechanisms[0].model.resolution
@@ -133,20 +124,15 @@ class MechanismSubject:
         return [spend for measured in released for spend in measured.spends]
 
 
-def _width(measured: Measured) -> int:
-    n_nodes = measured.points.shape[0]
-    return n_nodes * measured.n_steps + sum(sums.size for sums in measured.sums)
-
-
-def _write(row: NDArray[np.float64], column: int, measured: Measured) -> int:
-    """Write a period's numbers into a run's row, from `column` on; return where the next period begins.
+def _seen(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """A period's numbers, and whether each step was measured at each node.
 
     A point stands at its step, so that runs that sampled other steps compare.
     """
-    n_nodes = measured.points.shape[0]
-    end = column + n_nodes * measured.n_steps
-    row[column:end].reshape(n_nodes, measured.n_steps)[:, list(measured.positions)] = measured.points
-    for sums in measured.sums:
-        row[end : end + sums.size] = sums.ravel()
-        end += sums.size
-    return end
+    points = np.full((len(measured.points), measured.n_steps), np.nan)
+    drawn = np.ones(measured.points.shape, dtype=bool)
+    if measured.point_variances is not None:
+        drawn &= np.isfinite(measured.point_variances)
+    points[:, list(measured.positions)] = np.where(drawn, measured.points, np.nan)
+    numbers = np.concatenate([points.ravel(), *(sums.ravel() for sums in measured.sums)])
+    return numbers, (~np.isnan(points)).astype(np.int64).ravel()

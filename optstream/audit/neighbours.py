@@ -123,9 +123,10 @@ def worst_cases(
 ) -> tuple[Neighbours, ...]:
     """The pairs that every mechanism must survive, over periods of these lengths released in a row.
 
-    All steps of the first window; the same in the deepest leaf, with signs that alternate, by a customer who
-    changes leaf at each step; its two ends; one step; and, where windows slide and there is more than one
-    period, a window across every border. With unit "roaming" leaves_per_step leaves change at once.
+    All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
+    against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two
+    ends; one step; and, where windows slide and there is more than one period, a window across every border.
+    With unit "roaming" leaves_per_step leaves change at once.
     """
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
     window = min(model.window_length, lengths[0] if model.windows == "aligned" else n_steps)
@@ -138,6 +139,9 @@ def worst_cases(
     def moving(step: int) -> tuple[int, ...]:
         return tuple((step + shift) % n_leaves for shift in at_once)
 
+    def hump(step: int) -> int:
+        return -1 if step in (0, window - 1) else 1
+
     def pair(name: str, steps: Sequence[int], leaves: Leaves = deep, sign: Sign = _up) -> Neighbours:
         return make_neighbours(
             name, model, n_leaves=n_leaves, lengths=lengths, steps=steps, leaves=leaves, sign=sign,
@@ -147,6 +151,7 @@ def worst_cases(
     pairs = [
         pair("all steps of a window", range(window)),
         pair("all steps, signs alternating", range(window), sign=lambda step: 1 - 2 * (step % 2)),
+        pair("all steps, ends against the middle", range(window), sign=hump),
         pair("all steps, another leaf at each", range(window), moving),
         pair("both ends of a window", sorted({0, window - 1})),
         pair("one step", [0]),

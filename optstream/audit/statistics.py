@@ -118,7 +118,8 @@ def _locations(numbers: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
 def _kept(estimate: Floats, variance: Floats) -> Floats:
     """The share of an estimate that remains when its own variance is taken off its square."""
     square = estimate**2
-    return np.maximum(0.0, 1.0 - variance / np.where(square > 0, square, np.inf))
+    share: Floats = np.maximum(0.0, 1.0 - variance / np.where(square > 0, square, np.inf))
+    return share
 
 
 def _keys(answers: NDArray[np.int64]) -> NDArray[np.uint64]:
@@ -140,9 +141,12 @@ def _patterns(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[NDArray
 def _differences(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
     if not one.shape[1]:
         return np.empty(0)
+    """How far each answer's mean differs, in standard deviations; 0 where another column says the same."""
     spread = np.sqrt(one.var(axis=0) + other.var(axis=0))
     gap = np.abs(one.mean(axis=0) - other.mean(axis=0))
-    return np.divide(gap, spread, out=np.where(gap > 0, np.inf, 0.0), where=spread > 0)
+    scores = np.divide(gap, spread, out=np.where(gap > 0, np.inf, 0.0), where=spread > 0)
+    _, first = np.unique(np.concatenate([one, other]), axis=1, return_index=True)
+    return np.where(np.isin(np.arange(scores.size), first), scores, 0.0)
 
 
 def _telling(scores: Floats) -> tuple[int, ...]:

@@ -35,7 +35,7 @@ def make_consistent(
     below = np.flatnonzero(np.any(flat[:, tree.leaf_indices] < lower_bound, axis=(-2, -1)))
     periods = _periods(problem) if below.size else []
     for number in below:
-        flat[number] = solve_program(periods[number], tree, lower_bound)
+        flat[number] = solve_program(periods[number], tree, lower_bound, flat[number])
     return flat.reshape(series.shape)
 
 

@@ -60,11 +60,16 @@ def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, 
 
 
 def charged_to_grant(
-    connection: Connection, grant: Any, steps: range | None = None, without: int | None = None
+    connection: Connection,
+    grant: Any,
+    steps: range | None = None,
+    without: int | None = None,
+    stream_id: int | None = None,
 ) -> tuple[Spend, ...]:
     """What a grant's releases are charged, of all streams: those spends that have one of `steps`, or all.
 
-    without: a release to leave out. Reads a range of the index as long as `steps` and the longest spend.
+    without: a release to leave out. stream_id: the only stream to look at. Reads a range of the index as
+    long as `steps` and the longest spend.
     """
     query = _charged().where(spends.c.grant_id == grant.id)
     if steps is not None:
@@ -75,6 +80,8 @@ def charged_to_grant(
         )
     if without is not None:
         query = query.where(spends.c.release_id != without)
+    if stream_id is not None:
+        query = query.where(releases.c.stream_id == stream_id)
     return _read(connection, query.order_by(spends.c.first_step, spends.c.id))
 
 

@@ -7,13 +7,13 @@ from sqlalchemy import Connection, Engine, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import chain, transitions
-from optstream.ledger.accounts import charged_to_release, cost_of_all, cost_touching
+from optstream.ledger.accounts import charged_to_grant, charged_to_release, cost_of_all, cost_touching
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, check_key
-from optstream.ledger.schema import releases
+from optstream.ledger.schema import grants, releases
 from optstream.ledger.verify import problems
-from optstream.privacy import WindowCost
+from optstream.privacy import Spend, WindowCost
 
 
 class Reader:
@@ -51,6 +51,20 @@ class Reader:
         with reading(self._engine) as connection:
             steps = range(first_step, first_step + n_steps)
             return cost_touching(connection, find_grant(connection, grant), steps)
+
+    def charged_near(self, stream: str, first_step: int, n_steps: int) -> tuple[Spend, ...]:
+        """What this stream's other releases are charged at steps that share a window with these."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return ()
+            grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
+            own = range(first_step, first_step + n_steps)
+            reach = range(own.start - grant.window_length + 1, own.stop + grant.window_length - 1)
+            near = charged_to_grant(connection, grant, reach, stream_id=row.id)
+            return tuple(
+                spend for spend in near if (spend.first_step, spend.n_steps) != (first_step, n_steps)
+            )
 
     def worst(self, grant: str) -> WindowCost:
         """What the worst window of the whole history loses; reads all of it."""

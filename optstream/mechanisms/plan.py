@@ -63,7 +63,10 @@ class LevelPlan:
     def largest_scale(self) -> Fraction:
         """Of all the level's noise."""
         sampler = self.sampler_scales(self.shortest_period)
-        scales: list[Fraction] = [self.samples_scale, *((sampler.threshold, sampler.query) if sampler else ())]
+        scales: list[Fraction] = [
+            self.samples_scale,
+            *((sampler.threshold, sampler.query) if sampler else ()),
+        ]
         scales += [self.features_scale] if self.features else []
         return max(scales)
 

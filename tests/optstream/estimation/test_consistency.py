@@ -171,3 +171,43 @@ def test_the_solver_neither_warns_nor_prints(capfd):
         for seed in range(20):
             make_consistent(noisy(FRANCE, CHAIN, seed, level=5.0), FRANCE, CHAIN, "variance")
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("noise_over_load", [1e-3, 1.0, 1e6, 1e12])
+def test_every_period_is_answered_feasible_and_nearly_optimal(noise_over_load):
+    """Also where noise drowns the load and nearly every cell meets its bound."""
+    for seed in range(6):
+        rng = np.random.default_rng(seed)
+        noise = rng.laplace(0, noise_over_load, (6, 8))
+        truth = FRANCE.add_up(rng.uniform(0, 1, (5, 8)))
+        sums = [
+            truth @ feature.matrix.T + rng.laplace(0, 9 * noise_over_load, (6, feature.n_parts))
+            for feature in CHAIN
+        ]
+        variances = [noise_over_load**2] + [81 * noise_over_load**2] * 2
+        measured = Measured.from_public(truth + noise, sums, variances)
+        x = make_consistent(measured, FRANCE, CHAIN, "variance")
+        assert x.min() >= 0
+        assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]), rtol=1e-12)
+        problem = least_squares(measured, FRANCE, CHAIN, "variance")
+
+        def misfit(series, problem=problem):
+            return (problem.weights * (series @ problem.rows.T - problem.targets) ** 2).sum()
+
+        clipped = np.maximum(make_consistent(measured, FRANCE, CHAIN, "variance", None), 0)[
+            FRANCE.leaf_indices
+        ]
+        assert misfit(x) <= misfit(FRANCE.add_up(clipped)) * (1 + 1e-6)
+
+
+def test_a_solver_that_fails_still_gives_a_feasible_answer(monkeypatch):
+    import cvxpy
+
+    def fail(*_, **__):
+        raise cvxpy.SolverError("no")
+
+    monkeypatch.setattr(cvxpy.Problem, "solve", fail)
+    measured = noisy(FRANCE, CHAIN, 1, level=5.0)
+    x = make_consistent(measured, FRANCE, CHAIN, "variance")
+    assert x.min() == 0
+    assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]))

@@ -36,7 +36,12 @@ def spends(scale=8, levels=(0, 1, 2)):
 
 def measure(units, noise, **changes):
     period = PrivatePeriod(np.asarray(units), resolution=Fraction(1), first_step=0)
-    arguments = {"points": dict.fromkeys(range(3), POSITIONS), "features": FEATURES, "spends": spends(), "noise": noise}
+    arguments = {
+        "points": dict.fromkeys(range(3), POSITIONS),
+        "features": FEATURES,
+        "spends": spends(),
+        "noise": noise,
+    }
     return measure_points_and_sums(period, TREE, **(arguments | changes))
 
 

@@ -79,9 +79,11 @@ class House:
     def release(self, *days, steps=chunk.STEPS, **changes):
         """Take the days through these steps; return them by date."""
         run, works = self.run(**changes), [Work(day) for day in days]
-        for step in steps:
-            works = step.take(run, works)
-        return {work.day: work for work in works}
+        done = [[work] for work in works] if run.settings.sampling.method == "l1" else [works]
+        for number in range(len(done)):
+            for step in steps:
+                done[number] = step.take(run, done[number])
+        return {work.day: work for group in done for work in group}
 
     def later(self, **time):
         self.now += timedelta(**time)

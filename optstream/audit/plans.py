@@ -1,0 +1,84 @@
+"""Mechanisms of the house as the audit runs them: small ones that measure tightly, and days as they are."""
+
+from collections.abc import Callable
+from itertools import pairwise
+
+from optstream.audit.sampler import EnumeratedSampler
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.mechanisms import OptStream
+from optstream.privacy import PrivacyModel
+from optstream.privacy.model import Calibration, Unit
+from optstream.privacy.sparse_vector import Allocation
+from optstream.stream import AggregationTree, Feature
+
+RAGGED = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "B", "D": "B"})
+"""Leaves at levels 1 and 2."""
+
+FLAT = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+SINGLE = AggregationTree.from_parents({"all": None})
+HALVES = ("1/2", "1/2")
+
+Build = Callable[[int], OptStream]
+"""A mechanism for a period of so many steps."""
+
+
+def two_points(n_steps: int) -> OptStream:
+    """Two steps and nothing else: what is measured comes near to what is claimed."""
+    model = PrivacyModel("1", n_steps, 1)
+    return OptStream(model, SINGLE, sampling=EquallySpaced(2), features=[], level_shares=["1"])
+
+
+def short(leaves_per_step: int = 1) -> Build:
+    """A window of 6, three levels, points and two features; one leaf changes at a step, or several."""
+    unit: Unit = "customer" if leaves_per_step == 1 else "roaming"
+    model = PrivacyModel("1", 6, 1, unit=unit, leaves_per_step=leaves_per_step)
+
+    def build(n_steps: int) -> OptStream:
+        halves = Feature((range(n_steps // 2), range(n_steps // 2, n_steps)), "halves")
+        features = [halves, Feature((range(n_steps),), "whole")]
+        shares = ["1/4", "1/4", "1/2"]
+        return OptStream(model, RAGGED, sampling=EquallySpaced(2), features=features, level_shares=shares)
+
+    return build
+
+
+def short_l1(n_steps: int) -> OptStream:
+    """A window of 6, two points by L1 sampling, nothing else; periods of 5 steps or more."""
+    return OptStream(
+        PrivacyModel("1", 6, 1), SINGLE, sampling=L1Sampling(2, "10"), features=[], level_shares=["1"],
+        shortest_period=min(5, n_steps),
+    )  # fmt: skip
+
+
+def day(calibration: Calibration) -> Build:
+    """The mechanism of the paper: half-hours, ten points, parts of the day and the day."""
+    return lambda n_steps: OptStream(
+        PrivacyModel("1", 48, 10), FLAT, sampling=EquallySpaced(10), features=_day_features(n_steps),
+        level_shares=HALVES, calibration=calibration,
+    )  # fmt: skip
+
+
+def day_l1(calibration: Calibration) -> Build:
+    """The same with L1 sampling, thirds, days of 46 steps or more."""
+    return lambda n_steps: OptStream(
+        PrivacyModel("1", 48, 10), FLAT, sampling=L1Sampling(10, "100"), features=_day_features(n_steps),
+        level_shares=HALVES, calibration=calibration, shortest_period=46,
+    )  # fmt: skip
+
+
+def enumerated_samplers() -> tuple[EnumeratedSampler, ...]:
+    """The L1 sampler of a window of 6 in units of alpha, each allocation, on a level series and on a hump."""
+    return _sampler("even", "a hump", (0, 20, 30, 30, 20, 0)), _sampler("optimal", "level", (0,) * 6)
+
+
+def _sampler(allocation: Allocation, shape: str, base: tuple[int, ...]) -> EnumeratedSampler:
+    model = PrivacyModel("1", 6, 1, resolution=1)
+    sampling = L1Sampling(2, "10", allocation)
+    mechanism = OptStream(model, SINGLE, sampling=sampling, features=[], level_shares=["1"])
+    return EnumeratedSampler(f"L1 sampler, {allocation} allocation, {shape}", mechanism, base)
+
+
+def _day_features(n_steps: int) -> list[Feature]:
+    edges = [0, 14, 24, 36, n_steps]
+    parts = Feature(tuple(range(start, stop) for start, stop in pairwise(edges)), "day parts")
+    return [parts, Feature((range(n_steps),), "day")]

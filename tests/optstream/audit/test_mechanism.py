@@ -1,0 +1,130 @@
+"""The mechanisms of the house: no audit exceeds the accountant, and too little noise is found.
+
+A thousand runs of each side or fewer, error 1e-9 an audit; the long audit is `optstream audit`.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pytest
+
+from optstream.audit import MechanismSubject, audit, make_neighbours, our_cases
+from optstream.audit.plans import RAGGED, day, day_l1, short, short_l1, two_points
+from optstream.errors import ParameterError
+from optstream.noise import simulated_noise
+
+CASES = our_cases(days=True)
+SMALL = our_cases(days=False)
+
+
+def quick_cases():
+    """Each mechanism on its whole window, and across a border."""
+    seen = set()
+    for case in SMALL:
+        key = (case.subject.name, "across" in case.subject.neighbours)
+        if isinstance(case.subject, MechanismSubject) and key not in seen:
+            seen.add(key)
+            yield pytest.param(case, id=case.name)
+
+
+@pytest.mark.parametrize("case", quick_cases())
+def test_no_audit_exceeds_the_accountant(case):
+    result = case.run(n_runs=600, noise=simulated_noise(21))
+    assert result.lower_bound <= case.accountant
+    assert case.charged is None or result.lower_bound <= case.charged
+    assert case.passes(result)
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
+def test_what_a_change_is_charged_is_within_the_accountants_figure(case):
+    assert case.charged is None or case.charged <= case.accountant
+
+
+def test_two_points_measure_near_what_they_claim():
+    result = SMALL[0].run(n_runs=8000, noise=simulated_noise(22))
+    assert 0.6 < result.lower_bound <= 1
+
+
+def test_the_papers_calibration_measures_far_above_its_epsilon_and_below_the_accountant():
+    case = next(case for case in SMALL if case.subject.name.startswith("OptStream, paper"))
+    result = case.run(n_runs=1500, noise=simulated_noise(23))
+    assert 2.5 < result.lower_bound <= case.accountant == pytest.approx(24.5, rel=1e-12)
+
+
+@dataclass(frozen=True)
+class Starved:
+    """Noise of a smaller scale than was asked for."""
+
+    source: object
+    divisor: float
+    simulated: bool = True
+
+    def discrete_laplace(self, scale, size):
+        return self.source.discrete_laplace(scale / self.divisor, size)
+
+
+def test_our_own_mechanism_with_too_little_noise_is_found():
+    result = SMALL[0].run(n_runs=3000, noise=Starved(simulated_noise(24), 3.0))
+    assert result.lower_bound > SMALL[0].accountant
+    assert not SMALL[0].passes(result)
+
+
+def test_the_l1_sampler_with_too_little_noise_is_found():
+    case = next(case for case in SMALL if case.subject.name.startswith("OptStream, L1"))
+    result = case.run(n_runs=1000, noise=Starved(simulated_noise(25), 30.0))
+    assert result.lower_bound > case.accountant
+
+
+def test_an_adversary_sees_points_sums_and_choices_of_every_period():
+    mechanisms = [short()(length) for length in (5, 6)]
+    pair = make_neighbours("pair", mechanisms[0].model, n_leaves=3, lengths=[5, 6], steps=range(3, 9))
+    outputs = MechanismSubject("ours", mechanisms, pair).sample(0, 4, simulated_noise(1))
+    nodes = len(RAGGED.nodes)
+    assert outputs.numbers.shape == (4, nodes * (5 + 2 + 1) + nodes * (6 + 2 + 1))
+    assert outputs.answers.shape == (4, nodes * (5 + 6))
+    # residues 0 and 5 of a window of 6 are measured: steps 0 of the first period, 0 and 1 of the second
+    measured = np.concatenate([np.tile([1, 0, 0, 0, 0], nodes), np.tile([1, 1, 0, 0, 0, 0], nodes)])
+    assert np.array_equal(outputs.answers, np.tile(measured, (4, 1)))
+    points = outputs.numbers[:, : nodes * 5]
+    assert np.array_equal(~np.isnan(points), outputs.answers[:, : nodes * 5] == 1)
+
+
+def test_the_state_travels_from_period_to_period():
+    """Two points in any window of 6: what the second period may take depends on the first's choice."""
+    mechanism = short_l1(5)
+    pair = make_neighbours("pair", mechanism.model, n_leaves=1, lengths=[5, 5], steps=range(2, 8))
+    answers = MechanismSubject("ours", [mechanism] * 2, pair).sample(0, 200, simulated_noise(2)).answers
+    assert len(np.unique(answers, axis=0)) > 5
+    windows = np.lib.stride_tricks.sliding_window_view(answers, 6, axis=1).sum(axis=-1)
+    assert windows.max() == 2
+
+
+def test_a_short_change_is_charged_less_than_a_whole_window():
+    ragged = {case.subject.neighbours: case for case in SMALL if "ragged" in case.subject.name}
+    whole, one_step = ragged["all steps of a window"], ragged["one step"]
+    assert one_step.charged < whole.charged <= whole.accountant == one_step.accountant
+
+
+def test_a_mechanism_may_be_held_to_another_claim():
+    subject = replace(SMALL[0].subject, claims=0.1)
+    result = audit(subject, n_runs=3000, noise=simulated_noise(3))
+    assert result.claimed == 0.1
+    assert result.exceeds
+
+
+def test_periods_and_mechanisms_must_match_and_neighbours_be_protected():
+    mechanism = two_points(2)
+    pair = make_neighbours("pair", mechanism.model, n_leaves=1, lengths=[2], steps=[0, 1])
+    with pytest.raises(ParameterError, match="one mechanism for each of the 1 periods"):
+        MechanismSubject("ours", [mechanism] * 2, pair)
+    wide = make_neighbours("wide", day("strict")(48).model, n_leaves=1, lengths=[48], steps=range(48))
+    with pytest.raises(ParameterError, match="no neighbours under the model"):
+        MechanismSubject("ours", [mechanism], wide)
+
+
+def test_the_long_audit_covers_days_of_46_48_and_50_steps_with_both_samplers():
+    crossing = [case.subject for case in CASES if isinstance(case.subject, MechanismSubject)]
+    for build in (day("strict"), day_l1("strict")):
+        kind = type(build(48).sampling)
+        lengths = [s.pair.lengths for s in crossing if isinstance(s.mechanisms[0].sampling, kind)]
+        assert (46, 48, 50) in lengths

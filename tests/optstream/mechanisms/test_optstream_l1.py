@@ -1,0 +1,175 @@
+"""OptStream with L1 sampling: what it costs over any days, and that its own past never refuses it."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.mechanisms import OptStream
+from optstream.noise import simulated_noise
+from optstream.privacy import (
+    CappedSpend,
+    PeriodSpend,
+    PrivacyModel,
+    StepSpend,
+    charged_to_windows,
+    worst_window,
+)
+from optstream.stream import AggregationTree, Feature, Measured
+
+TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+ALMOST = 1 - Fraction(1, 2**40)
+
+
+def build(n_steps=48, shortest=None, model=None, **changes):
+    arguments = {
+        "sampling": L1Sampling(10, "50"),
+        "features": [Feature((range(n_steps),), "day")],
+        "level_shares": ["1/3", "2/3"],
+        "shortest_period": shortest,
+    }
+    return OptStream(model or PrivacyModel("1", 48, 1), TREE, **(arguments | changes))
+
+
+def history_of(lengths, shortest, seed, **changes):
+    """Every plan as it was reserved, and every outcome, of periods of these lengths in a row."""
+    generator, noise = np.random.default_rng(seed), simulated_noise(seed)
+    plans, spends, at, state = [], [], 0, None
+    for length in lengths:
+        mechanism = build(length, shortest, **changes)
+        plans.append((len(spends), mechanism.plan(length, at, state)))
+        values = generator.integers(0, 2000, (2, length)) * generator.integers(0, 2)
+        release = mechanism.release(values, noise=noise, first_step=at, state=state)
+        spends += release.spends
+        state, at = release.state, at + length
+    return plans, spends
+
+
+def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_by_its_past():
+    lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
+    plans, spends = history_of(lengths, 46, 1)
+    assert worst_window(spends, 48).epsilon <= 1
+    for n_before, plan in plans:
+        near = [spend for spend in spends[:n_before] if spend.first_step > plan[0].first_step - 200]
+        assert (
+            worst_window(
+                [*near, *plan], 48, touching=range(plan[0].first_step, plan[0].first_step + 50)
+            ).epsilon
+            <= 1
+        )
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    st.lists(st.sampled_from([5, 11, 24, 46, 47, 48, 49, 50, 96]), min_size=2, max_size=7),
+    st.integers(0, 10**6),
+    st.sampled_from(["even", "optimal"]),
+    st.integers(1, 2),
+)
+def test_any_periods_in_any_order_cost_at_most_epsilon(lengths, seed, allocation, leaves):
+    unit = {"unit": "roaming", "leaves_per_step": 2} if leaves == 2 else {}
+    model = PrivacyModel("1", 48, 1, **unit)
+    changes = {"model": model, "sampling": L1Sampling(10, "50", allocation)}
+    plans, spends = history_of(lengths, 5, seed, **changes)
+    assert worst_window(spends, 48).epsilon <= 1
+    for n_before, plan in plans:
+        assert worst_window([*spends[:n_before], *plan], 48).epsilon <= 1
+
+
+def test_the_stated_cost_is_epsilon_and_is_met_by_some_history():
+    assert ALMOST < build().epsilon <= 1
+    sampler = [spend for spend in build().plan(48) if isinstance(spend, PeriodSpend)]
+    again = [PeriodSpend(s.level, s.stage, 48, s.charges) for s in sampler]
+    assert ALMOST / 3 < worst_window(sampler + again, 48).epsilon <= Fraction(1, 3)
+
+
+def test_an_outcome_never_costs_a_window_more_than_its_plan():
+    for seed in range(20):
+        plans, spends = history_of([48, 46, 50], 46, seed)
+        for number, (n_before, plan) in enumerate(plans):
+            end = plans[number + 1][0] if number < 2 else len(spends)
+            starts = range(-60, 200)
+            settled = charged_to_windows(spends[n_before:end], 48, starts)
+            assert all(a >= b for a, b in zip(charged_to_windows(plan, 48, starts), settled, strict=True))
+
+
+def test_the_papers_calibration_costs_16_67_aligned():
+    mechanism = build(features=Feature.day_parts(48), calibration="paper", level_shares=["0", "1"])
+    assert float(worst_window(mechanism.plan(48), 48, "aligned").epsilon) == pytest.approx(50 / 3, rel=1e-12)
+    aligned = build(
+        features=Feature.day_parts(48),
+        calibration="paper",
+        level_shares=["0", "1"],
+        model=PrivacyModel("1", 48, 1, windows="aligned"),
+    )
+    assert float(aligned.epsilon) == pytest.approx(50 / 3, rel=1e-12)
+
+
+def test_without_the_window_rule_a_straddling_window_costs_1_63():
+    """By hand: the sampler whole in both days, 9 points at the end of one and 10 at the start of the next."""
+    third = Fraction(1, 3)
+    points = [[0, *range(39, 48)], range(10)]
+    spends = []
+    for day, chosen in enumerate(points):
+        weights = tuple(int(step in chosen) for step in range(48))
+        spends.append(PeriodSpend(0, "sampling", 48 * day, (Fraction(0), *[third] * 48)))
+        spends.append(StepSpend(0, "samples", 48 * day, weights, Fraction(30), 1))
+        spends.append(StepSpend(0, "feature day", 48 * day, (1,) * 48, Fraction(144), 1))
+    assert float(worst_window(spends, 48).epsilon) == pytest.approx(1.6333, abs=1e-4)
+
+
+def test_the_naive_readings_cost_what_the_design_says():
+    """Equal spacing restarted each period, a 46-step day in the middle: 1.1 with points at each day's start
+    only, 1.2 with points at both its ends. Fixed residues cost 1.
+    """
+    rules = {
+        "starts": lambda length: [index * length // 10 for index in range(10)],
+        "both ends": lambda length: [round(index * (length - 1) / 9) for index in range(10)],
+    }
+    costs = {}
+    for name, points in rules.items():
+        spends, at = [], 0
+        for length in (48, 46, 48):
+            weights = tuple(int(step in points(length)) for step in range(length))
+            spends.append(StepSpend(0, "samples", at, weights, Fraction(10), 1))
+            at += length
+        costs[name] = worst_window(spends, 48).epsilon
+    assert costs == {"starts": Fraction(11, 10), "both ends": Fraction(12, 10)}
+
+
+def test_periods_shorter_than_declared_are_refused():
+    with pytest.raises(ParameterError, match="shortest_period of OptStream is 48, and this period has 46"):
+        build(48, features=[]).plan(46)
+    with pytest.raises(ParameterError, match=r"shortest_period of OptStream must be an integer in \[1, 48\]"):
+        build(48, 49)
+
+
+def test_the_worst_outcome_is_reserved_and_the_choice_survives_its_bytes():
+    mechanism = build()
+    assert {type(spend) for spend in mechanism.plan(48)} == {PeriodSpend, CappedSpend, StepSpend}
+    release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
+    reread = Measured.from_bytes(release.measured.to_bytes())
+    assert np.array_equal(mechanism.estimate(reread).values, release.values)
+    assert reread.state == release.state
+    taken = mechanism.points_of(release.spends)["points"]
+    # Step 0 is out of reach of every window that the next period touches.
+    assert release.state["points"] == {
+        level: [step for step in own if step > 0] for level, own in taken.items()
+    }
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+
+
+@pytest.mark.parametrize("sampling", [EquallySpaced(48), EquallySpaced(10), L1Sampling(10, "50")])
+@pytest.mark.parametrize("post_processing", [True, False])
+def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_processing):
+    mechanism = build(sampling=sampling, post_processing=post_processing)
+    n_stages = 1 + isinstance(sampling, L1Sampling) + post_processing
+    assert mechanism.stage_shares == (Fraction(1, n_stages),) * n_stages
+    assert ALMOST < mechanism.epsilon <= 1
+    release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
+    consistent = np.allclose(release.values[0], release.values[1:].sum(axis=0))
+    assert consistent == post_processing
