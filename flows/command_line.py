@@ -10,6 +10,7 @@ import typer
 
 from flows.terminal import Terminal
 from optstream.errors import ConfigurationError, OptStreamError
+from tasks.settings import Settings
 
 app = typer.Typer(
     name="optstream",
@@ -92,13 +93,29 @@ def run(
     ],
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what it would cost, and how noisy it would be.")
+    ] = False,
+    lipschitz: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="With --dry-run: the most by which a leaf moves from a step to the next, from public "
+            "knowledge, never from the readings; suggests n_samples.",
+        ),
+    ] = None,
 ) -> None:
     """Release days, from dump to published file. Safe to repeat: a day is released once."""
     from flows.orchestrator import prepare
     from tasks.settings import load_settings
 
+    if lipschitz is not None and not dry_run:
+        raise typer.BadParameter("--lipschitz is for --dry-run")
     settings = load_settings(config)
     terminal = Terminal(as_json)
+    if dry_run:
+        raise typer.Exit(_price(settings, day, lipschitz, terminal))
     # Prefect reads its settings on import; the flow is imported while its server starts.
     orchestrator = prepare(settings.trusted_folder)
     with terminal.step("start the orchestrator"):
@@ -115,6 +132,16 @@ def run(
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))
     raise typer.Exit(0 if all(work.outcome and work.outcome.status.is_good for work in works) else 1)
+
+
+def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
+    """Show what the days would cost; return 1 if the plan does not fit the grant."""
+    from flows.dry_run import show_dry_run
+    from tasks.dry_run import dry_run
+
+    found = dry_run(settings, days, lipschitz)
+    show_dry_run(found, terminal)
+    return 0 if found.fits else 1
 
 
 @app.command()

@@ -43,10 +43,10 @@ FR = ""                         # France (mainland)
 
 [budget]
 levels = ["1/2", "1/2"]         # a share for each level, root first; 0 (not for leaves): derived
-stages = ["1/2", "1/2"]         # samples, features
+stages = ["1/2", "1/2"]         # samples, features; with method "l1" three: sampling, samples, features
 
 [sampling]
-method = "equally_spaced"
+method = "equally_spaced"       # or "l1", points where the load bends, with threshold = "500" (MW × steps)
 n_samples = 10                  # in any window
 
 [features]                      # partitions of the day by clock times, whose sums are measured too

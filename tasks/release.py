@@ -12,17 +12,16 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 
-import optstream
 from data_contracts.release import judge_release
-from optstream.catalogue import ReleaseStatement, find_catalogue, noise_scales, read_staged, stage
+from optstream.catalogue import find_catalogue, read_staged, stage
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
-from optstream.mechanisms import Release
 from optstream.noise import NoiseSource
 from optstream.stream import Measured
 from tasks.mechanism import mechanism_for
 from tasks.rows import published_rows
 from tasks.settings import Settings
+from tasks.statement import statement_of
 from tasks.trusted_store import PreallocatedFile, deferred_stop, named_by_hash, read_verified, write_private
 from tasks.work import Status, Work
 
@@ -145,7 +144,7 @@ def estimate(run: Run, work: Work) -> Work:
     mechanism = mechanism_for(settings, day)
     release = mechanism.estimate(measured)
     rows = published_rows(settings, day, release, REVISION, vintage=0)
-    statement = _statement(settings, day, release)
+    statement = statement_of(settings, day, release, REVISION, vintage=0)
     judge_release(
         rows,
         settings.tree,
@@ -195,25 +194,3 @@ def _stored(run: Run, work: Work, record: ReleaseRecord) -> Measured:
 def _room(settings: Settings, n_steps: int) -> int:
     """Bytes that surely hold the measurements: every node and step four times over, and their spends."""
     return 2**20 + 128 * len(settings.tree.nodes) * n_steps
-
-
-def _statement(settings: Settings, day: date, release: Release) -> ReleaseStatement:
-    calendar = settings.calendar
-    return ReleaseStatement(
-        stream=settings.stream.name,
-        period=day,
-        revision=REVISION,
-        vintage=0,
-        model=settings.model,
-        calibration=settings.privacy.calibration,
-        epsilon_plan=release.epsilon,
-        epsilon_own=release.epsilon_alone,
-        noise=noise_scales(release.spends),
-        simulated=release.simulated,
-        code_version=optstream.__version__,
-        configuration_hash=settings.configuration_hash,
-        value_column=settings.published.value,
-        step_minutes=calendar.step_minutes,
-        time_zone=calendar.time_zone,
-        day=calendar.day,
-    )

@@ -6,7 +6,7 @@ bound, with a stated confidence. It can show a promise to be false, never to be 
 
 False alarms: a bound lies above the true epsilon with probability at most 1e-9 an audit, unless another
 error is asked for; `optstream audit` and the tests each run fewer than 200 audits, so a run of either
-raises a false alarm with probability below 1e-6. The seeded runs of the tests give the same counts every time.
+raises a false alarm with probability below 1e-6. The tests are seeded and count the same every time.
 """
 
 from optstream.audit.attack import ERROR, audit

@@ -15,7 +15,7 @@ from optstream.noise import NoiseSource, simulated_noise
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.stream import Measured, PrivatePeriod
 
-PRICED_RUNS = 8
+PRICED_RUNS = 3
 
 
 class Auditable(Protocol):

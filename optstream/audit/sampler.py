@@ -84,7 +84,7 @@ class EnumeratedSampler:
 
 def l1_score(series: tuple[int, ...]) -> Fraction:
     """The distance of the inner values from the line between both ends, summed, exact."""
-    last = len(series) - 1
+    last = max(len(series) - 1, 1)
     return sum(
         (
             abs(value - series[0] - Fraction(step, last) * (series[-1] - series[0]))

@@ -4,25 +4,22 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 from numpy.typing import ArrayLike
 
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
-from optstream.measurement.l1_sampling import Choice, choose_level_points
-from optstream.measurement.sampling import WindowRule
+from optstream.measurement.l1_sampling import choose_level_points
 from optstream.mechanisms.parameters import settled
 from optstream.mechanisms.plan import LARGEST_SCALE, LevelPlan, equal_points
+from optstream.mechanisms.points import State, choices, next_state, state_of, taken_points
 from optstream.mechanisms.release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.privacy.exact import Exact
 from optstream.privacy.model import Calibration
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
-
-State = Mapping[str, Any]
 
 
 @dataclass(frozen=True, init=False)
@@ -139,8 +136,10 @@ class OptStream:
         n_steps, first_step = period.n_steps, period.first_step
         spends = self.plan(n_steps, first_step, state)
         if self.adaptive:
-            points = choose_level_points(period, self.tree, self._choices(n_steps, first_step, state), noise)
+            chosen = choices(self.levels, n_steps, first_step, state)
+            points = choose_level_points(period, self.tree, chosen, noise)
             spends = self._spends(n_steps, first_step, points, state)
+            state = next_state(points, n_steps, first_step, self.model.window_length, state)
         else:
             points = {level.level: equal_points(level, n_steps, first_step) or () for level in self.levels}
         return measure_points_and_sums(
@@ -150,7 +149,7 @@ class OptStream:
             features=self.features,
             spends=spends,
             noise=noise,
-            state=self._next_state(points, n_steps, first_step, state),
+            state=state,
         )
 
     def estimate(self, measured: Measured) -> Release:
@@ -182,9 +181,7 @@ class OptStream:
 
     def points_of(self, spends: Iterable[Spend]) -> State | None:
         """The state that the spends of other periods imply, earlier and later ones: their measured steps."""
-        if not self.adaptive:
-            return None
-        return {"points": {str(level.level): level.points_in(spends) for level in self.levels}}
+        return state_of(self.levels, spends) if self.adaptive else None
 
     def _spends(
         self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
@@ -197,48 +194,10 @@ class OptStream:
                 n_steps,
                 first_step,
                 None if points is None else points[level.level],
-                self._taken(level, state),
+                taken_points(level, state),
                 self.features,
             )
         )
-
-    def _taken(self, level: LevelPlan, state: State | None) -> tuple[int, ...]:
-        """Points of other periods that the level's rule counts; the paper's calibration has no such rule."""
-        if state is None or self.calibration == "paper":
-            return ()
-        return tuple(state["points"].get(str(level.level), ()))
-
-    def _choices(self, n_steps: int, first_step: int, state: State | None) -> list[Choice]:
-        assert isinstance(self.sampling, L1Sampling)
-        window = self.model.window_length
-        return [
-            Choice(
-                level.level,
-                self.sampling.points_of_period(n_steps, window),
-                round(self.sampling.threshold / self.model.resolution),
-                WindowRule(self.sampling.n_samples, window, first_step, n_steps, self._taken(level, state)),
-                level.sampler_scales(n_steps),
-            )
-            for level in self.levels
-        ]
-
-    def _next_state(
-        self, points: Mapping[int, tuple[int, ...]], n_steps: int, first_step: int, state: State | None
-    ) -> State | None:
-        """The points that a window of the next period can still see."""
-        if not self.adaptive:
-            return state
-        seen = first_step + n_steps - self.model.window_length
-        before = {} if state is None else state["points"]
-        return {
-            "points": {
-                str(level): sorted(
-                    {step for step in before.get(str(level), ()) if step > seen}
-                    | {first_step + step for step in chosen if first_step + step > seen}
-                )
-                for level, chosen in points.items()
-            }
-        }
 
     def _period(self, values: ArrayLike | PrivatePeriod, first_step: int) -> PrivatePeriod:
         resolution = self.model.resolution

@@ -1,7 +1,7 @@
 """What OptStream will spend: noise scales and spends from shares, before anything is drawn. All public."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -133,16 +133,6 @@ class LevelPlan:
             scale=self.samples_scale,
             alpha_units=self.model.alpha_units,
             nodes_changed=self.nodes_changed,
-        )
-
-    def points_in(self, spends: Iterable[Spend]) -> list[int]:
-        """The running indices of the steps that these spends measured at this level."""
-        return sorted(
-            spend.first_step + step
-            for spend in spends
-            if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (self.level, SAMPLES)
-            for step, weight in enumerate(spend.weights)
-            if weight
         )
 
     def cost(self) -> Fraction:

@@ -10,7 +10,6 @@ from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.settings.paths import absolute, ledger_database, resolve_ledger_url
 
-N_STAGES = 2
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
 
 
@@ -28,6 +27,8 @@ def cross_checks(
         problems += _bounds(sections["stream"], sections["privacy"], tree)
     if "budget" in present:
         problems += _budget(sections["budget"], tree)
+    if {"budget", "sampling", "features"} <= present:
+        problems += _stages(sections["budget"], sections["sampling"], sections["features"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"])
     if "ledger" in present:
@@ -50,8 +51,8 @@ def _calendar(stream: Any, features: Any) -> Iterator[str]:
         yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
     try:
         calendar = Calendar(step_minutes(stream.step), stream.time_zone, stream.day)
-        # Every kind of day that the zone has, so that no night discovers one that is not whole steps.
-        lengths = {calendar.n_steps(date(2025, 1, 1) + timedelta(days=number)) for number in range(730)}
+        # So that no night discovers a day that is not whole steps.
+        lengths = day_lengths(calendar)
     except ParameterError as error:
         yield f"stream.step, stream.time_zone: {error}"
         return
@@ -67,6 +68,12 @@ def _calendar(stream: Any, features: Any) -> Iterator[str]:
 def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:
     if sampling.n_samples > privacy.window:
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
+    if sampling.method == "l1" and sampling.threshold is None:
+        legal = type(sampling).model_fields["threshold"].description
+        yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
+    for key in ("threshold", "allocation"):
+        if sampling.method == "equally_spaced" and getattr(sampling, key) is not None:
+            yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
 
 
 def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator[str]:
@@ -86,8 +93,6 @@ def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
     for key, shares in (("levels", budget.levels), ("stages", budget.stages or ())):
         if sum(shares) > 1:
             yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
-    if budget.stages is not None and len(budget.stages) != N_STAGES:
-        yield f"budget.stages must have {N_STAGES} shares (samples, features); got {len(budget.stages)}"
     if tree is None:
         return
     if len(budget.levels) != tree.n_levels:
@@ -100,6 +105,17 @@ def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
                 f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
                 "only a level above the leaves can be derived; got 0"
             )
+
+
+def _stages(budget: Any, sampling: Any, features: Any) -> Iterator[str]:
+    names = [
+        *(["sampling"] if sampling.method == "l1" else []),
+        "samples",
+        *(["features"] if features.named else []),
+    ]
+    if budget.stages is not None and len(budget.stages) != len(names):
+        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
+        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(budget.stages)}"
 
 
 def _input(source: Any, published: Any) -> Iterator[str]:
@@ -137,6 +153,15 @@ def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     for key, place in private.items():
         if place.resolve().is_relative_to(public.resolve()):
             yield f"{key} must not lie in published.folder, which is the public zone"
+
+
+def day_lengths(calendar: Calendar) -> frozenset[int]:
+    """Steps of every kind of day that the zone has, from two whole years.
+
+    Raises ParameterError where the clock moves by less than a step.
+    """
+    first = date(2025, 1, 1)
+    return frozenset(calendar.n_steps(first + timedelta(days=number)) for number in range(730))
 
 
 def step_minutes(step: str) -> int:

@@ -28,6 +28,13 @@ def _positive(value: object) -> Fraction:
     return number
 
 
+def _not_negative(value: object) -> Fraction:
+    number = _number(value)
+    if number < 0:
+        raise ValueError("less than 0")
+    return number
+
+
 def _share(value: object) -> Fraction:
     number = _number(value)
     if not 0 <= number <= 1:
@@ -57,6 +64,7 @@ def is_node_name(name: object) -> bool:
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
 Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]
+NotNegative = Annotated[Fraction, PlainValidator(_not_negative), Exactly]
 Share = Annotated[Fraction, PlainValidator(_share), Exactly]
 PositiveShare = Annotated[Fraction, PlainValidator(lambda value: _positive(_share(value))), Exactly]
 Bound = Annotated[Fraction, PlainValidator(_bound), Exactly]

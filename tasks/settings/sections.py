@@ -10,6 +10,7 @@ from tasks.settings.fields import (
     Column,
     FileName,
     Name,
+    NotNegative,
     Number,
     Positive,
     PositiveShare,
@@ -79,13 +80,18 @@ class Budget(Section):
         description='a list of shares in [0, 1], root first, such as ["1/2", "1/2"]',
     )
     stages: tuple[PositiveShare, ...] | None = Field(
-        None, strict=False, description="a list of two shares in (0, 1]: the samples' and the features'"
+        None,
+        strict=False,
+        description="a list of shares in (0, 1]: with method \"l1\" the sampling's, then the samples' and, "
+        "where there are features, theirs",
     )
 
 
 class Sampling(Section):
-    method: Literal["equally_spaced"] = Field(description='"equally_spaced"')
+    method: Literal["equally_spaced", "l1"] = Field(description='"equally_spaced" or "l1"')
     n_samples: int = Field(ge=2, le=10**6, description="an integer in [2, privacy.window]")
+    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    allocation: Literal["even", "optimal"] | None = Field(None, description='"even" or "optimal"')
 
 
 class Features(Section):

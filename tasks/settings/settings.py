@@ -10,7 +10,7 @@ from typing import Any
 
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
-from tasks.settings.checks import step_minutes
+from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.paths import absolute, resolve_ledger_url
 from tasks.settings.sections import (
     Budget,
@@ -70,6 +70,11 @@ class Settings(Section):
     @cached_property
     def calendar(self) -> Calendar:
         return Calendar(step_minutes(self.stream.step), self.stream.time_zone, self.stream.day)
+
+    @cached_property
+    def shortest_day(self) -> int:
+        """Steps of the shortest day that the calendar has."""
+        return min(day_lengths(self.calendar))
 
     def features(self, day: date) -> list[Feature]:
         """The named partitions of that day, in the file's order."""

@@ -54,11 +54,11 @@ def test_too_little_noise_is_found():
 
 
 def test_false_alarms_are_as_rare_as_stated():
-    """At an error of 0.2, over 300 audits of a mechanism whose epsilon is 0: at most 60 and four deviations.
+    """At an error of 0.2, over 200 audits of a mechanism whose epsilon is 0: at most 40 and four deviations.
 
     Choosing and testing an event on the same runs would raise one nearly every time.
     """
-    audits, error = 300, 0.2
+    audits, error = 200, 0.2
     alarms = sum(
         audit(Count(0.0), n_runs=400, noise=simulated_noise(seed), error=error).lower_bound > 0
         for seed in range(audits)

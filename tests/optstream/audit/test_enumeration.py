@@ -62,7 +62,7 @@ def test_the_l1_score_by_hand():
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
 def test_the_enumerated_sampler_is_the_one_that_is_released(sampler):
     """The mechanism's own choices, drawn, are as likely as this room computes them to be."""
-    runs, noise = 3000, simulated_noise(11)
+    runs, noise = 1000, simulated_noise(11)
     values = np.array([sampler.base])
     last = [sampler.mechanism.measure(values, noise=noise).positions[-1] for _ in range(runs)]
     exact = sampler.probabilities(sampler.base)

@@ -1,0 +1,72 @@
+"""What a period knows of other periods' points, and what it tells the next: public, JSON-ready."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from optstream.measurement import L1Sampling
+from optstream.measurement.l1_sampling import Choice
+from optstream.measurement.linear import SAMPLES
+from optstream.measurement.sampling import WindowRule
+from optstream.mechanisms.plan import LevelPlan
+from optstream.privacy import Spend, StepSpend
+
+State = Mapping[str, Any]
+"""{"points": {level: running indices of measured steps, rising}}."""
+
+
+def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
+    """The state that the spends of other periods imply, earlier and later ones."""
+    known = list(spends)
+    return {
+        "points": {
+            str(plan.level): sorted(
+                spend.first_step + step
+                for spend in known
+                if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (plan.level, SAMPLES)
+                for step, weight in enumerate(spend.weights)
+                if weight
+            )
+            for plan in levels
+        }
+    }
+
+
+def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
+    """Points of other periods that the level's rule counts; the paper's calibration has no such rule."""
+    if state is None or plan.calibration == "paper":
+        return ()
+    return tuple(state["points"].get(str(plan.level), ()))
+
+
+def next_state(
+    points: Mapping[int, Sequence[int]],
+    n_steps: int,
+    first_step: int,
+    window_length: int,
+    state: State | None,
+) -> State:
+    """The points that a window of the next period can still see. points: of this period, from its start."""
+    seen = first_step + n_steps - window_length
+    before = {} if state is None else state["points"]
+    return {
+        "points": {
+            str(level): sorted(
+                {step for step in before.get(str(level), ()) if step > seen}
+                | {first_step + step for step in chosen if first_step + step > seen}
+            )
+            for level, chosen in points.items()
+        }
+    }
+
+
+def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
+    """How each level's points of a period are to be chosen."""
+    found = []
+    for plan in plans:
+        sampling, window = plan.sampling, plan.model.window_length
+        assert isinstance(sampling, L1Sampling)
+        rule = WindowRule(sampling.n_samples, window, first_step, n_steps, taken_points(plan, state))
+        n_points = sampling.points_of_period(n_steps, window)
+        threshold_units = round(sampling.threshold / plan.model.resolution)
+        found.append(Choice(plan.level, n_points, threshold_units, rule, plan.sampler_scales(n_steps)))
+    return found
