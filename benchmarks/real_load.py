@@ -51,7 +51,7 @@ def table_of(rows: Sequence[tuple[Case, Outcome]]) -> Table:
     table = Table(box=None, pad_edge=False)
     for name in ("points", "features", "fit", "calibration"):
         table.add_column(name, no_wrap=True)
-    for name in ("ε asked", "ε plan", "ε year", "nation MW", "regions MW", "sums off by", "unsolved", "s"):
+    for name in ("ε asked", "ε plan", "ε year", "nation MW", "regions MW", "sums off by", "s"):
         table.add_column(name, justify="right", no_wrap=True)
     for number, (case, one) in enumerate(rows):
         if number and rows[number - 1][0].epsilon != case.epsilon:
@@ -67,7 +67,6 @@ def table_of(rows: Sequence[tuple[Case, Outcome]]) -> Table:
             f"{one.error_nation:,.0f}",
             f"{one.error_regions:,.0f}",
             f"{one.inconsistency:.1e}",
-            str(one.unsolved),
             f"{one.seconds:.0f}",
         )
     return table

@@ -6,12 +6,10 @@ from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
-import cvxpy
 import numpy as np
 
 from benchmarks.real_year import RealYear
 from optstream import EquallySpaced, Feature, OptStream, PrivacyModel, simulated_noise
-from optstream.errors import OptStreamError
 from optstream.measurement import L1Sampling
 from optstream.privacy import worst_window
 
@@ -51,8 +49,8 @@ class Case:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one year gave: losses, errors in MW a step, seconds. unsolved: days the solver gave up on, which
-    the errors leave out. inconsistency, below_zero: the largest of the year, MW.
+    """What one year gave: losses, errors in MW a step, seconds. inconsistency, below_zero: the largest of the
+    year, MW.
     """
 
     epsilon_plan: Fraction
@@ -62,7 +60,6 @@ class Outcome:
     error_regions: float
     inconsistency: float
     below_zero: float
-    unsolved: int
     seconds: float
 
 
@@ -71,20 +68,15 @@ def run_case(case: Case, year: RealYear, seed: int) -> Outcome:
     started = time.perf_counter()
     tree, mechanism = year.tree, case.mechanism(year.tree)
     noise = simulated_noise(np.random.SeedSequence([seed, case.trial]))
-    state, spends, released, truth, unsolved = None, [], [], [], 0
+    state, spends, released = None, [], []
     for load, first_step in zip(year.load_mw, year.first_steps, strict=True):
         measured = mechanism.measure(load, noise=noise, first_step=first_step, state=state)
         state = measured.state
         spends += measured.spends
-        try:
-            released.append(mechanism.estimate(measured).values)
-        except (OptStreamError, cvxpy.error.SolverError):
-            unsolved += 1  # said in the table, never drawn again
-        else:
-            truth.append(tree.add_up(load))
+        released.append(mechanism.estimate(measured).values)
     seconds = time.perf_counter() - started
     series = np.array(released)
-    errors = np.abs(series - np.array(truth)).mean(axis=(0, 2))
+    errors = np.abs(series - tree.add_up(year.load_mw)).mean(axis=(0, 2))
     leaves = series[:, tree.leaf_indices]
     return Outcome(
         epsilon_plan=mechanism.epsilon,
@@ -94,7 +86,6 @@ def run_case(case: Case, year: RealYear, seed: int) -> Outcome:
         error_regions=float(errors[tree.leaf_indices].mean()),
         inconsistency=inconsistency(series, tree),
         below_zero=max(0.0, -float(leaves.min())),
-        unsolved=unsolved,
         seconds=seconds,
     )
 
@@ -116,4 +107,4 @@ def together(outcomes: Sequence[Outcome]) -> Outcome:
     merged = {name: max(getattr(one, name) for one in outcomes) for name in asdict(outcomes[0])}
     means = ("error_nation", "error_regions", "seconds")
     merged |= {name: float(np.mean([getattr(one, name) for one in outcomes])) for name in means}
-    return Outcome(**merged | {"unsolved": sum(one.unsolved for one in outcomes)})
+    return Outcome(**merged)

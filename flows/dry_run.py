@@ -3,7 +3,7 @@
 from rich.table import Column, Table
 
 from flows.terminal import Terminal
-from tasks.dry_run import DryRun, Level, Period, dry_run_document
+from tasks.preview import DryRun, Level, Period, dry_run_document
 
 
 def show_dry_run(found: DryRun, terminal: Terminal) -> None:
@@ -20,7 +20,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         if not found.points_known:
             terminal.say("the draw chooses the points; these are for equally spaced ones")
     if found.suggestions:
-        terminal.say("\nsuggested n_samples, by a bound on the mean absolute error a step")
+        terminal.say(f"\nsuggested n_samples, by a bound on the mean error of {found.window_length} steps")
         terminal.console.print(_suggestions(found))
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(

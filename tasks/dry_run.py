@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -18,91 +18,8 @@ from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import PeriodSpend, Spend, worst_window
 from tasks.mechanism import mechanism_for
+from tasks.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.settings import Settings
-
-
-@dataclass(frozen=True)
-class Noise:
-    """One kind of Laplace noise. of: what it is added to. scale, deviation: in the unit of the readings."""
-
-    of: str
-    scale: float
-
-    @property
-    def deviation(self) -> float:
-        return math.sqrt(2) * self.scale
-
-
-@dataclass(frozen=True)
-class Stage:
-    """What measuring one stage of a level costs the worst window, this period alone, and its noise."""
-
-    name: str
-    epsilon: Fraction
-    noise: tuple[Noise, ...]
-
-
-@dataclass(frozen=True)
-class Band:
-    """Standard deviation of a published value, from noise alone, over a level's nodes and steps.
-
-    typical: its root mean square. In the unit of the readings.
-    """
-
-    typical: float
-    least: float
-    most: float
-
-
-@dataclass(frozen=True)
-class Level:
-    """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived."""
-
-    level: int
-    n_nodes: int
-    epsilon: Fraction
-    stages: tuple[Stage, ...]
-    band: Band
-
-
-@dataclass(frozen=True)
-class Period:
-    """Days whose plans are the same, and what one of them alone costs the worst window."""
-
-    days: tuple[date, ...]
-    n_steps: int
-    epsilon: Fraction
-    levels: tuple[Level, ...]
-
-
-@dataclass(frozen=True)
-class NumberOfPoints:
-    """The suggested n_samples for a level, or for all (None), and the bounds on the mean error a step."""
-
-    level: int | None
-    n_samples: int
-    error: float
-    error_as_configured: float
-
-
-@dataclass(frozen=True)
-class DryRun:
-    """epsilon: what the plan, repeated for ever, costs any window. points_known: False where they are
-    chosen by the draw; then the bands are those of equally spaced ones.
-    """
-
-    stream: str
-    window_length: int
-    grant: Fraction
-    epsilon: Fraction
-    points_known: bool
-    periods: tuple[Period, ...]
-    suggestions: tuple[NumberOfPoints, ...]
-
-    @property
-    def fits(self) -> bool:
-        """Whether no window will ever be charged more than the grant."""
-        return self.epsilon <= self.grant
 
 
 def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = None) -> DryRun:
@@ -211,51 +128,3 @@ def _suggestions(mechanism: OptStream, lipschitz: float) -> tuple[NumberOfPoints
         )
         for level, unit, moves in found
     )
-
-
-def dry_run_document(found: DryRun) -> dict[str, Any]:
-    """`optstream run --dry-run --json`: versioned, for machines."""
-    return {
-        "format": "optstream.dry-run/1",
-        "stream": found.stream,
-        "window_steps": found.window_length,
-        "plan": _price(found.epsilon),
-        "grant": _price(found.grant),
-        "fits": found.fits,
-        "points_known": found.points_known,
-        "periods": [
-            {
-                "dates": [day.isoformat() for day in period.days],
-                "n_steps": period.n_steps,
-                "alone": _price(period.epsilon),
-                "levels": [_level_document(level) for level in period.levels],
-            }
-            for period in found.periods
-        ],
-        "suggestions": [vars(suggestion) for suggestion in found.suggestions],
-    }
-
-
-def _level_document(level: Level) -> dict[str, Any]:
-    return {
-        "level": level.level,
-        "n_nodes": level.n_nodes,
-        "plan": _price(level.epsilon),
-        "stages": [
-            {
-                "stage": stage.name,
-                "alone": _price(stage.epsilon),
-                "noise": [
-                    {"of": noise.of, "scale": noise.scale, "standard_deviation": noise.deviation}
-                    for noise in stage.noise
-                ],
-            }
-            for stage in level.stages
-        ],
-        "noise_only_standard_deviation": vars(level.band),
-    }
-
-
-def _price(epsilon: Fraction) -> dict[str, Any]:
-    """Exact, and as a float for reading."""
-    return {"epsilon": str(epsilon), "epsilon_float": float(epsilon)}

@@ -37,7 +37,7 @@ def noise_variances(
     by_node, by_query = factors
     series = LeastSquares(problem.rows, problem.targets[..., None, :], by_query[None, :])
     time_part = project(series, SINGLE)[..., 0, :]
-    own = np.einsum("iq,qit->it", _variances(measured), time_part**2)
+    own = np.asarray(np.einsum("iq,qit->it", _variances(measured), time_part**2), dtype=np.float64)
     n_nodes = len(tree.nodes)
     variances = np.zeros_like(own)
     for start in range(0, n_nodes, CHUNK):

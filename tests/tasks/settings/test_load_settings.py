@@ -6,6 +6,7 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.example import EXAMPLE
+from tasks.mechanism import mechanism_for
 from tasks.settings import load_settings
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
@@ -75,6 +76,9 @@ def test_without_features_the_papers_two_are_meant(load):
 
 
 LINE = EXAMPLE[: EXAMPLE.index("n_samples")].count("\n") + 1
+SPACED, L1 = 'method = "equally_spaced"', 'method = "l1"\n'
+THIRDS = ('stages = ["1/2", "1/2"]', 'stages = ["1/3", "1/3", "1/3"]')
+FEATURES = EXAMPLE[EXAMPLE.index("[features]") : EXAMPLE.index("[input]")]
 EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "12:00", "18:00"]'
 
 
@@ -105,11 +109,34 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
             'stages = ["1/2", "2/3"]',
             "budget.stages must add up to at most 1; got 7/6",
         ),
-        ('stages = ["1/2", "1/2"]', 'stages = ["1"]', "budget.stages must have 2 shares"),
+        ('stages = ["1/2", "1/2"]', 'stages = ["1"]', "budget.stages must have 2 shares (samples, features)"),
         (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
-        ('"equally_spaced"', '"random"', "sampling.method must be \"equally_spaced\"; got 'random'"),
+        ('"equally_spaced"', '"random"', "sampling.method must be \"equally_spaced\" or \"l1\"; got 'random'"),
+        (
+            '"equally_spaced"',
+            '"l1"',
+            'sampling.threshold is missing; for method "l1" it must be a decimal string of at least 0',
+        ),
+        (SPACED, L1 + 'threshold = "-1"', "sampling.threshold must be a decimal string of at least 0"),
+        (SPACED, L1 + "threshold = 0.5", "sampling.threshold must be a decimal string of at least 0"),
+        (SPACED, L1 + 'allocation = "half"', 'sampling.allocation must be "even" or "optimal"'),
+        (
+            SPACED,
+            f'{SPACED}\nthreshold = "5"',
+            'sampling.threshold must be left out for method "equally_spaced"',
+        ),
+        (
+            SPACED,
+            f'{SPACED}\nallocation = "even"',
+            'sampling.allocation must be left out for method "equally_spaced"',
+        ),
+        (
+            SPACED,
+            L1 + 'threshold = "5"',
+            "budget.stages must have 3 shares (sampling, samples, features); got 2",
+        ),
         (
             "n_samples = 10",
             "n_samples = 1",
@@ -158,6 +185,35 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
 )
 def test_a_problem_is_told_with_its_key_and_legal_range(refusal, old, new, told):
     assert told in refusal((old, new))
+
+
+@pytest.mark.parametrize(
+    ("method", "features", "stages", "told"),
+    [
+        (SPACED, "[features]\n", '"1"', None),
+        (SPACED, "[features]\n", '"1/2", "1/2"', "must have 1 share (samples); got 2"),
+        (L1 + 'threshold = "5"', "[features]\n", '"1/2", "1/2"', None),
+        (L1 + 'threshold = "5"', FEATURES, '"1/3", "1/3", "1/3"', None),
+        (L1 + 'threshold = "5"', "[features]\n", '"1/3", "1/3", "1/3"', "must have 2 shares (sampling, sam"),
+    ],
+)
+def test_each_stage_that_measures_has_a_share(load, refusal, method, features, stages, told):
+    changes = [(SPACED, method), (FEATURES, features), (THIRDS[0], f"stages = [{stages}]")]
+    if told:
+        assert f"budget.stages {told}" in refusal(*changes)
+    else:
+        settings = load(*changes)
+        mechanism = mechanism_for(settings, date(2025, 1, 15))
+        assert mechanism.stage_shares == settings.stage_shares
+
+
+@pytest.mark.parametrize(
+    ("day", "zone", "shortest"),
+    [("elapsed", "Europe/Paris", 46), ("fixed", "Europe/Paris", 48), ("elapsed", "Antarctica/Troll", 44)],
+)
+def test_the_shortest_day_is_the_calendars(load, day, zone, shortest):
+    settings = load(('"elapsed"', f'"{day}"'), ("Europe/Paris", zone))
+    assert settings.shortest_day == shortest
 
 
 def test_all_problems_are_listed_at_once(refusal):
@@ -219,9 +275,11 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
         [('84 = "FR"', '85 = "FR"')],
         [(CUTS, '["08:00"]')],
         [("n_samples = 10", "n_samples = 9")],
+        [(SPACED, L1 + 'threshold = "5"'), THIRDS],
+        [(SPACED, L1 + 'threshold = "6"'), THIRDS],
     ]
     hashes = {load(*changes).configuration_hash for changes in other}
-    assert len(hashes | {plain}) == 5
+    assert len(hashes | {plain}) == 7
 
 
 def test_settings_cannot_be_changed(load):

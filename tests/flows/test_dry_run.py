@@ -1,0 +1,106 @@
+"""`optstream run --dry-run` as its user meets it: tables or one document, and nothing touched."""
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.command_line import app
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.ledger import open_ledger
+from tasks.settings import load_settings
+
+DRY = ("run", "--date", "2016-02-01", "--dry-run")
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    invoke("init")
+    return tmp_path
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, words)
+
+
+def change(here, old, new):
+    file = here / "optstream.toml"
+    text = file.read_text()
+    assert text.count(old) == 1
+    file.write_text(text.replace(old, new))
+
+
+def test_it_prints_prices_bands_and_the_verdict_for_people(here):
+    result = invoke(*DRY, "--lipschitz", "200")
+    assert result.exit_code == 0
+    told = [" ".join(line.split()) for line in result.output.splitlines()]
+    for line in (
+        "french-load: a dry run; nothing is read, drawn or charged",
+        "0 samples answers 0.25 400 565.685",
+        "1 feature day answers 0.125 3840 5430.58",
+        "1 all, in any window 0.5",
+        "all this day alone 1",
+        "1 12 403.69 301.231 532.133",
+        "1 11 744.167 744.444",
+        "any 48 steps lose at most epsilon 1 by this plan, and may lose 1: it fits",
+    ):
+        assert line in told
+    assert "\x1b" not in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+def test_it_prints_one_document_for_machines(here):
+    document = json.loads(invoke(*DRY, "--date", "2016-03-27", "--json").output)
+    assert document["format"] == "optstream.dry-run/1"
+    assert [period["n_steps"] for period in document["periods"]] == [48, 46]
+    assert document["fits"] is True
+    assert document["suggestions"] == []
+
+
+def test_it_needs_no_dump_and_spends_nothing(here):
+    before = sorted(here.rglob("*"))
+    assert invoke(*DRY).exit_code == 0
+    assert sorted(here.rglob("*")) == before
+    settings = load_settings(here / "optstream.toml")
+    settings.trusted_folder.mkdir()
+    open_ledger(settings.ledger_url).close()
+    file = here / "trusted/ledger.sqlite"
+    ledger, before = file.read_bytes(), sorted(here.rglob("*"))
+    assert invoke(*DRY, "--lipschitz", "1").exit_code == 0
+    assert file.read_bytes() == ledger
+    assert sorted(here.rglob("*")) == before
+
+
+def test_a_plan_that_costs_more_than_the_grant_is_told(here):
+    change(here, 'calibration = "strict"', 'calibration = "paper"')
+    result = invoke(*DRY)
+    assert result.exit_code == 1
+    assert "epsilon 24.5 by this plan, and may lose 1: it does not fit" in result.output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["run", "--dry-run"], "--date"),
+        (["run", "--date", "2016-02-01", "--lipschitz", "1"], "--lipschitz is for --dry-run"),
+        ([*DRY, "--lipschitz", "-1"], "--lipschitz"),
+        ([*DRY, "--lipschitz", "much"], "--lipschitz"),
+    ],
+)
+def test_wrong_words_are_explained(here, words, told):
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert told in " ".join(result.output.split())
+
+
+def test_errors_are_those_of_the_house(here):
+    change(here, 'method = "equally_spaced"', 'method = "l1"')
+    assert isinstance(invoke(*DRY).exception, ConfigurationError)
+    change(here, 'method = "l1"', 'method = "l1"\nthreshold = "500"')
+    change(here, 'stages = ["1/2", "1/2"]', 'stages = ["1/3", "1/3", "1/3"]')
+    assert isinstance(invoke(*DRY, "--lipschitz", "1").exception, ParameterError)
+    result = invoke(*DRY)
+    assert "the draw chooses the points" in result.output
+    assert max(map(len, result.output.splitlines())) <= 80

@@ -1,0 +1,140 @@
+"""The suggested number of points: its bound against brute force and simulation, its minimum exhaustively."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.reconstruction import interpolation_matrix
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import OptStream
+from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree
+
+WINDOW = 24
+
+
+def missed_step_by_step(window, n_samples, first_step):
+    """The bound on the reconstruction at L = 1, from the definition: each step from its nearest points."""
+    points = EquallySpaced(n_samples).positions(window, first_step, window)
+    total = 0.0
+    for step in range(window):
+        left = max((point for point in points if point <= step), default=None)
+        right = min((point for point in points if point >= step), default=None)
+        if left is None or right is None:
+            total += right - step if left is None else step - left
+        elif left != right:
+            total += 2 * (step - left) * (right - step) / (right - left)
+    return total / window
+
+
+@pytest.mark.parametrize("window", [2, 3, 5, 12, 48, 50])
+def test_the_reconstructions_part_is_the_worst_period_step_by_step(window):
+    """Exactly: at some beginning of the period it is reached, at none passed."""
+    for n_samples in range(2, window + 1):
+        bound = error_bound(window, n_samples, 1e12, 1e-12, 1.0)
+        worst = max(missed_step_by_step(window, n_samples, start) for start in range(window))
+        assert math.isclose(bound, worst, rel_tol=1e-9, abs_tol=1e-9)
+
+
+def series_of(kind, n_samples, rng, n_series, first_step):
+    """Series that move by at most 1 a step."""
+    points = np.array(EquallySpaced(n_samples).positions(WINDOW, first_step, WINDOW))
+    match kind:
+        case "walk":
+            return np.cumsum(rng.uniform(-1, 1, (n_series, WINDOW)), axis=-1)
+        case "zigzag":
+            return np.cumsum(rng.choice([-1.0, 1.0], (n_series, WINDOW)), axis=-1)
+        case "away from the points":
+            distance = np.abs(np.arange(WINDOW)[:, None] - points).min(axis=1).astype(float)
+            return np.tile(distance, (n_series, 1))
+
+
+@pytest.mark.parametrize("kind", ["walk", "zigzag", "away from the points"])
+def test_no_series_is_missed_by_more(kind):
+    rng = np.random.default_rng(1)
+    closest = 0.0
+    for n_samples in range(2, WINDOW + 1):
+        for first_step in range(WINDOW):
+            series = series_of(kind, n_samples, rng, 20, first_step)
+            points = EquallySpaced(n_samples).positions(WINDOW, first_step, WINDOW)
+            matrix = interpolation_matrix(points, WINDOW)
+            error = np.abs(series[:, points] @ matrix - series).mean(axis=-1).max()
+            bound = error_bound(WINDOW, n_samples, 1e12, 1e-12, 1.0)
+            assert error <= bound + 1e-9
+            closest = max(closest, error / bound if bound > 1e-6 else 0.0)
+    if kind == "away from the points":
+        assert closest > 0.7  # so a bound that is a third smaller would be caught
+
+
+@pytest.mark.parametrize(("lipschitz", "epsilon"), [(0.0, "1"), (1.0, "1"), (30.0, "2")])
+def test_the_measured_error_of_the_mechanism_is_below_the_bound(lipschitz, epsilon):
+    """1,000 leaves a k, each its own noise and series; 4 standard errors of the mean are left for luck."""
+    n_leaves, ratios = 1000, []
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {n}": "all" for n in range(n_leaves)})
+    rng = np.random.default_rng(7)
+    model = PrivacyModel(epsilon, WINDOW, "2", resolution="0.001")
+    for n_samples in (2, 3, 4, 6, 9, 13, 18, WINDOW):
+        mechanism = OptStream(
+            model,
+            tree,
+            sampling=EquallySpaced(n_samples),
+            features=[],
+            level_shares=["0", "1"],
+            lower_bound=None,
+            post_processing=False,
+        )
+        first_step = int(rng.integers(WINDOW))
+        kind = "zigzag" if n_samples % 2 else "away from the points"
+        truth = lipschitz * series_of(kind, n_samples, rng, n_leaves, first_step)
+        release = mechanism.release(truth, noise=simulated_noise(n_samples), first_step=first_step)
+        errors = np.abs(release.values[1:] - truth).mean(axis=-1)
+        slack = 4 * errors.std() / math.sqrt(n_leaves)
+        bound = error_bound(WINDOW, n_samples, Fraction(epsilon), 2, lipschitz)
+        assert errors.mean() <= bound + slack
+        ratios.append(errors.mean() / bound)
+    assert max(ratios) > 0.8  # so a bound that is a quarter smaller would be caught
+
+
+@pytest.mark.parametrize("window", [2, 3, 10, 48, 97])
+def test_the_suggestion_is_the_least_bound(window):
+    for lipschitz in (0.0, 0.01, 0.3, 2.0, 50.0, 1e6):
+        for epsilon in (Fraction(1, 10), 1.0, 20):
+            found = suggest_n_samples(window, epsilon, 1, lipschitz)
+            bounds = {k: error_bound(window, k, epsilon, 1, lipschitz) for k in range(2, window + 1)}
+            assert found.error == pytest.approx(min(bounds.values()), rel=1e-12)
+            assert bounds[found.n_samples] == pytest.approx(found.error, rel=1e-12)
+
+
+def test_it_grows_with_the_root_of_steepness_and_budget():
+    """1 + sqrt(L (w - 1) epsilon / (3 alpha)), where gaps are much longer than a step."""
+    for window in (10_000, 40_000):
+        for steepness in (0.1, 0.5, 2.0):
+            near = 1 + math.sqrt(steepness * (window - 1) * 0.5 / (3 * 2))
+            found = suggest_n_samples(window, 0.5, 2, steepness).n_samples
+            assert abs(found - near) <= 0.02 * near + 1
+    assert suggest_n_samples(48, 1, 1, 0).n_samples == 2
+    assert suggest_n_samples(48, 1, 1, 1e9).n_samples == 48
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((1, 1, 1, 1), "window_length must be an integer of at least 2; got 1"),
+        ((True, 1, 1, 1), "window_length"),
+        ((48, 0, 1, 1), "epsilon must be a finite number greater than 0; got 0"),
+        ((48, math.inf, 1, 1), "epsilon"),
+        ((48, 1, -1, 1), "alpha must be a finite number greater than 0; got -1"),
+        ((48, 1, 1, -1), "lipschitz must be a finite number of at least 0; got -1"),
+        ((48, 1, 1, math.nan), "lipschitz"),
+    ],
+)
+def test_bad_arguments_are_named(arguments, told):
+    with pytest.raises(ParameterError, match=told):
+        suggest_n_samples(*arguments)
+    with pytest.raises(ParameterError, match=r"n_samples of error_bound must be an integer in \[2, 48\]"):
+        error_bound(48, 49, 1, 1, 1)

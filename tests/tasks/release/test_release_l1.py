@@ -1,0 +1,74 @@
+"""A stream with L1 sampling through the whole protocol: plans that depend on what other days measured."""
+
+from datetime import date, timedelta
+from fractions import Fraction
+
+import pytest
+
+from optstream import read_published
+from optstream.privacy import CappedSpend, StepSpend
+from tasks import chunk
+from tasks.report import budget_of
+from tasks.work import Status
+
+DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
+
+
+@pytest.fixture
+def l1(house):
+    house.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
+    house.simulate(*DAYS)
+    return house
+
+
+def statuses(works):
+    return {work.day: work.outcome.status for work in works.values()}
+
+
+@pytest.mark.parametrize(
+    "order",
+    [[0, 1, 2, 3, 4], [4, 3, 2, 1, 0], [0, 2, 4, 1, 3]],
+    ids=["forwards", "backwards", "late days between others"],
+)
+def test_days_in_any_order_stay_within_epsilon_across_a_clock_change(l1, order):
+    works = l1.release(*[DAYS[number] for number in order])
+    assert set(statuses(works).values()) == {Status.PUBLISHED}, works
+    assert read_published(l1.folder / "published")["date"].n_unique() == 5
+    assert budget_of(l1.settings, l1.ledger).spent <= 1
+    assert l1.ledger.verify() == []
+
+
+def test_the_plan_knows_the_points_of_the_days_around_it(l1):
+    l1.release(DAYS[0])
+    l1.release(DAYS[1], steps=chunk.STEPS[:5])
+    reserved = [spend for spend in l1.record(DAYS[1]).spends if isinstance(spend, CappedSpend)]
+    drawn = [
+        spend
+        for spend in l1.record(DAYS[0]).spends
+        if isinstance(spend, StepSpend) and spend.stage == "samples"
+    ]
+    for plan, spend in zip(reserved, drawn, strict=True):
+        measured = [spend.first_step + step for step, weight in enumerate(spend.weights) if weight]
+        assert plan.taken == tuple(measured)
+        assert plan.cap == 10
+
+
+def test_a_settled_day_costs_no_more_than_its_plan(l1):
+    l1.release(DAYS[0], steps=chunk.STEPS[:5])
+    reserved = budget_of(l1.settings, l1.ledger).spent
+    l1.later(hours=1)
+    l1.release(DAYS[0])
+    settled = budget_of(l1.settings, l1.ledger).spent
+    assert Fraction(1, 2) < settled <= reserved <= 1
+
+
+def test_the_draw_uses_the_state_that_was_charged(l1):
+    """Were the rule to look again at draw time, a day could measure what it was not charged for."""
+    l1.release(DAYS[0])
+    (work,) = l1.release(DAYS[1], steps=chunk.STEPS[:5]).values()
+    taken = {
+        str(spend.level): list(spend.taken)
+        for spend in l1.record(DAYS[1]).spends
+        if isinstance(spend, CappedSpend)
+    }
+    assert work.state == {"points": taken}

@@ -1,0 +1,161 @@
+"""The dry run: prices are the plan's own, bands are the estimate's own, and nothing is spent."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.mechanisms.suggestion import error_bound
+from optstream.noise import simulated_noise
+from optstream.privacy import worst_window
+from tasks.dry_run import dry_run
+from tasks.mechanism import mechanism_for
+from tasks.preview import dry_run_document
+from tasks.settings import load_settings
+
+DAY = date(2025, 1, 15)
+
+
+@pytest.fixture
+def settings_with(small):
+    """The small stream's settings after replacing texts of its file."""
+
+    def make(*changes):
+        file = small().settings.file
+        text = file.read_text()
+        for old, new in changes:
+            assert text.count(old) == 1, old
+            text = text.replace(old, new)
+        file.write_text(text)
+        return load_settings(file)
+
+    return make
+
+
+L1 = ('method = "equally_spaced"', 'method = "l1"\nthreshold = "5"')
+PAPER = ('bounds = ["0", "100"]', 'bounds = ["0", "100"]\ncalibration = "paper"')
+
+
+def test_each_stage_has_its_scale_and_its_price(settings_with):
+    """Quarters of epsilon for a level's samples and its features: alpha k / (1/4), alpha w F / (1/4)."""
+    found = dry_run(settings_with(), [DAY])
+    (period,) = found.periods
+    assert (found.epsilon, found.grant, found.fits, found.points_known) == (1, 1, True, True)
+    assert (period.n_steps, period.epsilon) == (48, 1)
+    for number, level in enumerate(period.levels):
+        assert (level.level, level.n_nodes, level.epsilon) == (number, 1 + number, Fraction(1, 2))
+        assert [(stage.name, stage.epsilon, stage.noise[0].scale) for stage in level.stages] == [
+            ("samples", Fraction(1, 4), 400.0),
+            ("feature day parts", Fraction(1, 8), 3840.0),
+            ("feature day", Fraction(1, 8), 3840.0),
+        ]
+        assert level.stages[0].noise[0].deviation == pytest.approx(400 * 2**0.5)
+
+
+@pytest.mark.parametrize("changes", [(), (L1,), (PAPER,), (L1, PAPER)], ids=["", "l1", "paper", "l1 paper"])
+def test_prices_are_the_accountants(settings_with, changes):
+    settings = settings_with(*changes)
+    days = [DAY, date(2025, 3, 30), date(2025, 10, 26)]
+    found = dry_run(settings, days)
+    assert [period.n_steps for period in found.periods] == [48, 46, 50]
+    for day, period in zip(days, found.periods, strict=True):
+        mechanism = mechanism_for(settings, day)
+        spends = mechanism.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
+        assert period.epsilon == worst_window(spends, 48).epsilon
+        stages = [stage for level in period.levels for stage in level.stages]
+        assert [stage.epsilon for stage in stages] == [worst_window([s], 48).epsilon for s in spends]
+        assert sum(level.epsilon for level in period.levels) == mechanism.epsilon == found.epsilon
+    assert found.fits == (PAPER not in changes)
+
+
+def test_the_papers_scales_do_not_fit(settings_with):
+    found = dry_run(settings_with(PAPER), [DAY])
+    assert (float(found.epsilon), found.fits) == (24.5, False)
+
+
+def test_the_l1_sampler_shows_both_its_noises_and_says_what_it_assumes(settings_with):
+    found = dry_run(settings_with(L1), [DAY])
+    assert not found.points_known
+    (period,) = found.periods
+    plan = mechanism_for(settings_with(), DAY).levels[0]
+    for level in period.levels:
+        assert [stage.name for stage in level.stages][:2] == ["sampling", "samples"]
+        assert [noise.of for noise in level.stages[0].noise] == ["threshold", "scores"]
+        assert level.stages[0].noise[0].scale < level.stages[0].noise[1].scale
+        assert level.stages[1].noise[0].scale == pytest.approx(float(plan.samples_scale) / 1000 * 3 / 2)
+    # Shares of thirds in place of halves: every scale and deviation is 3/2 of the equally spaced one.
+    spaced = dry_run(settings_with(), [DAY]).periods[0].levels
+    for level, known in zip(period.levels, spaced, strict=True):
+        assert level.band.typical == pytest.approx(known.band.typical * 3 / 2)
+
+
+def test_bands_are_those_of_the_releases(settings_with):
+    """400 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
+    settings = settings_with(('bounds = ["0", "100"]', 'bounds = ["0", "1000000"]'))
+    (period,) = dry_run(settings, [DAY]).periods
+    mechanism = replace(mechanism_for(settings, DAY), lower_bound=None)
+    noise, first_step = simulated_noise(5), settings.calendar.first_step(DAY)
+    values = np.full((2, 48), 1000.0)
+    drawn = [mechanism.release(values, noise=noise, first_step=first_step).values for _ in range(400)]
+    spread = np.std(drawn, axis=0)
+    for level, nodes in zip(period.levels, mechanism.tree.levels, strict=True):
+        seen = spread[nodes.start : nodes.stop]
+        assert np.sqrt((seen**2).mean()) == pytest.approx(level.band.typical, rel=0.08)
+        assert level.band.least < level.band.typical < level.band.most
+        assert seen.max() < 1.2 * level.band.most
+
+
+def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
+    found = dry_run(settings_with(('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]')), [DAY], 1.0)
+    root, leaves = found.periods[0].levels
+    assert (root.stages, root.epsilon) == ((), 0)
+    assert root.band.typical == pytest.approx(leaves.band.typical * 2**0.5)
+    assert [suggestion.level for suggestion in found.suggestions] == [1]
+
+
+def test_days_that_are_alike_are_shown_once(settings_with):
+    days = [DAY + timedelta(days=number) for number in range(100)]
+    found = dry_run(settings_with(), [*days, DAY])
+    assert [len(period.days) for period in found.periods] == [74, 1, 25]
+
+
+def test_one_number_of_points_serves_all_nodes(settings_with):
+    """The least mean of the nodes' own bounds, by exhaustive search: FR moves by 2 L, its regions by L."""
+    settings = settings_with()
+    for lipschitz in (0.5, 20.0, 300.0):
+        found = {suggestion.level: suggestion for suggestion in dry_run(settings, [DAY], lipschitz).suggestions}
+        assert set(found) == {0, 1, None}
+        bounds = {
+            k: np.mean([error_bound(48, k, 0.25, 10, moves * lipschitz) for moves in (2, 1, 1)])
+            for k in range(2, 49)
+        }
+        assert found[None].error == pytest.approx(min(bounds.values()))
+        assert bounds[found[None].n_samples] == pytest.approx(min(bounds.values()))
+        assert found[None].error_as_configured == pytest.approx(bounds[10])
+        assert found[0].error_as_configured == pytest.approx(error_bound(48, 10, 0.25, 10, 2 * lipschitz))
+
+
+def test_no_number_is_suggested_where_the_draw_chooses(settings_with):
+    with pytest.raises(ParameterError, match="leave out --lipschitz"):
+        dry_run(settings_with(L1), [DAY], 1.0)
+    assert dry_run(settings_with(), [DAY]).suggestions == ()
+
+
+def test_the_document_is_plain_and_exact(settings_with):
+    document = dry_run_document(dry_run(settings_with(PAPER), [DAY], 1.0))
+    assert document["format"] == "optstream.dry-run/1"
+    assert document["plan"] == {"epsilon": "49/2", "epsilon_float": 24.5}
+    (period,) = document["periods"]
+    assert period["dates"] == ["2025-01-15"]
+    assert set(period["levels"][0]["noise_only_standard_deviation"]) == {"typical", "least", "most"}
+    assert document["suggestions"][0]["level"] == 0
+
+
+def test_nothing_is_written(settings_with):
+    settings = settings_with()
+    before = sorted(settings.folder.rglob("*"))
+    dry_run(settings, [DAY], 1.0)
+    assert sorted(settings.folder.rglob("*")) == before

@@ -1,0 +1,59 @@
+"""From settings to the mechanism of a day: its sampler, its stages, its shortest period."""
+
+from datetime import date
+from fractions import Fraction
+
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced, L1Sampling
+from tasks.mechanism import mechanism_for
+from tasks.settings import load_settings
+
+WINTER, SPRING = date(2025, 1, 15), date(2025, 3, 30)
+METHOD = 'method = "equally_spaced"\nn_samples = 10\n'
+
+
+@pytest.fixture
+def l1(small):
+    """The settings of the small stream with L1 sampling."""
+
+    def make(window=48, features="", **keys):
+        stream = small()
+        text = stream.settings.file.read_text()
+        given = {"threshold": '"0.5"', **keys}
+        listed = "".join(f"{key} = {value}\n" for key, value in given.items())
+        text = text.replace(METHOD, f'method = "l1"\nn_samples = 10\n{listed}{features}')
+        stream.settings.file.write_text(text.replace("window = 48", f"window = {window}"))
+        return load_settings(stream.settings.file)
+
+    return make
+
+
+def test_equal_spacing_is_as_configured(small):
+    mechanism = mechanism_for(small().settings, WINTER)
+    assert mechanism.sampling == EquallySpaced(10)
+    assert not mechanism.adaptive
+
+
+def test_l1_sampling_is_as_configured(l1):
+    assert mechanism_for(l1(), WINTER).sampling == L1Sampling(10, Fraction(1, 2), "even")
+    optimal = mechanism_for(l1(allocation='"optimal"', threshold='"0"'), WINTER)
+    assert optimal.sampling == L1Sampling(10, 0, "optimal")
+
+
+def test_the_noise_of_l1_sampling_is_that_of_the_shortest_day_on_every_day(l1):
+    """Otherwise a window that meets a 46-step day would lose more than its plan says."""
+    settings = l1()
+    mechanisms = [mechanism_for(settings, day) for day in (WINTER, SPRING)]
+    assert {mechanism.shortest_period for mechanism in mechanisms} == {46}
+    assert {mechanism.epsilon for mechanism in mechanisms} == {mechanisms[0].epsilon}
+    assert mechanisms[0].epsilon <= 1
+    assert mechanisms[1].plan(46)
+    with pytest.raises(ParameterError):
+        mechanisms[1].plan(44)
+
+
+@pytest.mark.parametrize(("window", "shortest"), [(24, 24), (48, 46), (336, 46)])
+def test_without_features_a_period_counts_as_no_longer_than_a_window(l1, window, shortest):
+    assert mechanism_for(l1(window, features="[features]\n"), SPRING).shortest_period == shortest
