@@ -26,17 +26,17 @@ class TimedNoise:
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
         """As the source's."""
-        started = time.perf_counter()
+        started = time.process_time()
         drawn = self.source.discrete_laplace(scale, size)
-        self.seconds += time.perf_counter() - started
+        self.seconds += time.process_time() - started
         self.samples += drawn.size
         return drawn
 
 
 @dataclass(frozen=True)
 class YearSeconds:
-    """Seconds of a year. measure: without the noise. closed_form: estimates without bound. estimate: with the
-    bound, hence with the solver where the closed form went below it, on `to_solver` periods.
+    """CPU seconds of a year. measure: without the noise. closed_form: estimates without bound. estimate: with
+    the bound, hence with the solver where the closed form went below it, on `to_solver` periods.
     """
 
     measure: float
@@ -67,15 +67,15 @@ def a_year(sampling: str, tree: AggregationTree, load: NDArray[np.float64]) -> Y
     """Release load (n_days, n_leaves, 48) day by day with secure noise, states passed on."""
     mechanism, unbounded = (mechanism_for(sampling, tree, bound) for bound in (0.0, None))
     noise, state, drawn = TimedNoise(), None, []
-    started = time.perf_counter()
+    started = time.process_time()
     for number, day in enumerate(load):
         drawn.append(mechanism.measure(day, noise=noise, first_step=48 * number, state=state))
         state = drawn[-1].state
-    measuring = time.perf_counter() - started - noise.seconds
-    started = time.perf_counter()
+    measuring = time.process_time() - started - noise.seconds
+    started = time.process_time()
     free = [unbounded.estimate(measured) for measured in drawn]
-    closed_form = time.perf_counter() - started
-    started = time.perf_counter()
+    closed_form = time.process_time() - started
+    started = time.process_time()
     for measured in drawn:
         mechanism.estimate(measured)
     return YearSeconds(
@@ -83,6 +83,6 @@ def a_year(sampling: str, tree: AggregationTree, load: NDArray[np.float64]) -> Y
         noise=noise.seconds,
         samples=noise.samples,
         closed_form=closed_form,
-        estimate=time.perf_counter() - started,
+        estimate=time.process_time() - started,
         to_solver=sum(bool((release.values[tree.leaf_indices] < 0).any()) for release in free),
     )

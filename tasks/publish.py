@@ -2,7 +2,7 @@
 
 from optstream.catalogue import publish as publish_release
 from optstream.errors import LedgerError
-from tasks.release import REVISION, Run
+from tasks.release import REVISION, Run, drawn_record
 from tasks.work import Status, Work
 
 
@@ -13,6 +13,7 @@ def publish(run: Run, work: Work) -> Work:
     """
     if work.staged is None or work.statement is None:
         raise LedgerError("nothing is published that was not staged")
+    drawn_record(run, work)
     settings = run.settings
     head = run.ledger.head(run.stream)
     publication = publish_release(settings.published_folder, work.staged, work.statement, head)

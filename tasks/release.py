@@ -14,15 +14,16 @@ from pathlib import Path
 
 from data_contracts.release import judge_release
 from optstream.catalogue import find_catalogue, read_staged, stage
-from optstream.errors import LedgerError, OptStreamError
+from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
+from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured
 from tasks.mechanism import mechanism_for
 from tasks.rows import published_rows
 from tasks.settings import Settings
 from tasks.statement import statement_of
-from tasks.trusted_store import PreallocatedFile, deferred_stop, named_by_hash, read_verified, write_private
+from tasks.trusted_store import NAMED, DrawingFile, deferred_stop, read_verified, write_private
 from tasks.work import Status, Work
 
 REVISION = 0
@@ -45,20 +46,23 @@ class Run:
         return self.settings.stream.name
 
 
-def enrol(run: Run) -> None:
-    """Make the stream and its promise known to the ledger. Raises LedgerError if it promised otherwise."""
-    settings = run.settings
+def terms_of(settings: Settings) -> StreamTerms:
+    """The promise under which the configured stream is released."""
     tree = json.dumps([settings.tree.nodes, settings.tree.parents])
     calendar = settings.calendar
-    terms = StreamTerms(
-        stream=run.stream,
+    return StreamTerms(
+        stream=settings.stream.name,
         grant=settings.privacy.population,
         model=settings.model,
         hierarchy_hash=hashlib.sha256(tree.encode()).hexdigest(),
         calibration=settings.privacy.calibration,
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
     )
-    run.ledger.enrol(terms, run.clock())
+
+
+def enrol(run: Run) -> None:
+    """Make the stream and its promise known to the ledger. Raises LedgerError if it promised otherwise."""
+    run.ledger.enrol(terms_of(run.settings), run.clock())
 
 
 def look_up(run: Run, work: Work) -> Work:
@@ -89,7 +93,6 @@ def reserve(run: Run, work: Work) -> Work:
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
     state = mechanism.points_of(run.ledger.charged_near(run.stream, first_step, n_steps))
     plan = mechanism.plan(n_steps, first_step, state)
-    catalogue = find_catalogue(settings.published_folder)
     reservation = run.ledger.reserve(
         run.stream,
         day.isoformat(),
@@ -98,9 +101,37 @@ def reserve(run: Run, work: Work) -> Work:
         run.owner,
         run.clock(),
         run.lease,
-        catalogue_head=catalogue.ledger_head if catalogue else None,
+        catalogue_heads=_published_heads(settings, day),
+        terms=terms_of(settings),
     )
     return replace(work, reservation=reservation, state=state)
+
+
+def _published_heads(settings: Settings, day: date) -> frozenset[str]:
+    """The ledger's heads that the published folder carries. Raises LedgerError, before anything is spent, if
+    the folder is another stream's, lists this day, or has lost its catalogue.
+    """
+    folder, value = settings.published_folder, settings.published.value
+    catalogue = find_catalogue(folder)
+    if catalogue is None:
+        if (folder / "data").exists():
+            raise LedgerError(
+                f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
+                "lost. Run the day that was being published again, or restore catalogue.json"
+            )
+        return frozenset()
+    if (catalogue.stream, catalogue.value_column) != (settings.stream.name, value):
+        raise LedgerError(
+            f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
+            "give each stream a published folder of its own"
+        )
+    entry = catalogue.entry(day)
+    if entry is not None and entry.revision >= REVISION:
+        raise LedgerError(
+            f"{folder} lists {day} already, and the ledger does not know it: this is not the ledger that the "
+            "folder was written with; bring that one back"
+        )
+    return catalogue.ledger_heads
 
 
 def draw(run: Run, work: Work) -> Work:
@@ -113,9 +144,14 @@ def draw(run: Run, work: Work) -> Work:
     if reservation is None or period is None:
         raise LedgerError("nothing is drawn without a reservation and a period")
     mechanism = mechanism_for(run.settings, work.day)
+    plan = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
     with deferred_stop():
-        room = _room(run.settings, period.n_steps)
-        file = PreallocatedFile(*_place(run.settings, work.day), reservation.fencing_token, room)
+        file = DrawingFile(_measurements(run.settings, work.day), reservation.fencing_token)
+        if file.has_raised():
+            # Whoever drew before raised and could not say so: an exception might depend on the draw.
+            _void(run, work, "an earlier run raised after its first noise sample")
+            raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
+        file.preallocate(_room(run.settings, period.n_steps, plan))
         run.ledger.begin_draw(reservation, run.clock())
         file.destroy_orphans()
         try:
@@ -123,9 +159,7 @@ def draw(run: Run, work: Work) -> Work:
             digest = file.fill(measured.to_bytes())
             run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
         except BaseException as error:
-            file.discard()
-            reason = f"{type(error).__name__} after the first noise sample"
-            run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), reservation)
+            _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
             raise
     return replace(work, period=None)
 
@@ -133,11 +167,11 @@ def draw(run: Run, work: Work) -> Work:
 def estimate(run: Run, work: Work) -> Work:
     """Compute the release from its stored measurements, judge it, and keep the bytes to be published."""
     settings, day = run.settings, work.day
-    record = _drawn(run, work)
+    record = drawn_record(run, work)
     if record.staged_hash:
         with suppress(LedgerError):
             # Another version of the code would encode other bytes: what was staged is what is published.
-            kept = read_verified(*_staging(settings, day), record.staged_hash)
+            kept = read_verified(_staging(settings, day), record.staged_hash)
             staged, statement = read_staged(kept)
             return replace(work, staged=staged, statement=statement)
     measured = _stored(run, work, record)
@@ -156,41 +190,62 @@ def estimate(run: Run, work: Work) -> Work:
         statement=statement.to_document(),
     )
     staged = stage(rows, statement)
-    write_private(named_by_hash(*_staging(settings, day), staged.file_hash), staged.data)
+    write_private(_staging(settings, day) / staged.file_hash[:NAMED], staged.data)
     run.ledger.record_staged(
         run.stream, day.isoformat(), REVISION, staged.file_hash, staged.name, run.clock(), work.reservation
     )
     return replace(work, staged=staged, statement=statement)
 
 
-def _place(settings: Settings, day: date) -> tuple[Path, str]:
-    """Where the day's measurements are kept: folder in the trusted zone, and stem of the file's name."""
-    return settings.measurements_folder / settings.stream.name, f"{day}-r{REVISION}"
+def _measurements(settings: Settings, day: date) -> Path:
+    """The folder of a day's measurements, in the trusted zone."""
+    return settings.measurements_folder / settings.stream.name / f"{day}-r{REVISION}"
 
 
-def _staging(settings: Settings, day: date) -> tuple[Path, str]:
-    """Where the bytes to be published are kept until they are."""
-    return settings.staging_folder / settings.stream.name, f"{day}-r{REVISION}"
+def _staging(settings: Settings, day: date) -> Path:
+    """The folder of the bytes to be published, kept until they are."""
+    return settings.staging_folder / settings.stream.name / f"{day}-r{REVISION}"
 
 
-def _drawn(run: Run, work: Work) -> ReleaseRecord:
+def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
+    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away."""
+    file.mark_raised()
+    file.discard()
+    try:
+        _void(run, work, reason)
+    except LedgerError:
+        record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
+        if record and work.reservation and record.fencing_token == work.reservation.fencing_token:
+            raise
+        # another run took the day over long ago, and it is that run's now
+    file.forget_raised()
+
+
+def _void(run: Run, work: Work, reason: str) -> None:
+    run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), work.reservation)
+
+
+def drawn_record(run: Run, work: Work) -> ReleaseRecord:
+    """The ledger's record of the day. Raises LedgerError unless it is DRAWN, and so may be published."""
     record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
     if record is None or record.state is not ReleaseState.DRAWN:
-        raise LedgerError("the ledger has no measurements of this day to estimate from")
+        state = record.state if record else "not in it"
+        raise LedgerError(f"the ledger does not have this day as DRAWN, but {state}: nothing is published")
     return record
 
 
 def _stored(run: Run, work: Work, record: ReleaseRecord) -> Measured:
     """The measurements as recorded; if they are gone or differ, the release is VOID and a person decides."""
     try:
-        data = read_verified(*_place(run.settings, work.day), record.measurements_hash)
-        return Measured.from_bytes(data)
-    except OptStreamError as error:
-        reason = "the stored measurements are gone or were altered"
-        run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), work.reservation)
+        data = read_verified(_measurements(run.settings, work.day), record.measurements_hash)
+    except LedgerError as error:
+        _void(run, work, "the stored measurements are gone or were altered")
         raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
+    return Measured.from_bytes(data)
 
 
-def _room(settings: Settings, n_steps: int) -> int:
-    """Bytes that surely hold the measurements: every node and step four times over, and their spends."""
-    return 2**20 + 128 * len(settings.tree.nodes) * n_steps
+def _room(settings: Settings, n_steps: int, plan: ReleaseRecord | None) -> int:
+    """Bytes that surely hold the measurements and their spends."""
+    n_features = len(settings.features_.named)
+    spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
+    return 2**16 + 4 * spends + 64 * len(settings.tree.nodes) * n_steps * (2 + n_features)

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import signal
 import threading
 from collections.abc import Iterator
@@ -30,18 +31,28 @@ def write_private(path: Path, data: bytes) -> None:
     sync_folder(path.parent)
 
 
-class PreallocatedFile:
-    """Disk space held before the first noise sample, so that a full disk cannot void a day.
+NAMED = 32
+"""Digits of the hash in a file's name."""
 
-    folder, stem: where, and for which release. token: unique to the owner, so that an owner that was
-    thought dead and wakes up touches no file but its own.
+
+class DrawingFile:
+    """The measurements of one release while they are drawn, and the files that other owners left.
+
+    folder: the release's own. token: the owner's fencing token, which rises with every owner: an owner that
+    was thought dead and wakes up touches no file but its own and those of owners before it.
     """
 
-    def __init__(self, folder: Path, stem: str, token: int, size: int) -> None:
-        """Hold `size` bytes, durable. Raises OSError if the disk has no room."""
-        self._folder, self._stem = folder, stem
-        self._aside = folder / f"{stem}.{token}.drawing"
-        make_private_folder(folder)
+    def __init__(self, folder: Path, token: int) -> None:
+        self._folder, self._token = folder, token
+        self._aside = folder / f"{token}.drawing"
+        self._final: Path | None = None
+
+    def preallocate(self, size: int) -> None:
+        """Hold disk space, durable, before the first noise sample: a full disk cannot void a day.
+
+        Raises OSError if the disk has no room.
+        """
+        make_private_folder(self._folder)
         self._aside.unlink(missing_ok=True)
         descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -49,42 +60,61 @@ class PreallocatedFile:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-        sync_folder(folder)
+        sync_folder(self._folder)
 
     def destroy_orphans(self) -> None:
-        """Remove what owners that died have drawn. Only for the release's owner, before it draws."""
+        """Remove what earlier owners have drawn. Only for the release's owner, before it draws."""
         for path in self._folder.iterdir():
-            if path != self._aside and path.name.startswith((f"{self._stem}.", f"{self._stem}-")):
+            if _token_of(path) < self._token:
                 path.unlink(missing_ok=True)
         sync_folder(self._folder)
 
     def fill(self, data: bytes) -> str:
         """Write the bytes, durable under the name that holds their hash; return their SHA-256."""
         digest = hashlib.sha256(data).hexdigest()
+        self._final = self._folder / f"{self._token}-{digest[:NAMED]}"
         _write(self._aside, data, 0)
-        self._aside.replace(named_by_hash(self._folder, self._stem, digest))
+        self._aside.replace(self._final)
         sync_folder(self._folder)
         return digest
 
     def discard(self) -> None:
-        """Give the space back, with whatever was written into it."""
-        self._aside.unlink(missing_ok=True)
+        """Destroy what this owner drew, under whichever name."""
+        for path in (self._aside, self._final):
+            if path is not None:
+                path.unlink(missing_ok=True)
+
+    def mark_raised(self) -> None:
+        """Leave word, durable, that this owner raised after its first sample: the ledger may be away."""
+        with suppress(OSError):
+            _write(self._folder / f"{self._token}.raised", b"", os.O_CREAT | os.O_TRUNC)
+            sync_folder(self._folder)
+
+    def forget_raised(self) -> None:
+        """Take the word back, once the ledger has it."""
+        (self._folder / f"{self._token}.raised").unlink(missing_ok=True)
+
+    def has_raised(self) -> bool:
+        """Whether some owner left that word."""
+        return self._folder.is_dir() and any(path.suffix == ".raised" for path in self._folder.iterdir())
 
 
-def named_by_hash(folder: Path, stem: str, digest: str) -> Path:
-    """The file of a release's stored bytes."""
-    return folder / f"{stem}-{digest[:32]}"
+def _token_of(path: Path) -> int:
+    """Whose file it is; a file that is nobody's counts as everybody's."""
+    token = re.match(r"\d+", path.name)
+    return int(token.group()) if token else 0
 
 
-def read_verified(folder: Path, stem: str, digest: str | None) -> bytes:
-    """The bytes, if they are the ones the ledger recorded. Raises LedgerError if gone or different."""
-    path = named_by_hash(folder, stem, digest or "")
-    with suppress(FileNotFoundError):
+def read_verified(folder: Path, digest: str | None) -> bytes:
+    """The bytes of a folder's file that the ledger recorded. Raises LedgerError if gone or different."""
+    known = digest or ""
+    candidates = sorted(folder.glob(f"*{known[:NAMED]}")) if known else []
+    for path in candidates:
         data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() == digest:
+        if hashlib.sha256(data).hexdigest() == known:
             return data
-        raise LedgerError(f"{path.name} in {path.parent} differs from the hash in the ledger")
-    raise LedgerError(f"{path.name} is gone from {path.parent}")
+    problem = "differs from its hash in the ledger" if candidates else "is gone"
+    raise LedgerError(f"what was stored in {folder} {problem}")
 
 
 @contextmanager

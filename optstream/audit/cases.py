@@ -92,6 +92,7 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
     name, l1 = "OptStream, strict, window of", "OptStream, L1 sampling, window of"
     cases = [
         *mechanism_cases(f"{name} 2, points only", plans.two_points, SINGLE, [2])[:1],
+        *mechanism_cases(f"{name} 2, two leaves roaming", plans.two_points_roaming, FLAT, [2])[:1],
         *mechanism_cases(f"{name} 6, ragged tree", plans.short(), RAGGED, [6]),
         *_across(mechanism_cases(f"{name} 6, ragged tree", plans.short(), RAGGED, [5, 6, 4], 3)),
         *mechanism_cases(f"{name} 6, two leaves roaming", plans.short(leaves_per_step=2), RAGGED, [6]),

@@ -28,6 +28,13 @@ def two_points(n_steps: int) -> OptStream:
     return OptStream(model, SINGLE, sampling=EquallySpaced(2), features=[], level_shares=["1"])
 
 
+def two_points_roaming(n_steps: int) -> OptStream:
+    """The same with two leaves that change at once, nearly all of epsilon at the node above both."""
+    model = PrivacyModel("1", n_steps, 1, unit="roaming", leaves_per_step=2)
+    shares = ["9/10", "1/10"]
+    return OptStream(model, FLAT, sampling=EquallySpaced(2), features=[], level_shares=shares)
+
+
 def short(leaves_per_step: int = 1) -> Build:
     """A window of 6, three levels, points and two features; one leaf changes at a step, or several."""
     unit: Unit = "customer" if leaves_per_step == 1 else "roaming"

@@ -1,6 +1,6 @@
 """The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import TypeVar
 
@@ -58,19 +58,23 @@ class Ledger(Reader):
         owner: str,
         now: datetime,
         lease: timedelta,
-        catalogue_head: str | None = None,
+        catalogue_heads: Iterable[str] = (),
+        terms: StreamTerms | None = None,
     ) -> Reservation:
         """Charge a release's plan to its grant, and hold the release for `owner` until now + lease.
 
-        spends: the worst outcome of the plan. owner: unique to the run. catalogue_head: the head that the
-        published catalogue carries; a ledger that lacks it was restored from an older copy.
+        spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: all heads that the
+        published catalogue carries; a ledger that lacks one was restored from an older copy. terms: what the
+        plan was made under; refused if the stream's are others by now.
         A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
         as a redraw, and the third makes it VOID. Later revisions need the earlier one PUBLISHED or VOID.
 
         Raises BudgetError (nothing inserted) if some window would lose more than the grant; LedgerError if
         another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a foreign head.
         """
-        request = Request(stream, period, revision, tuple(spends), owner, now, lease, catalogue_head)
+        request = Request(
+            stream, period, revision, tuple(spends), owner, now, lease, frozenset(catalogue_heads), terms
+        )
         outcome = self._write(lambda connection: reserve(connection, request))
         if isinstance(outcome, LedgerError):
             raise outcome

@@ -12,11 +12,19 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounts import cost_touching, hull, spend_rows, spends_hash, store
 from optstream.ledger.chain import append, contains, move
 from optstream.ledger.engine import insert_row
-from optstream.ledger.enrol import lock
-from optstream.ledger.records import ReleaseState, Reservation, check_key, check_name, lease_end, stamp
+from optstream.ledger.enrol import lock, terms_of
+from optstream.ledger.records import (
+    ReleaseState,
+    Reservation,
+    StreamTerms,
+    check_key,
+    check_name,
+    lease_end,
+    stamp,
+)
 from optstream.ledger.schema import releases
 from optstream.ledger.transitions import describe, find_row
-from optstream.privacy import Spend
+from optstream.privacy import PeriodSpend, Spend
 
 REDRAWS_THAT_VOID = 3
 """A process that dies in its draw once too often is not a process that dies by chance."""
@@ -33,7 +41,8 @@ class Request:
     owner: str
     now: datetime
     lease: timedelta
-    catalogue_head: str | None
+    catalogue_heads: frozenset[str]
+    terms: StreamTerms | None
 
     def __post_init__(self) -> None:
         check_key(self.stream, self.period, self.revision)
@@ -51,12 +60,14 @@ class Request:
 def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
     """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
     stream, grant = lock(connection, request.stream)
-    if request.catalogue_head is not None and not contains(connection, request.catalogue_head):
-        raise LedgerError(
-            f"the ledger does not contain the head {request.catalogue_head[:12]} of the published catalogue: "
-            "it was restored from an older copy, or belongs to another folder; nothing may be drawn from it. "
-            "Bring back the ledger that the catalogue was written with"
-        )
+    for head in sorted(request.catalogue_heads):
+        if not contains(connection, head):
+            raise LedgerError(
+                f"the ledger does not contain the head {head[:12]} of the published catalogue: it was "
+                "restored from an older copy, or belongs to another folder; nothing may be drawn from it. "
+                "Bring back the ledger that the catalogue was written with"
+            )
+    _check_promise(connection, stream, request)
     release = find_row(connection, stream.id, request.period, request.revision)
     if release is None:
         _check_earlier_revision(connection, stream, request)
@@ -74,6 +85,27 @@ def _advice(release: Any) -> str:
             return f"it stays charged ({release.reason}); a person may ask for the next revision"
         case _:
             return "there is nothing to do; a restatement is a new revision"
+
+
+def _check_promise(connection: Connection, stream: Any, request: Request) -> None:
+    """Refuse a plan that was made under another promise than the stream's, whoever changed it meanwhile."""
+    if request.terms is None:
+        return
+    known, asked = terms_of(connection, stream).promise(), request.terms.promise()
+    changed = [name for name, value in known.items() if asked[name] != value]
+    if changed:
+        raise LedgerError(
+            f"the {', '.join(changed)} of stream {request.stream!r} changed while this run was under way; "
+            "nothing was reserved: run it again"
+        )
+    model = request.terms.model
+    for spend in request.plan:
+        if isinstance(spend, PeriodSpend):
+            continue
+        if (spend.alpha_units, spend.leaves_changed > model.leaves_per_step) != (model.alpha_units, False):
+            raise LedgerError(
+                f"the plan of {request.named} is priced for another alpha or unit than its stream"
+            )
 
 
 def _check_earlier_revision(connection: Connection, stream: Any, request: Request) -> None:
@@ -119,7 +151,7 @@ def _take_over(
         # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(f"{request.named}: this run began its draw and recorded no outcome; void it")
     same_plan = release.spends_hash == spends_hash(grant.id, spend_rows(request.plan))
-    if release.drawing and not same_plan:
+    if (release.drawing or release.redraws) and not same_plan:
         raise LedgerError(
             f"{request.named} was being drawn under another plan when its owner died: run it again under the "
             "configuration and history of then, or void it"

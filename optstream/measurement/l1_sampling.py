@@ -25,6 +25,7 @@ class Choice:
     threshold_units: int
     rule: WindowRule
     scales: SparseVectorScales | None
+    take_remaining: bool
 
 
 def choose_level_points(
@@ -43,6 +44,7 @@ def choose_level_points(
             choice.threshold_units,
             choice.rule,
             choice.scales,
+            choice.take_remaining,
             noise,
         )
         for choice in choices
@@ -55,12 +57,14 @@ def choose_points(
     threshold_units: int,
     rule: WindowRule,
     scales: SparseVectorScales | None,
+    take_remaining: bool,
     noise: NoiseSource,
 ) -> tuple[int, ...]:
     """Return the chosen steps of a period, rising, decided for all nodes of a level at once.
 
     exact: the level's values, (n_nodes, n_steps), in units. n_points: how many are wanted. threshold_units:
     of the score, a node. rule: which steps may be taken at all. scales: None where nothing is ever asked.
+    take_remaining: whether the last steps are taken unasked when only enough for n_points are left.
 
     Privacy: Lemma 5 (sparse vector) over queries whose change Lemma 6 bounds (L1 scores, summed over the
     level's nodes); it stops after n_points - 1 positive answers. What is forced or forbidden depends on
@@ -91,7 +95,8 @@ def choose_points(
             None,
         )
         if found is None:
-            chosen += _forced(rule, max(forced, last + 1), n_steps)
+            if take_remaining:
+                chosen += _forced(rule, max(forced, last + 1), n_steps)
             break
         chosen.append(found)
         rule.take(found)

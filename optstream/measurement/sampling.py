@@ -50,13 +50,17 @@ class L1Sampling:
 
     From the last point on, the first step at which the line back to it misses the series in between by
     more than `threshold` (unit of the readings times steps, a node of the level on average) becomes a
-    point. The first step is always one; when only enough steps are left, all of them are. The
-    algorithm does not guarantee the period's end: after the last point the reconstruction holds its value.
+    point. The first step is always one. The algorithm does not guarantee the period's end: after the last
+    point the reconstruction holds its value.
     At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
-    more is passed over, by a public rule.
+    more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
+    n_samples are left; so does calibration="paper". Beside the window rule that is a ratchet (a day's i-th
+    point can never lie before the day's before, so forced points move to the end of the day for good), and
+    calibration="strict" leaves them out: fewer points, never more.
 
     allocation: of the sparse vector's epsilon between threshold and queries, "even" or "optimal".
-    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
+    Source: OptStream, Algorithm 3; the window rule and the level's common
+    decision are ours
     (docs/privacy.md, Lemmas 5 to 7).
     """
 

@@ -227,7 +227,7 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
     return tuple(
         LevelPlan(
             level=level,
-            nodes_changed=mechanism.model.nodes_changed(len(mechanism.tree.levels[level])),
+            leaves_changed=mechanism.model.leaves_changed(len(mechanism.tree.leaves)),
             model=mechanism.model,
             sampling=mechanism.sampling,
             features=tuple(feature.name for feature in mechanism.features),

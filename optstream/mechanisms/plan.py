@@ -26,12 +26,12 @@ floats that show a resolution unit: what is published never fails its contract f
 class LevelPlan:
     """One measured level's part of the budget, and the scales that follow from it.
 
-    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. nodes_changed: how
-    many of the level's nodes one customer can change at a step. shortest_period: no period is shorter.
+    epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. leaves_changed: how
+    many leaves one customer can change at a step. shortest_period: no period is shorter.
     """
 
     level: int
-    nodes_changed: int
+    leaves_changed: int
     model: PrivacyModel
     sampling: Sampling
     features: tuple[str, ...]
@@ -44,7 +44,7 @@ class LevelPlan:
     @property
     def alpha_units(self) -> int:
         """The most by which a level's values move together at one step."""
-        return self.nodes_changed * self.model.alpha_units
+        return self.leaves_changed * self.model.alpha_units
 
     @property
     def samples_scale(self) -> Fraction:
@@ -121,7 +121,7 @@ class LevelPlan:
         self, stage: str, parts: Sequence[range], n_steps: int, first_step: int, scale: Fraction
     ) -> StepSpend:
         weights, alpha = query_weights(parts, n_steps), self.model.alpha_units
-        return StepSpend(self.level, stage, first_step, weights, scale, alpha, self.nodes_changed)
+        return StepSpend(self.level, stage, first_step, weights, scale, alpha, self.leaves_changed)
 
     def _undecided(self, n_steps: int, first_step: int, taken: Sequence[int]) -> CappedSpend:
         return CappedSpend(
@@ -133,7 +133,7 @@ class LevelPlan:
             taken=tuple(taken),
             scale=self.samples_scale,
             alpha_units=self.model.alpha_units,
-            nodes_changed=self.nodes_changed,
+            leaves_changed=self.leaves_changed,
         )
 
     def cost(self) -> Fraction:

@@ -68,5 +68,6 @@ def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: St
         rule = WindowRule(sampling.n_samples, window, first_step, n_steps, taken_points(plan, state))
         n_points = sampling.points_of_period(n_steps, window)
         threshold_units = round(sampling.threshold / plan.model.resolution)
-        found.append(Choice(plan.level, n_points, threshold_units, rule, plan.sampler_scales(n_steps)))
+        scales, take_remaining = plan.sampler_scales(n_steps), plan.calibration == "paper"
+        found.append(Choice(plan.level, n_points, threshold_units, rule, scales, take_remaining))
     return found

@@ -24,8 +24,8 @@ class PrivacyModel:
     window_length: steps.
     alpha: unit of the readings (MW, counts); larger changes by a factor c cost c times epsilon.
     resolution: the unit in which readings are counted as integers.
-    unit: "customer" (at a step, at most one node of a level changes) or "roaming" (at most
-        `leaves_per_step` nodes of a level change, each by at most alpha).
+    unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
+        `leaves_per_step` leaves change, each by at most alpha).
     windows: "sliding" covers every window; "aligned" only those inside one period.
 
     Raises ParameterError naming the parameter, its legal range and what it got.
@@ -83,9 +83,13 @@ class PrivacyModel:
         """
         return -((-self.alpha) // self.resolution)
 
-    def nodes_changed(self, n_nodes: int) -> int:
-        """How many of a level's `n_nodes` nodes one customer can change at a single step."""
-        return min(self.leaves_per_step, n_nodes)
+    def leaves_changed(self, n_leaves: int) -> int:
+        """How many leaves one customer can change at a single step.
+
+        Every level of the tree then moves by at most so many alpha in all: in several nodes or, where a node
+        covers several of the leaves, in one.
+        """
+        return min(self.leaves_per_step, n_leaves)
 
     def to_document(self) -> dict[str, str | int]:
         """The model as plain text and integers, for manifests and the ledger."""

@@ -15,10 +15,10 @@ class StepSpend:
 
     The measurement answers, at every node of `level`, non-negative linear queries of the node's
     integer series with Laplace noise of scale `scale`. At step `first_step + i` the queries' weights add
-    up to `weights[i]`, so a change of that step by at most `alpha_units` at `nodes_changed` nodes loses at
-    most
+    up to `weights[i]`, so a change of that step by at most `alpha_units` in each of `leaves_changed` leaves,
+    which moves the level by at most their sum, loses at most
 
-        charges[i] = nodes_changed * alpha_units * weights[i] / scale
+        charges[i] = leaves_changed * alpha_units * weights[i] / scale
 
     (Lemma 3, docs/privacy.md). Steps count from the stream's origin. The ledger keeps weights and scale,
     not only their quotient, so that an old spend can be priced anew when alpha changes.
@@ -33,7 +33,7 @@ class StepSpend:
     weights: tuple[int | Fraction, ...]
     scale: Fraction
     alpha_units: int
-    nodes_changed: int = 1
+    leaves_changed: int = 1
 
     @property
     def n_steps(self) -> int:
@@ -42,7 +42,7 @@ class StepSpend:
     @property
     def unit_charge(self) -> Fraction:
         """What a step of weight 1 is charged."""
-        return self.nodes_changed * self.alpha_units / self.scale
+        return self.leaves_changed * self.alpha_units / self.scale
 
     @property
     def charges(self) -> tuple[Fraction, ...]:
@@ -91,12 +91,12 @@ class CappedSpend:
     taken: tuple[int, ...]
     scale: Fraction
     alpha_units: int
-    nodes_changed: int = 1
+    leaves_changed: int = 1
 
     @property
     def unit_charge(self) -> Fraction:
         """What one point is charged."""
-        return self.nodes_changed * self.alpha_units / self.scale
+        return self.leaves_changed * self.alpha_units / self.scale
 
 
 Spend = StepSpend | PeriodSpend | CappedSpend
@@ -133,7 +133,7 @@ def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "scale": Fraction(given["scale"]),
         "alpha_units": int(given["alpha_units"]),
-        "nodes_changed": int(given["nodes_changed"]),
+        "leaves_changed": int(given["leaves_changed"]),
     }
 
 

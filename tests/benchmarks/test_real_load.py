@@ -12,7 +12,7 @@ import pytest
 from benchmarks.real_load import cases, remarks
 from benchmarks.real_release import EITHER, Case, Outcome, inconsistency, run_case, together
 from benchmarks.real_year import FILE, RealYear, read_year
-from benchmarks.release_year import TimedNoise
+from benchmarks.release_year import TimedNoise, a_year
 from optstream import simulated_noise
 from optstream.errors import DumpError
 from optstream.stream import AggregationTree
@@ -136,6 +136,16 @@ def test_costs_above_the_plan_are_named(
     said = remarks([(case, outcome)], year)[-1]
     assert ("Case(" in said) is named
     assert said.endswith("none") is not named
+
+
+@pytest.mark.parametrize("sampling", ["equally spaced", "L1"])
+def test_a_timed_year_draws_each_sample_once(year: RealYear, sampling: str) -> None:
+    measured = a_year(sampling, TREE, year.load_mw[:3])
+    threshold_and_queries = 2 * (1 + 48) if sampling == "L1" else 0
+    assert measured.samples == 3 * (3 * (10 + 5) + threshold_and_queries)
+    assert measured.to_solver == 0
+    assert measured.besides_noise == measured.measure + measured.estimate
+    assert a_year(sampling, TREE, np.zeros((3, 2, 48))).to_solver == 3
 
 
 def test_the_timed_noise_draws_what_its_source_draws() -> None:

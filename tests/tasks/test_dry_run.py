@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.estimation.variances import noise_variances
 from optstream.mechanisms.suggestion import error_bound
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
@@ -77,19 +78,19 @@ def test_the_papers_scales_do_not_fit(settings_with):
 
 
 def test_the_l1_sampler_shows_both_its_noises_and_says_what_it_assumes(settings_with):
-    found = dry_run(settings_with(L1), [DAY])
+    levels = 'levels = ["1/2", "1/2"]'
+    found = dry_run(settings_with(L1, (levels, f'{levels}\nstages = ["1/2", "1/3", "1/6"]')), [DAY])
     assert not found.points_known
     (period,) = found.periods
-    plan = mechanism_for(settings_with(), DAY).levels[0]
     for level in period.levels:
-        assert [stage.name for stage in level.stages][:2] == ["sampling", "samples"]
-        assert [noise.of for noise in level.stages[0].noise] == ["threshold", "scores"]
-        assert level.stages[0].noise[0].scale < level.stages[0].noise[1].scale
-        assert level.stages[1].noise[0].scale == pytest.approx(float(plan.samples_scale) / 1000 * 3 / 2)
-    # Shares of thirds in place of halves: every scale and deviation is 3/2 of the equally spaced one.
-    spaced = dry_run(settings_with(), [DAY]).periods[0].levels
-    for level, known in zip(period.levels, spaced, strict=True):
-        assert level.band.typical == pytest.approx(known.band.typical * 3 / 2)
+        sampling, samples, *features = level.stages
+        assert (sampling.name, samples.name, len(features)) == ("sampling", "samples", 2)
+        assert [noise.of for noise in sampling.noise] == ["threshold", "scores"]
+        assert sampling.noise[0].scale < sampling.noise[1].scale
+        assert samples.noise[0].scale == pytest.approx(600)  # alpha k / (1/6)
+    # The bands are those of equal spacing with the same noise.
+    spaced = dry_run(settings_with((levels, f'{levels}\nstages = ["1/3", "1/6"]')), [DAY])
+    assert [level.band for level in period.levels] == [level.band for level in spaced.periods[0].levels]
 
 
 def test_bands_are_those_of_the_releases(settings_with):
@@ -106,6 +107,20 @@ def test_bands_are_those_of_the_releases(settings_with):
         assert np.sqrt((seen**2).mean()) == pytest.approx(level.band.typical, rel=0.08)
         assert level.band.least < level.band.typical < level.band.most
         assert seen.max() < 1.2 * level.band.most
+
+
+def test_bands_are_those_of_the_days_own_points(settings_with):
+    """In summer a day begins at residue 46, and its points lie elsewhere."""
+    settings, summer = settings_with(), date(2025, 7, 1)
+    mechanism, first_step = mechanism_for(settings, summer), settings.calendar.first_step(summer)
+    assert first_step % 48 == 46
+    measured = mechanism.measure(np.ones((2, 48)), noise=simulated_noise(1), first_step=first_step)
+    variances = noise_variances(measured, mechanism.tree, mechanism.features, "variance")
+    (period,) = dry_run(settings, [summer]).periods
+    assert period.levels[0].band.typical == pytest.approx(np.sqrt(variances[0].mean()))
+    assert period.levels[1].band.most == pytest.approx(np.sqrt(variances[1:].max()))
+    winter = dry_run(settings, [DAY]).periods[0].levels
+    assert winter[0].band.typical != pytest.approx(period.levels[0].band.typical)
 
 
 def test_derived_levels_cost_nothing_and_have_a_band(settings_with):
@@ -126,7 +141,7 @@ def test_one_number_of_points_serves_all_nodes(settings_with):
     """The least mean of the nodes' own bounds, by exhaustive search: FR moves by 2 L, its regions by L."""
     settings = settings_with()
     for lipschitz in (0.5, 20.0, 300.0):
-        found = {suggestion.level: suggestion for suggestion in dry_run(settings, [DAY], lipschitz).suggestions}
+        found = {one.level: one for one in dry_run(settings, [DAY], lipschitz).suggestions}
         assert set(found) == {0, 1, None}
         bounds = {
             k: np.mean([error_bound(48, k, 0.25, 10, moves * lipschitz) for moves in (2, 1, 1)])

@@ -8,6 +8,7 @@ import pytest
 
 from optstream.audit import Outputs, audit
 from optstream.audit.attack import ERROR
+from optstream.audit.bounds import epsilon_bound
 from optstream.audit.subject import BufferedNoise
 from optstream.errors import ParameterError
 from optstream.noise import secure_noise, simulated_noise
@@ -79,6 +80,13 @@ def test_the_event_is_tested_on_runs_that_chose_nothing():
     assert drawn == [(0, 100), (1, 100), (0, 100), (1, 100), (0, 200), (1, 200)]
     assert result.tested == 200
     assert max(result.likely, result.unlikely) <= 200
+
+
+def test_the_bound_is_that_of_the_tested_runs_with_a_share_of_the_error_for_each_event():
+    result = audit(Count(1.0), n_runs=2000, noise=simulated_noise(5))
+    families = 3  # likelihood ratio, direction, single output
+    bound = epsilon_bound(result.likely, result.unlikely, 1000, ERROR / families)
+    assert result.lower_bound == pytest.approx(float(bound), rel=1e-12)
 
 
 def test_progress_counts_every_run():

@@ -32,6 +32,19 @@ def test_probabilities_agree_with_sampling(shared):
         assert close(np.bincount(drawn, minlength=7) / RUNS, exact, RUNS)
 
 
+def test_shared_noise_over_queries_that_rise_and_fall():
+    """Once a query was below, a lower one is too: the noise is the same."""
+    queries, scales = [3, 0, 5, 2], (2.0, 4.0)
+    exact = first_above(queries, 4, *scales, shared=True)
+    noise = simulated_noise(6)
+    above = np.array(queries) + noise.discrete_laplace(4.0, (RUNS, 1)) >= 4 + noise.discrete_laplace(
+        2.0, (RUNS, 1)
+    )
+    drawn = np.where(above.any(axis=1), above.argmax(axis=1), 4)
+    assert close(np.bincount(drawn, minlength=5) / RUNS, exact, RUNS)
+    assert exact[1] == exact[3] == 0
+
+
 def test_one_query_against_a_sum_by_hand():
     values = np.arange(-400, 401)
     first, second = (np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale) for scale in (2.0, 4.0))

@@ -9,9 +9,12 @@ import numpy as np
 import pytest
 
 from optstream.audit import MechanismSubject, audit, make_neighbours, our_cases
-from optstream.audit.plans import RAGGED, day, day_l1, short, short_l1, two_points
+from optstream.audit.plans import FLAT, RAGGED, day, day_l1, short, short_l1, two_points
 from optstream.errors import ParameterError
+from optstream.measurement import L1Sampling
+from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
 
 CASES = [case for case in our_cases(days=True) if isinstance(case.subject, MechanismSubject)]
 SMALL = CASES[: sum(isinstance(case.subject, MechanismSubject) for case in our_cases(days=False))]
@@ -41,6 +44,13 @@ def test_what_a_change_is_charged_is_within_the_accountants_figure(case):
 def test_two_points_measure_much_of_what_they_claim():
     result = SMALL[0].run(n_runs=5000, noise=simulated_noise(22))
     assert 0.35 < result.lower_bound <= 1
+
+
+def test_leaves_that_roam_below_one_node_add_up_there():
+    """Charged for one leaf at the node above both, this would measure above 1."""
+    case = next(case for case in SMALL if "window of 2, two leaves roaming" in case.subject.name)
+    result = case.run(n_runs=4000, noise=simulated_noise(26))
+    assert 0.2 < result.lower_bound <= case.charged <= 1
 
 
 @dataclass(frozen=True)
@@ -79,6 +89,20 @@ def test_an_adversary_sees_points_sums_and_choices_of_every_period():
     assert np.array_equal(outputs.answers, np.tile(measured, (4, 1)))
     points = outputs.numbers[:, : nodes * 5]
     assert np.array_equal(~np.isnan(points), outputs.answers[:, : nodes * 5] == 1)
+
+
+def test_levels_that_chose_other_steps_are_seen_apart():
+    """The sampler decides for each level; a step that a level did not measure is no number there."""
+    mechanism = OptStream(
+        PrivacyModel("1", 6, 1), FLAT, sampling=L1Sampling(2, "10"), features=[], level_shares=["1/2", "1/2"]
+    )
+    pair = make_neighbours("pair", mechanism.model, n_leaves=2, lengths=[6], steps=range(6))
+    outputs = MechanismSubject("ours", [mechanism], pair).sample(0, 100, simulated_noise(4))
+    nation, first, second = np.split(outputs.answers, 3, axis=1)
+    assert np.array_equal(first, second)
+    assert (nation != first).any()
+    assert set(outputs.answers.sum(axis=1)) == {6}
+    assert np.array_equal(~np.isnan(outputs.numbers), outputs.answers == 1)
 
 
 def test_the_state_travels_from_period_to_period():

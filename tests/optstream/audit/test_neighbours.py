@@ -48,7 +48,7 @@ def test_what_it_does_protect_is_not():
 
 
 @pytest.mark.parametrize("sign", [1, -1])
-@pytest.mark.parametrize("resolution", ["1", "0.3", "0.7", "0.001"])
+@pytest.mark.parametrize("resolution", ["1", "0.3", "0.6", "1.5", "0.001"])
 def test_rounding_makes_the_most_of_alpha(resolution, sign):
     model = PrivacyModel("1", 6, 2, resolution)
     pair = build(model, sign=lambda step: sign, base=31.0)

@@ -140,9 +140,9 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, url
     assert not restored.contains_head(head)
     arguments = ("load", "day 1", 0, kit.plan(4, "1/4"), "night", kit.now, kit.lease)
     with pytest.raises(LedgerError, match="restored from an older copy"):
-        restored.reserve(*arguments, catalogue_head=head)
+        restored.reserve(*arguments, catalogue_heads=[head])
     assert restored.find("load", "day 1") is None
-    reserve("day 2", kit.plan(8, "1/4"), catalogue_head=head)
+    reserve("day 2", kit.plan(8, "1/4"), catalogue_heads=[head])
 
 
 def test_of_two_threads_with_room_for_one_exactly_one_passes(ledger, kit):

@@ -12,7 +12,7 @@ from optstream.errors import ParameterError
 from optstream.measurement import measure_points_and_sums
 from optstream.measurement.linear import query_weights
 from optstream.noise import simulated_noise
-from optstream.privacy import StepSpend
+from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree, Feature, PrivatePeriod
 
 TREE = AggregationTree.from_parents({"FR": None, "N": "FR", "S": "FR", "S1": "S", "S2": "S"})
@@ -106,6 +106,27 @@ def test_the_charge_bounds_the_l1_change_of_the_answers(data):
     )
     charge = sum(spend.charges[step] for spend in priced for step in changed)
     assert difference.sum() / Fraction(8) <= charge
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_a_roaming_device_moves_every_level_by_its_leaves_together(data):
+    """Two of three leaves at a step: the nation, a single node, moves by both."""
+    before = np.array(
+        data.draw(st.lists(st.lists(st.integers(0, 50), min_size=6, max_size=6), min_size=3, max_size=3))
+    )
+    after = before.copy()
+    changed = data.draw(st.sets(st.integers(0, 5), min_size=1))
+    for step in changed:
+        for leaf in data.draw(st.sets(st.integers(0, 2), min_size=2, max_size=2)):
+            after[leaf, step] += data.draw(st.sampled_from([-5, 5]))
+    model = PrivacyModel("1", 6, 5, "1", unit="roaming", leaves_per_step=2)
+    priced = [replace(spend, alpha_units=5, leaves_changed=model.leaves_changed(3)) for spend in spends()]
+    for level in range(3):
+        own = [spend for spend in priced if spend.level == level]
+        noiseless = [answers(measure(values, NoNoise(), spends=own)) for values in (before, after)]
+        moved = np.abs(noiseless[1] - noiseless[0]).sum() / Fraction(8)
+        assert moved <= sum(spend.charges[step] for spend in own for step in changed)
 
 
 def test_the_charge_is_attained():

@@ -65,8 +65,8 @@ def test_roaming_devices_cost_no_more_than_epsilon_either(leaves):
     assert Fraction("0.5") * (1 - Fraction(1, 2**48)) < mechanism.epsilon <= Fraction("0.5")
     scales = {(spend.level, spend.stage): spend.scale for spend in mechanism.plan(48)}
     alone = {(spend.level, spend.stage): spend.scale for spend in build(PrivacyModel("0.5", 48, 2)).plan(48)}
-    assert float(scales[1, "samples"] / alone[1, "samples"]) == pytest.approx(min(leaves, 2))
-    assert scales[0, "samples"] == alone[0, "samples"]
+    # There are two leaves. A device in both moves the nation by both its readings.
+    assert {float(scales[key] / alone[key]) for key in scales} == {min(leaves, 2)}
 
 
 def test_a_derived_nation_costs_nothing_and_still_adds_up():

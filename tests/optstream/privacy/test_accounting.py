@@ -10,7 +10,7 @@ from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, charged_to_wi
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
-def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, nodes_changed=1):
+def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_changed=1):
     return StepSpend(
         level,
         "samples",
@@ -18,7 +18,7 @@ def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, nodes_c
         tuple(map(Fraction, weights)),
         Fraction(scale),
         alpha_units,
-        nodes_changed,
+        leaves_changed,
     )
 
 
@@ -60,7 +60,7 @@ def histories(draw):
             elif kind == "step":
                 weights = draw(st.lists(st.integers(0, 3), min_size=length, max_size=length))
                 scale = draw(st.fractions("1/9", 40, max_denominator=50))
-                spends.append(step_spend(at, weights, scale, nodes_changed=draw(st.integers(1, 3))))
+                spends.append(step_spend(at, weights, scale, leaves_changed=draw(st.integers(1, 3))))
             else:
                 rises = draw(
                     st.lists(st.fractions(0, 2, max_denominator=9), min_size=length, max_size=length)

@@ -43,9 +43,9 @@ def test_alpha_in_units_is_rounded_up(alpha, resolution, units):
     assert PrivacyModel(epsilon=1, window_length=2, alpha=alpha, resolution=resolution).alpha_units == units
 
 
-def test_a_roaming_unit_changes_no_more_nodes_than_there_are():
+def test_a_roaming_unit_changes_no_more_leaves_than_there_are():
     model = PrivacyModel(epsilon=1, window_length=2, alpha=1, unit="roaming", leaves_per_step=3)
-    assert [model.nodes_changed(n) for n in (1, 2, 5)] == [1, 2, 3]
+    assert [model.leaves_changed(n) for n in (1, 2, 5)] == [1, 2, 3]
 
 
 @pytest.mark.parametrize("text", ["1/3", "0.1", "123456789.123456789", "1e-30"])

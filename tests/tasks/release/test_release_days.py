@@ -1,5 +1,6 @@
 """From dumps to published rows, without an orchestrator: the protocol of DESIGN's section 6."""
 
+import hashlib
 import json
 import signal
 import stat
@@ -11,11 +12,12 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, read_catalogue
-from optstream.errors import PublicationError
+from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise, simulated_noise
 from tasks import chunk, publish, release
 from tasks.report import budget_of, days_of
+from tasks.trusted_store import DrawingFile
 from tasks.work import Status
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
@@ -84,6 +86,7 @@ def test_a_full_window_is_refused_before_anything_is_drawn(house):
     house.release(FIRST)
     house.configure('epsilon = "1"', 'epsilon = "1"\ncalibration = "paper"')
     house.configure('"two-regions"', '"another-stream"')
+    house.configure('folder = "published"', 'folder = "published-elsewhere"')
     works = house.release(SECOND)
     assert status(works, SECOND) is Status.REFUSED
     assert "would lose" in works[SECOND].outcome.message or "grant" in works[SECOND].outcome.message
@@ -142,7 +145,7 @@ def test_a_live_owner_is_not_disturbed(house):
 @pytest.mark.parametrize("damage", ["delete", "alter", "truncate"])
 def test_measurements_that_are_gone_or_altered_void_the_day(house, damage):
     house.release(FIRST, steps=BEFORE_ESTIMATE)
-    (path,) = (house.folder / "trusted/measurements/two-regions").iterdir()
+    (path,) = (house.folder / f"trusted/measurements/two-regions/{FIRST}-r0").iterdir()
     data = path.read_bytes()
     path.unlink()
     if damage != "delete":
@@ -215,10 +218,10 @@ def die_while_drawing(house, owner):
     reservation = works[FIRST].reservation
     assert reservation is not None, works[FIRST].outcome
     house.ledger.begin_draw(reservation, house.now)
-    folder = house.folder / "trusted/measurements/two-regions"
+    folder = house.folder / f"trusted/measurements/two-regions/{FIRST}-r0"
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / f"{FIRST}-r0.{reservation.fencing_token}.drawing").write_bytes(b"orphan")
-    (folder / f"{FIRST}-r0-{'ab' * 16}").write_bytes(b"orphan")
+    (folder / f"{reservation.fencing_token}.drawing").write_bytes(b"orphan")
+    (folder / f"{reservation.fencing_token}-{'ab' * 16}").write_bytes(b"orphan")
     house.later(hours=1)
     return reservation
 
@@ -240,6 +243,98 @@ def test_the_third_redraw_voids_the_day(house):
     assert not works[FIRST].outcome.status.is_good
     assert house.record(FIRST).state is ReleaseState.VOID
     assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+
+
+def failing(*_):
+    raise LedgerError("the ledger cannot be reached")
+
+
+def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(house, monkeypatch):
+    """The draw raised and the ledger was away: the next run must void, not draw again."""
+    run = house.run(noise=FailingNoise(MemoryError()))
+    monkeypatch.setattr(type(run.ledger), "void", failing)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert house.record(FIRST).state is ReleaseState.RESERVED
+    monkeypatch.undo()
+    house.later(hours=1)
+    works = house.release(FIRST)
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert not (house.folder / "published").exists()
+
+
+def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(house, monkeypatch):
+    monkeypatch.setattr(type(house.ledger), "record_drawn", failing)
+    house.release(FIRST)
+    monkeypatch.undo()
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert house.files("trusted/measurements") == {}
+
+
+def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(house, monkeypatch):
+    """It wakes between begin_draw and the sweep of orphans, when another run has drawn and published."""
+    stall = DrawingFile.destroy_orphans
+
+    def stalled(file):
+        monkeypatch.setattr(DrawingFile, "destroy_orphans", stall)
+        house.later(hours=1)
+        assert status(house.release(FIRST, owner="successor"), FIRST) is Status.PUBLISHED
+        stall(file)
+
+    monkeypatch.setattr(DrawingFile, "destroy_orphans", stalled)
+    works = house.release(FIRST, owner="sleeper")
+    assert not works[FIRST].outcome.status.is_good
+    record = house.record(FIRST)
+    assert record.state is ReleaseState.PUBLISHED
+    (kept,) = house.files("trusted/measurements").values()
+    assert hashlib.sha256(kept).hexdigest() == record.measurements_hash
+
+
+def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
+    """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
+    run, works = house.run(), [release.Work(FIRST)]
+    for step in chunk.STEPS[:4]:
+        works = step.take(run, works)
+    house.configure('alpha = "1"', 'alpha = "10"')
+    house.run()
+    (work,) = chunk.reserve_budget(run, works)
+    assert "changed while this run was under way" in work.outcome.message
+    assert house.record(FIRST) is None
+
+
+@pytest.mark.parametrize("forgotten", [FIRST, SECOND], ids=["the first day", "the second day"])
+def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
+    other = SECOND if forgotten == FIRST else FIRST
+    house.release(other)
+    backup = (house.folder / "trusted/ledger.sqlite").read_bytes()
+    house.release(forgotten)
+    for suffix in ("-wal", "-shm"):
+        (house.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
+    (house.folder / "trusted/ledger.sqlite").write_bytes(backup)
+    drawn = house.files("trusted/measurements")
+    works = house.release(forgotten)
+    assert status(works, forgotten) is Status.FAILED
+    assert house.files("trusted/measurements") == drawn
+
+
+def test_a_lost_catalogue_stops_every_reservation(house):
+    house.release(FIRST)
+    (house.folder / "published/catalogue.json").unlink()
+    works = house.release(SECOND)
+    assert "holds data but no catalogue" in works[SECOND].outcome.message
+    assert house.record(SECOND) is None
+
+
+def test_a_void_release_is_not_published(house):
+    house.release(FIRST, steps=chunk.STEPS[:7])
+    run = house.run()
+    works = [release.Work(FIRST)]
+    for step in (chunk.STEPS[0], chunk.STEPS[6]):
+        works = step.take(run, works)
+    house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
+    (work,) = chunk.publish_releases(run, works)
+    assert work.outcome.status is Status.FAILED
+    assert not (house.folder / "published").exists()
 
 
 def test_a_stale_owner_that_wakes_up_destroys_nothing(house):

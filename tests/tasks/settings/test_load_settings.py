@@ -113,7 +113,7 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
         (CUTS, '["12:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "07:00"]', "the parts of a feature may not overlap"),
         (CUTS, '["07:00", "25:00"]', "features.'day parts' must be a list of clock times"),
-        ('"equally_spaced"', '"random"', "sampling.method must be \"equally_spaced\" or \"l1\"; got 'random'"),
+        ('"equally_spaced"', '"random"', 'sampling.method must be "equally_spaced" or "l1"; got \'random\''),
         (
             '"equally_spaced"',
             '"l1"',
