@@ -114,6 +114,7 @@ def run(
         raise typer.BadParameter("--lipschitz is for --dry-run")
     settings = load_settings(config)
     terminal = Terminal(as_json)
+    day = sorted(set(day))
     if dry_run:
         raise typer.Exit(_price(settings, day, lipschitz, terminal))
     # Prefect reads its settings on import; the flow is imported while its server starts.

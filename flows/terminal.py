@@ -64,11 +64,10 @@ class Terminal:
                 mark = MARKS[work.outcome.status]
                 table.add_row(work.day.isoformat(), mark, _escaped(work.outcome.message))
         self.console.print(table)
-        for work in works:
-            if work.alarms:
-                self.say(f"{work.day}: readings broke a rule; see {work.alarms}")
         self.budget(budget)
         self.say(f"published in {settings.published_folder}")
+        # Whether a reading broke a rule is itself private: it is never said here.
+        self.say(f"alarms, if there are any, in {settings.validation_folder}")
 
     def days(self, days: Sequence[DayStatus], settings: Settings, budget: Budget) -> None:
         """The calendar of `optstream status`."""

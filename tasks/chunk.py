@@ -3,9 +3,11 @@
 A chunk is one day at night and a month in a backfill. A day that fails is a value and stops no other.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import date
 from functools import partial
+from typing import TypeVar
 
 from optstream.errors import OptStreamError
 from tasks import release
@@ -18,6 +20,7 @@ from tasks.validate import validate
 from tasks.work import Status, Work, each
 
 Works = Sequence[Work]
+Result = TypeVar("Result")
 
 
 def look_up_days(run: Run, works: Works) -> list[Work]:
@@ -44,18 +47,23 @@ def discover_dumps(run: Run, works: Works) -> list[Work]:
 
 def ingest_dumps(run: Run, works: Works) -> list[Work]:
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
-    dumps = [work.dump for work in works if work.dump and not work.outcome]
-    ingested = {day.day: day for day in (ingest(run.settings, dumps) if dumps else [])}
-    return each(works, lambda work: replace(work, ingested=ingested.get(work.day)))
+    reading = [work for work in works if work.dump and not work.outcome]
+    ingested = _together_or_one_by_one(
+        reading, lambda some: ingest(run.settings, [work.dump for work in some if work.dump])
+    )
+    return each(works, lambda work: replace(work, ingested=_got(ingested, work)))
 
 
 def validate_days(run: Run, works: Works) -> list[Work]:
     """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
-    days = [work.ingested for work in works if work.ingested and not work.outcome]
-    judged = {day.day: day for day in validate(run.settings, days, now=run.clock())}
+    now = run.clock()
+    read = [work for work in works if work.ingested and not work.outcome]
+    judged = _together_or_one_by_one(
+        read, lambda some: validate(run.settings, [work.ingested for work in some if work.ingested], now=now)
+    )
 
     def take(work: Work) -> Work:
-        verdict = judged.get(work.day)
+        verdict = _got(judged, work)
         if verdict is None:
             return work
         if verdict.error:
@@ -64,6 +72,28 @@ def validate_days(run: Run, works: Works) -> list[Work]:
         return replace(work, ingested=None, period=verdict.period, alarms=alarms)
 
     return each(works, take)
+
+
+def _together_or_one_by_one(
+    works: Works, take: Callable[[Works], Sequence[Result]]
+) -> dict[date, Result | Exception]:
+    """All days at once; should a library fail on them, one by one, so that one day costs no other."""
+    if not works:
+        return {}
+    try:
+        return dict(zip([work.day for work in works], take(works), strict=True))
+    except Exception as error:  # noqa: BLE001 - what a library says may hold a reading: it is not passed on
+        if len(works) == 1:
+            return {works[0].day: error}
+    return {day: got for work in works for day, got in _together_or_one_by_one([work], take).items()}
+
+
+def _got(found: Mapping[date, Result | Exception], work: Work) -> Result | None:
+    """The day's own result, or its own error."""
+    result = found.get(work.day)
+    if isinstance(result, Exception):
+        raise result
+    return result
 
 
 def reserve_budget(run: Run, works: Works) -> list[Work]:

@@ -77,12 +77,12 @@ def outcomes_document(works: Sequence[Work], settings: Settings, budget: Budget)
                 "status": work.outcome.status.value if work.outcome else "unfinished",
                 "message": work.outcome.message if work.outcome else "",
                 "file": work.outcome.file if work.outcome else None,
-                "alarms": str(work.alarms) if work.alarms else None,
             }
             for work in works
         ],
         "budget": budget_document(budget),
         "published": str(settings.published_folder),
+        "validation": str(settings.validation_folder),
     }
 
 

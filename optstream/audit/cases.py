@@ -92,6 +92,9 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
     name, l1 = "OptStream, strict, window of", "OptStream, L1 sampling, window of"
     cases = [
         *mechanism_cases(f"{name} 2, points only", plans.two_points, SINGLE, [2])[:1],
+        *_across(mechanism_cases(f"{name} 2, points only", plans.two_points, SINGLE, [3, 1, 2])),
+        *mechanism_cases(f"{name} 2, deepest leaf", plans.two_points_deep, RAGGED, [2])[:1],
+        *mechanism_cases(f"{name} 4, one sum", plans.one_sum, SINGLE, [4])[:1],
         *mechanism_cases(f"{name} 2, two leaves roaming", plans.two_points_roaming, FLAT, [2])[:1],
         *mechanism_cases(f"{name} 6, ragged tree", plans.short(), RAGGED, [6]),
         *_across(mechanism_cases(f"{name} 6, ragged tree", plans.short(), RAGGED, [5, 6, 4], 3)),

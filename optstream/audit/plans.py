@@ -23,16 +23,32 @@ Build = Callable[[int], OptStream]
 
 
 def two_points(n_steps: int) -> OptStream:
-    """Two steps and nothing else: what is measured comes near to what is claimed."""
-    model = PrivacyModel("1", n_steps, 1)
+    """A window of 2 and its points, nothing else: what is measured comes near to what is claimed."""
+    model = PrivacyModel("1", 2, 1)
     return OptStream(model, SINGLE, sampling=EquallySpaced(2), features=[], level_shares=["1"])
+
+
+def two_points_deep(n_steps: int) -> OptStream:
+    """The same with nearly all of epsilon at the deepest leaves."""
+    shares = ["1/20", "1/20", "9/10"]
+    model = PrivacyModel("1", 2, 1)
+    return OptStream(model, RAGGED, sampling=EquallySpaced(2), features=[], level_shares=shares)
 
 
 def two_points_roaming(n_steps: int) -> OptStream:
     """The same with two leaves that change at once, nearly all of epsilon at the node above both."""
-    model = PrivacyModel("1", n_steps, 1, unit="roaming", leaves_per_step=2)
+    model = PrivacyModel("1", 2, 1, unit="roaming", leaves_per_step=2)
     shares = ["9/10", "1/10"]
     return OptStream(model, FLAT, sampling=EquallySpaced(2), features=[], level_shares=shares)
+
+
+def one_sum(n_steps: int) -> OptStream:
+    """Nearly all of epsilon on the sum of a period of 4, which all steps of a window of 4 move."""
+    whole = Feature((range(n_steps),), "whole")
+    return OptStream(
+        PrivacyModel("1", 4, 1), SINGLE, sampling=EquallySpaced(2), features=[whole], level_shares=["1"],
+        stage_shares=["1/10", "9/10"],
+    )  # fmt: skip
 
 
 def short(leaves_per_step: int = 1) -> Build:

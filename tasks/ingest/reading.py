@@ -26,14 +26,28 @@ class Reading:
     out_of_bounds: pl.Expr
 
 
-def countable(dtype: Any, bounds: Bounds) -> bool:
+def countable(dtype: Any, bounds: Bounds, resolution: Fraction) -> bool:
     """Whether a column of this type can be counted exactly."""
     # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
     if dtype in FLOATS or (dtype.is_integer() and dtype != pl.UInt128):
         return True
     if not isinstance(dtype, pl.Decimal):
         return False
-    return max(abs(bound) for bound in bounds) * 10**dtype.scale + 2 < LARGEST_MANTISSA
+    return (
+        max(abs(bound) for bound in bounds) * 10 ** kept_digits(dtype.scale, resolution) + 2
+        < LARGEST_MANTISSA
+    )
+
+
+def kept_digits(scale: int, resolution: Fraction) -> int:
+    """How many decimals decide the rounding: further ones only fall between multiples of half the resolution.
+
+    Writers choose a decimal column's scale by its longest reading, so that one must not decide whether the
+    column can be counted. Rounding half up looks at whole halves of the resolution alone, so digits below
+    are cut, downwards, without changing any result.
+    """
+    half = resolution / 2
+    return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
 
 
 def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
@@ -44,7 +58,7 @@ def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Re
     """
     limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     if dtype in FLOATS:
-        return _floats(pl.col(column), dtype, bounds, limits, resolution)
+        return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
     return _integers(pl.col(column), dtype, bounds, limits, resolution)
 
 
@@ -72,9 +86,13 @@ def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resol
 
 def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
     """Integers, and the integers of a decimal column: the same numbers times a power of ten."""
-    scale = 10**dtype.scale if isinstance(dtype, pl.Decimal) else 1
+    scale = 1
     wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
     whole = value.to_physical().cast(pl.Int128 if wide else pl.Int64)
+    if isinstance(dtype, pl.Decimal):
+        digits = kept_digits(dtype.scale, resolution)
+        scale = 10**digits
+        whole = whole // pl.lit(10 ** (dtype.scale - digits), pl.Int128)
     low, high = math.ceil(bounds[0] * scale), math.floor(bounds[1] * scale)
 
     def count(values: pl.Series) -> pl.Series:

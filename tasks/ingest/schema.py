@@ -56,7 +56,9 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     customer = schema[columns.customer] if settings.metered else None
     if not isinstance(stamp, pl.Datetime):
         return replace(file, broken="timestamp_type")
-    if not countable(value, settings.bounds):
+    if value == pl.Null and settings.metered:
+        value = pl.Float64()  # a region whose readings are all absent: each counts as 0
+    if not countable(value, settings.bounds, settings.resolution):
         return replace(file, broken="value_type")
     if customer is not None and not (
         customer.is_integer() or customer in (pl.String, pl.Categorical, pl.Enum)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def cross_checks(
     if {"budget", "sampling", "features"} <= present:
         problems += _stages(sections["budget"], sections["sampling"], sections["features"])
     if {"input", "published"} <= present:
-        problems += _input(sections["input"], sections["published"])
+        problems += _input(sections["input"], sections["published"], sections.get("stream"))
     if "ledger" in present:
         problems += _ledger(sections["ledger"], folder)
     problems += _zones(sections, folder)
@@ -81,8 +82,12 @@ def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
     largest = max(abs(low), abs(high)) / privacy.resolution
-    if largest + 2 >= LARGEST_UNITS:
+    # Readings are cut one whole unit, or one float, outside the bounds before they are rounded.
+    if (largest + 1 / privacy.resolution) * (1 + Fraction(1, 2**20)) + 2 >= LARGEST_UNITS:
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
+    if privacy.lower_bound >= high:
+        got = privacy.lower_bound
+        yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"
     # Two hours more than a day, for the day on which the clock goes back.
     cells = (len(tree.leaves) if tree else 1) * (26 * 60 // step_minutes(stream.step))
     if largest * cells >= LARGEST_UNITS * 2**12:
@@ -118,7 +123,12 @@ def _stages(budget: Any, sampling: Any, features: Any) -> Iterator[str]:
         yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(budget.stages)}"
 
 
-def _input(source: Any, published: Any) -> Iterator[str]:
+def _input(source: Any, published: Any, stream: Any) -> Iterator[str]:
+    if source.schema_ == "metered" and stream is not None and stream.unit == "roaming":
+        yield (
+            'input.schema must be "aggregated" for stream.unit "roaming": '
+            "of a metered customer in two leaves only one counts"
+        )
     if source.marker is not None and source.file_list is not None:
         yield "input must have one of the keys marker, file_list; got both"
     columns = [source.timestamp, source.value, *([source.customer] if source.schema_ == "metered" else [])]

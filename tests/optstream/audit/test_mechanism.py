@@ -46,6 +46,13 @@ def test_two_points_measure_much_of_what_they_claim():
     assert 0.35 < result.lower_bound <= 1
 
 
+@pytest.mark.parametrize("name", ["deepest leaf", "one sum"])
+def test_leaves_deep_in_a_tree_and_sums_measure_much_of_what_they_claim(name):
+    case = next(case for case in SMALL if case.subject.name.endswith(name))
+    result = case.run(n_runs=4000, noise=simulated_noise(27))
+    assert 0.2 < result.lower_bound <= case.charged <= 1
+
+
 def test_leaves_that_roam_below_one_node_add_up_there():
     """Charged for one leaf at the node above both, this would measure above 1."""
     case = next(case for case in SMALL if "window of 2, two leaves roaming" in case.subject.name)

@@ -83,4 +83,4 @@ def test_a_value_on_its_bound_is_not_outside(dtype):
     "dtype", [pl.String, pl.Boolean, pl.Date, pl.List(pl.Int8), pl.Decimal(38, 30), pl.UInt128], ids=str
 )
 def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
-    assert not countable(dtype, BOUNDS)
+    assert not countable(dtype, BOUNDS, Fraction(1, 3))
