@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture clean
+.PHONY: demo test check format picture audit clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -30,6 +30,9 @@ format: $(BIN)/.installed
 
 picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 	$(BIN)/python docs/picture.py --config $(DEMO)/optstream.toml --into docs/pictures
+
+audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
+	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
 
 clean:
 	rm -rf .venv $(DEMO) dist

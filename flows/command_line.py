@@ -160,6 +160,37 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     terminal.document(status_document(days, settings, budget))
 
 
+@app.command()
+def audit(
+    runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
+    only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
+    days: Annotated[bool, typer.Option("--days", help="Days of 46, 48 and 50 steps too; slow.")] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
+    ] = None,
+    day: Annotated[
+        date | None,
+        typer.Option("--date", parser=_day, metavar="DATE", help="With --config: as on this day."),
+    ] = None,
+    secure: Annotated[bool, typer.Option("--secure", help="Draw noise as it is published; slower.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure epsilon from below on worst neighbours; mechanisms broken on purpose must be caught."""
+    from flows.audit import audit_and_show
+    from tasks.audit import audit_cases, configured_cases
+    from tasks.settings import load_settings
+
+    if (config is None) != (day is None):
+        raise typer.BadParameter("--config and --date go together")
+    cases = configured_cases(load_settings(config), day, only) if config and day else audit_cases(days, only)
+    terminal = Terminal(as_json)
+    passed = audit_and_show(cases, terminal, n_runs=runs, seed=seed, secure=secure, output=output, plot=plot)
+    raise typer.Exit(0 if passed else 1)
+
+
 def check_house() -> None:
     """Raise ConfigurationError if another distribution's package stands in for one of ours."""
     home = Path(__file__).parents[1]

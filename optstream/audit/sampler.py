@@ -19,7 +19,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class EnumeratedSampler:
-    """Which step a period's L1 sampler takes as its second and last point, on every change of a base series.
+    """Which step a period's L1 sampler takes as its second point, if any, on every change of a base series.
 
     mechanism: of one node, two points a period, and alpha for resolution, so that its noise is small in
     units. base: the period's readings in units, (n_steps,). Scores and probabilities are computed here anew,
@@ -52,7 +52,9 @@ class EnumeratedSampler:
         return float(self.mechanism.levels[0].sampler_charges(len(self.base))[-1])
 
     def probabilities(self, series: tuple[int, ...]) -> Floats:
-        """How likely each step 1, 2, …, n_steps - 1 is the second point, (n_steps - 1,)."""
+        """How likely each of the steps 1, 2, …, n_steps - 2 is the second point, and, last, that none of them
+        is, (n_steps - 1,). (Whether the last step is then taken unasked is no matter of chance.)
+        """
         scales = self.mechanism.levels[0].sampler_scales(len(series))
         sampling = self.mechanism.sampling
         assert scales is not None
@@ -61,6 +63,10 @@ class EnumeratedSampler:
         # noise and threshold are integers: a score reaches them where its integer part does
         scores = [int(l1_score(series[: step + 1])) for step in range(1, len(series) - 1)]
         return first_above(scores, threshold, float(scales.threshold), float(scales.query))
+
+    def _text(self, outcome: int) -> str:
+        asked = outcome < len(self.base) - 2
+        return f"second point at step {outcome + 1}" if asked else "no score above"
 
     def enumerate(self) -> AuditResult:
         """Audit every change of at most alpha a step, up, down or none."""
@@ -78,7 +84,7 @@ class EnumeratedSampler:
             lower_bound=bound,
             error=0.0,
             runs=0,
-            event=f"second point at step {outcome + 1} when the readings change by {change}",
+            event=f"{self._text(outcome)} when the readings change by {change}",
         )
 
 

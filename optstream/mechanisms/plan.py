@@ -142,8 +142,11 @@ class LevelPlan:
         unit = self.alpha_units / self.samples_scale
         points = sampling.n_samples * unit
         if isinstance(sampling, L1Sampling):
-            points = self._repeated_cost() if self.calibration == "paper" else points
-            points += _repeated(self.sampler_charges(self.shortest_period), model)
+            if self.calibration == "strict":
+                # what the scales were divided for: periods of any lengths, also those that ask more
+                points += self.epsilon_sampling
+            else:
+                points = self._repeated_cost() + _repeated(self.sampler_charges(self.shortest_period), model)
         if self.features:
             points += len(self.features) * model.window_length * self.alpha_units / self.features_scale
         return points

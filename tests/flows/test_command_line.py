@@ -24,7 +24,7 @@ def invoke(*words):
 
 def test_help_names_every_command():
     shown = invoke("--help").output
-    for command in ("init", "simulate", "run", "status"):
+    for command in ("init", "simulate", "run", "status", "audit"):
         assert command in shown
 
 
@@ -95,6 +95,14 @@ def test_another_distributions_package_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(command_line, "find_spec", elsewhere)
     with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
         check_house()
+
+
+def test_the_audit_catches_a_control_and_says_so(here):
+    result = invoke("audit", "--only", "half the query noise", "--json")
+    assert result.exit_code == 0
+    (row,) = json.loads(result.output)["audits"]
+    assert row["passed"]
+    assert invoke("audit", "--config", "optstream.toml").exit_code == 2
 
 
 def test_dates_are_inclusive():

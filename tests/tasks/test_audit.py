@@ -10,7 +10,11 @@ from optstream.errors import ParameterError
 from tasks.audit import audit_cases, audit_document, configured_cases, draw_audit, run_audit
 
 DAY = date(2025, 1, 15)
-QUICK = [*audit_cases(only="points only"), *audit_cases(only="inverted"), *audit_cases(only="counting")]
+QUICK = [
+    *audit_cases(only="points only: all steps"),
+    *audit_cases(only="inverted"),
+    *audit_cases(only="counting"),
+]
 
 
 @pytest.fixture(scope="module")

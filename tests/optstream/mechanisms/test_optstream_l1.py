@@ -173,3 +173,18 @@ def test_ablations_share_the_budget_equally_among_active_stages(sampling, post_p
     release = mechanism.release(np.full((2, 48), 700), noise=simulated_noise(3))
     consistent = np.allclose(release.values[0], release.values[1:].sum(axis=0))
     assert consistent == post_processing
+
+
+@pytest.mark.parametrize(
+    ("window", "samples", "shortest"), [(6, 2, 4), (5, 2, 5), (48, 10, 11), (48, 10, 46)]
+)
+def test_the_stated_cost_covers_longer_periods_than_the_shortest(window, samples, shortest):
+    """Also where periods of the shortest length ask nothing, or by parity less than those a step longer."""
+    model = PrivacyModel("1", window, 1)
+    sampling = L1Sampling(samples, "50")
+    for length in range(shortest, shortest + window):
+        mechanism = build(length, shortest, model=model, sampling=sampling)
+        sampler = [spend for spend in mechanism.plan(length) if isinstance(spend, PeriodSpend)]
+        both = sampler + [PeriodSpend(s.level, s.stage, length, s.charges) for s in sampler]
+        rest = Fraction(2, 3)
+        assert (worst_window(both, window).epsilon if both else 0) + rest * ALMOST <= mechanism.epsilon <= 1
