@@ -16,12 +16,15 @@ SAMPLES = "samples"
 
 
 def feature_stage(feature: Feature) -> str:
-    """The name under which a feature's spends are booked."""
+    """The name under which a feature's spends are booked. Privacy: none."""
     return f"feature {feature.name}"
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """How often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape (n_steps,)."""
+    """How often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape (n_steps,).
+
+    Raises ParameterError for parts that overlap or leave the period. Privacy: none; queries are public.
+    """
     covered = {step for part in parts for step in part}
     if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
         raise ParameterError("the parts of a query must be disjoint and inside the period")
@@ -92,7 +95,7 @@ def measure_points_and_sums(
 def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
     """Raise ParameterError unless the period has the tree's leaves.
 
-    Privacy: Lemma 0 (nothing is read): its shape is public.
+    Privacy: none; its shape is public.
     """
     if period.n_leaves != len(tree.leaves):
         raise ParameterError(
@@ -108,7 +111,7 @@ def _check_prices(
 ) -> None:
     """Raise ParameterError for a spend that prices another query than the one it is for.
 
-    Privacy: Lemma 0 (nothing is read): lengths and choices are public.
+    Privacy: none; lengths and choices are public.
     """
     parts = {feature_stage(feature): feature.parts for feature in features}
     for spend in spends:

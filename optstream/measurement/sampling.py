@@ -13,7 +13,7 @@ from optstream.privacy.sparse_vector import Allocation
 
 
 def check_n_samples(count: object, window_length: int, name: str) -> None:
-    """Raise ParameterError unless 2 <= count <= w."""
+    """Raise ParameterError unless 2 <= count <= w. Privacy: none."""
     if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= window_length:
         raise ParameterError(f"n_samples of {name} must be an integer in [2, {window_length}]; got {count!r}")
 
@@ -32,14 +32,20 @@ class EquallySpaced:
     n_samples: int
 
     def residues(self, window_length: int) -> tuple[int, ...]:
-        """The sampled residues modulo w, rising. Raises ParameterError unless 2 <= n_samples <= w."""
+        """The sampled residues modulo w, rising. Raises ParameterError unless 2 <= n_samples <= w.
+
+        Privacy: none; a public rule.
+        """
         check_n_samples(self.n_samples, window_length, "EquallySpaced")
         # Half up in integers; the step between points is at least 1, so no two coincide.
         gaps = self.n_samples - 1
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
-        """The sampled steps of a period, counted from its start, rising; may be empty if it is short."""
+        """The sampled steps of a period, counted from its start, rising; may be empty if it is short.
+
+        Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
+        """
         chosen = set(self.residues(window_length))
         return tuple(step for step in range(n_steps) if (first_step + step) % window_length in chosen)
 
@@ -78,14 +84,14 @@ class L1Sampling:
             object.__setattr__(self, name, value)
 
     def points_of_period(self, n_steps: int, window_length: int) -> int:
-        """How many points a period may have: its part of a window's, rounded up."""
+        """How many points a period may have: its part of a window's, rounded up. Privacy: none."""
         check_n_samples(self.n_samples, window_length, "L1Sampling")
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:
         """Steps from one end to the other of the longest segment that is ever scored; 1 if none is.
 
-        From the first step to the last one that is not taken for want of others.
+        From the first step to the last one that is asked for. Privacy: none; it bounds Lemma 6.
         """
         points = self.points_of_period(n_steps, window_length)
         return max(n_steps - points, 1) if points > 1 else 1
@@ -113,11 +119,11 @@ class WindowRule:
                 self._points[place] += 1
 
     def take(self, step: int) -> None:
-        """Count a step of the period as measured."""
+        """Count a step of the period as measured. Privacy: none; it was chosen already."""
         self._points[step + self._window - 1] += 1
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Which steps of the period may be measured, (n_steps,)."""
+        """Which steps of the period may be measured, (n_steps,). Privacy: none (Lemma 7)."""
         ones = np.ones(self._window, dtype=np.int64)
         full = np.convolve(self._points, ones, mode="valid") >= self._cap
         blocked = np.convolve(full, ones, mode="valid") > 0
