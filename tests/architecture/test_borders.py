@@ -59,7 +59,7 @@ def test_no_room_claims_that_values_are_public():
     "path", [path for path in SOURCES if path.parent == Path("optstream/measurement")], ids=str
 )
 def test_every_function_of_measurement_states_its_privacy(path):
-    """Under "Privacy:", a lemma of docs/privacy.md where raw values are touched; "none" where they are not."""
+    """Under "Privacy:" a lemma of docs/privacy.md where raw values are touched, else "none"."""
     proofs = (HOUSE / "docs/privacy.md").read_text()
     for function in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)):
         if function.name.startswith("__"):
