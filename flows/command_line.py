@@ -29,9 +29,12 @@ DEFAULT_CONFIG = Path("optstream.toml")
 
 def _day(text: str) -> date:
     try:
-        return date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         raise typer.BadParameter(f"a date looks like 2016-02-01; got {text!r}") from None
+    if not 1970 <= day.year <= 2199:
+        raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
+    return day
 
 
 def _days(first: date, last: date) -> list[date]:
@@ -211,6 +214,15 @@ def main() -> None:
     except OptStreamError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
+    except OSError as error:
+        print(
+            f"error: {error.strerror or error}: {error.filename or ''}; mend it and run again",
+            file=sys.stderr,
+        )
+        sys.exit(2)
+    except KeyboardInterrupt:
+        print("interrupted; nothing is lost: run it again, after 15 minutes at most", file=sys.stderr)
+        sys.exit(130)
 
 
 if __name__ == "__main__":

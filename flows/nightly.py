@@ -19,7 +19,7 @@ from flows.terminal import Terminal
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
-from tasks.release import Run, enrol
+from tasks.release import Run, enrol, let_go
 from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.work import Status, Work
@@ -45,6 +45,7 @@ def release_days(config: str, days: list[str]) -> list[Work]:
         works = [Work(date.fromisoformat(day)) for day in days]
         works = _walk(chunk.READING, run, works)
         works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
+        let_go(run, works)
         write_report(settings, ledger)
         keep_artifacts(settings, ledger, works)
         return works

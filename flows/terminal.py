@@ -91,8 +91,9 @@ class Terminal:
     def budget(self, budget: Budget) -> None:
         """What the worst window has been charged, of what it may."""
         self.say(
-            f"budget: any {budget.window_length} steps may lose epsilon {float(budget.grant):g}; "
-            f"the worst window was charged {float(budget.spent):.6g}, {float(budget.left):.3g} left"
+            f"budget: every window of {budget.window_length} steps may lose epsilon {float(budget.grant):g}; "
+            f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
+            "days are not touched)"
         )
 
 

@@ -6,7 +6,7 @@ anything reads it; everything after reads the stored measurements and no raw val
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
@@ -205,6 +205,16 @@ def _measurements(settings: Settings, day: date) -> Path:
 def _staging(settings: Settings, day: date) -> Path:
     """The folder of the bytes to be published, kept until they are."""
     return settings.staging_folder / settings.stream.name / f"{day}-r{REVISION}"
+
+
+def let_go(run: Run, works: Iterable[Work]) -> None:
+    """Free the days that failed after they were reserved: the next run need not wait for the lease."""
+    for work in works:
+        if work.reservation and work.outcome and work.outcome.status is Status.FAILED:
+            with suppress(
+                LedgerError
+            ):  # taken over by another run, or the ledger is away: the lease will end
+                run.ledger.let_go(work.reservation, run.clock())
 
 
 def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:

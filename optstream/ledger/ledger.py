@@ -84,6 +84,10 @@ class Ledger(Reader):
         """Hold the release until now + lease; never shortens. Refused once another run has taken it over."""
         self._write(lambda connection: transitions.renew(connection, reservation, now, lease))
 
+    def let_go(self, reservation: Reservation, now: datetime) -> None:
+        """End the owner's lease, so that the next run need not wait; nothing happens while a draw is open."""
+        self._write(lambda connection: transitions.let_go(connection, reservation, now))
+
     def begin_draw(self, reservation: Reservation, now: datetime) -> None:
         """Record that the first noise sample is about to be drawn; only then may it be.
 

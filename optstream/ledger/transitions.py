@@ -186,13 +186,23 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=until))
 
 
+def let_go(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """End the owner's lease now, unless its draw was begun and not recorded: that is not for others yet."""
+    release, _ = _held(connection, key_of(reservation), reservation)
+    if release.state in (ReleaseState.RESERVED, ReleaseState.DRAWN) and not release.drawing:
+        connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=stamp(now)))
+
+
 def adopt(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
     """Take up a DRAWN release whose owner is gone; whoever held it is fenced off."""
     check_name(owner, "owner of a release")
     release, _ = _held(connection, key, None)
     _require(key, release, ReleaseState.DRAWN, "adopted")
     if release.lease_until > stamp(now) and release.owner != owner:
-        raise LedgerError(f"another run ({release.owner}) holds {describe(*key)} until {release.lease_until}")
+        raise LedgerError(
+            f"another run ({release.owner}) holds {describe(*key)} until {release.lease_until}: wait for it, "
+            "or run again after that"
+        )
     until = lease_end(now, lease)
     move(connection, release, "adopted", now, owner=owner, lease_until=until, fence=release.fence + 1)
     return Reservation(*key, release.fence + 1, release.redraws)

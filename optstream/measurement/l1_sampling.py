@@ -76,11 +76,13 @@ def choose_points(
         return ()
     chosen = [int(free[0])]
     rule.take(chosen[0])
+    if scales is None:
+        # Nothing was charged for asking, so nothing is asked: the last steps that may be points are.
+        start = max(n_steps - (n_points - 1), chosen[0] + 1)
+        return (*chosen, *_forced(rule, start, n_steps))
     level_threshold = threshold_units * n_nodes
-    on_threshold, on_queries = 0, np.zeros(n_steps, dtype=np.int64)
-    if scales is not None:
-        on_threshold = int(noise.discrete_laplace(float(scales.threshold), (1,))[0])
-        on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
+    on_threshold = int(noise.discrete_laplace(float(scales.threshold), (1,))[0])
+    on_queries = noise.discrete_laplace(float(scales.query), (n_steps,))
     while len(chosen) < n_points:
         last, forced = chosen[-1], n_steps - (n_points - len(chosen))
         allowed = rule.allowed()

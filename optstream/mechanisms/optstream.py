@@ -130,6 +130,8 @@ class OptStream:
         """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
 
         values: (n_leaves, n_steps) in tree.leaves order and the unit of the readings, or a PrivatePeriod.
+        state: with L1 sampling, the points of all other periods within a window of this one; the promise
+        over several periods holds only with it (the ledger's path always passes it).
         Raises ParameterError for a shape, type or size that does not fit; then nothing was drawn.
         """
         period = self._period(values, first_step)
@@ -203,6 +205,10 @@ class OptStream:
         resolution = self.model.resolution
         if not isinstance(values, PrivatePeriod):
             return PrivatePeriod.from_values(values, resolution=resolution, first_step=first_step)
+        if first_step not in (0, values.first_step):
+            raise ParameterError(
+                f"first_step is {first_step}, and the period begins at {values.first_step}: leave it out"
+            )
         if values.resolution != resolution:
             raise ParameterError(
                 f"the period's resolution {values.resolution} is not the model's {resolution}"

@@ -78,8 +78,8 @@ class LevelPlan:
         window = self.model.window_length
         points = self.sampling.points_of_period(n_steps, window)
         segment = self.sampling.longest_segment(n_steps, window)
-        if segment < 3:
-            return None  # a segment of one or two steps has no inner step that is ever asked for
+        if segment < 2:
+            return None  # no step lies between two points, so nothing private is ever asked
         if self.calibration == "paper":
             sensitivity = 2 * self.alpha_units * max(window - self.sampling.n_samples, 1)
             epsilon = self.epsilon_sampling
@@ -202,7 +202,7 @@ def _worst_overlap(plan: LevelPlan) -> Fraction:
     assert isinstance(sampling, L1Sampling)
     length = plan.shortest_period
     # Shorter ones than this ask nothing.
-    while sampling.longest_segment(length, window) < 3:
+    while sampling.longest_segment(length, window) < 2:
         length += 1
     shortest = sampling.longest_segment(length, window) - 1
     envelope = [Fraction(0)] * (length + 1)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
+from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import Choice
 from optstream.measurement.linear import SAMPLES
@@ -32,10 +33,22 @@ def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
 
 
 def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
-    """Points of other periods that the level's rule counts; the paper's calibration has no such rule."""
+    """Points of other periods that the level's rule counts; the paper's calibration has no such rule.
+
+    Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
+    would void the promise in silence.
+    """
     if state is None or plan.calibration == "paper":
         return ()
-    return tuple(state["points"].get(str(plan.level), ()))
+    try:
+        taken = tuple(state["points"][str(plan.level)])
+    except (KeyError, TypeError) as error:
+        raise ParameterError(
+            f'state of OptStream must be {{"points": {{"{plan.level}": [steps]}}}}, as releases have it'
+        ) from error
+    if any(isinstance(step, bool) or not isinstance(step, int) for step in taken):
+        raise ParameterError("state of OptStream must hold running step indices, integers")
+    return taken
 
 
 def next_state(

@@ -111,7 +111,15 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
     """Read a spend back. Raises ParameterError for a kind that is not known: it cannot be priced."""
-    given = dict(document)
+    try:
+        return _read(dict(document))
+    except (KeyError, TypeError) as error:
+        raise ParameterError(
+            "a spend lacks what its price needs: another version of OptStream wrote it; read it with that one"
+        ) from error
+
+
+def _read(given: dict[str, Any]) -> Spend:
     common: dict[str, Any] = {"level": int(given["level"]), "stage": str(given["stage"])}
     common["first_step"] = int(given["first_step"])
     match given.get("kind"):

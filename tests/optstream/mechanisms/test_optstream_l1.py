@@ -188,3 +188,56 @@ def test_the_stated_cost_covers_longer_periods_than_the_shortest(window, samples
         both = sampler + [PeriodSpend(s.level, s.stage, length, s.charges) for s in sampler]
         rest = Fraction(2, 3)
         assert (worst_window(both, window).epsilon if both else 0) + rest * ALMOST <= mechanism.epsilon <= 1
+
+
+class SilentNoise:
+    """None at all: shows what the data alone decide."""
+
+    simulated = True
+
+    def discrete_laplace(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("window", "samples", "length"),
+    [
+        (4, 2, 4),
+        (6, 4, 6),
+        (48, 24, 4),
+        (48, 46, 48),
+        (48, 10, 1),
+        (48, 10, 2),
+        (48, 48, 48),
+        (7, 5, 7),
+        (5, 4, 5),
+    ],
+)
+@pytest.mark.parametrize("calibration", ["strict", "paper"])
+def test_data_decide_nothing_that_was_not_charged(window, samples, length, calibration):
+    """Segments of one and two steps: either the sampler is charged, or the points are the same for all data."""
+    mechanism = build(
+        length,
+        length,
+        model=PrivacyModel("1", window, 1, "1"),
+        sampling=L1Sampling(samples, "1"),
+        calibration=calibration,
+        features=[],
+    )
+    charged = any(isinstance(spend, PeriodSpend) for spend in mechanism.plan(length))
+    generator = np.random.default_rng(1)
+    chosen = {
+        mechanism.measure(generator.integers(0, 100, (2, length)), noise=SilentNoise()).positions
+        for _ in range(40)
+    }
+    assert charged or len(chosen) == 1
+    asked = mechanism.sampling.points_of_period(length, window) > 1 and length - samples >= 2
+    assert charged or not asked
+
+
+@pytest.mark.parametrize(
+    "state", [{}, {"points": {}}, {"points": {0: [], 1: []}}, {"points": {"0": ["1"], "1": []}}]
+)
+def test_a_state_that_is_not_one_is_refused(state):
+    with pytest.raises(ParameterError, match="state of OptStream"):
+        build().plan(48, 48, state)
