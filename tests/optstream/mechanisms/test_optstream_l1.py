@@ -215,7 +215,7 @@ class SilentNoise:
 )
 @pytest.mark.parametrize("calibration", ["strict", "paper"])
 def test_data_decide_nothing_that_was_not_charged(window, samples, length, calibration):
-    """Segments of one and two steps: either the sampler is charged, or the points are the same for all data."""
+    """Segments of one and two steps: the sampler is charged, or all data give the same points."""
     mechanism = build(
         length,
         length,
