@@ -33,7 +33,7 @@ def reconcile_correlated(problem: LeastSquares, tree: AggregationTree) -> NDArra
     matrix T' W_n T is joined by the inverse of its children's summed covariance; downwards what it is
     better known is shared among them by covariance.
     """
-    rows, n_steps = problem.rows, problem.rows.shape[1]
+    rows = problem.rows
     own = np.einsum("qs,nq,qt->nst", rows, problem.weights, rows, optimize=True)
     means = np.moveaxis((problem.targets * problem.weights) @ rows, -2, 0)  # precision times mean, first
     covariances = np.zeros_like(own)
@@ -55,7 +55,6 @@ def reconcile_correlated(problem: LeastSquares, tree: AggregationTree) -> NDArra
     for node in range(1, len(tree.nodes)):
         up = parents[node]
         means[node] += (means[up] - sums[up]) @ gains[up] @ covariances[node]
-    assert n_steps == means.shape[-1]
     return np.moveaxis(means[tree.leaf_indices], 0, -2)
 
 

@@ -11,7 +11,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
-from optstream.mechanisms.parameters import settled
+from optstream.mechanisms.parameters import settled, stage_names
 from optstream.mechanisms.plan import LARGEST_SCALE, LevelPlan, equal_points
 from optstream.mechanisms.points import State, choices, next_state, state_of, taken_points
 from optstream.mechanisms.release import Release
@@ -229,7 +229,8 @@ class OptStream:
 
 @lru_cache(maxsize=512)
 def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
-    stages = dict(zip(mechanism_stages(mechanism), mechanism.stage_shares, strict=True))
+    names = stage_names(mechanism.sampling, mechanism.features)
+    stages = dict(zip(names, mechanism.stage_shares, strict=True))
     return tuple(
         LevelPlan(
             level=level,
@@ -258,9 +259,3 @@ def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spen
     """The spends of a period that starts at this residue modulo the window, as if at that very step."""
     points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
     return mechanism._spends(n_steps, residue, points, None)
-
-
-def mechanism_stages(mechanism: OptStream) -> tuple[str, ...]:
-    """The stages that share a level's epsilon, in order."""
-    first = ("sampling",) if mechanism.adaptive else ()
-    return (*first, "samples", *(("features",) if mechanism.features else ()))

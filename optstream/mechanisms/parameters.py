@@ -38,11 +38,16 @@ def _check_features(features: Sequence[Feature]) -> None:
         raise ParameterError("features of OptStream must partition periods of one length")
 
 
+def stage_names(sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]) -> tuple[str, ...]:
+    """The stages that share a level's epsilon, in order."""
+    first = ("sampling",) if isinstance(sampling, L1Sampling) else ()
+    return (*first, "samples", *(("features",) if features else ()))
+
+
 def _stage_shares(
     given: Sequence[Any] | None, sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]
 ) -> tuple[Fraction, ...]:
-    names = ["sampling"] if isinstance(sampling, L1Sampling) else []
-    names += ["samples", "features"] if features else ["samples"]
+    names = stage_names(sampling, features)
     shares = given if given is not None else [Fraction(1, len(names))] * len(names)
     checked = checked_shares(shares, len(names), f"stage_shares ({', '.join(names)})")
     if 0 in checked:

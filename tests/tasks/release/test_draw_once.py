@@ -1,0 +1,214 @@
+"""Exactly one draw: owners that raise, die, stall or wake up, and ledgers that forgot."""
+
+import hashlib
+import signal
+from datetime import date
+from fractions import Fraction
+
+import pytest
+
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseState
+from optstream.noise import secure_noise
+from tasks import chunk, release
+from tasks.report import budget_of
+from tasks.trusted_store import DrawingFile
+from tasks.work import Status
+
+FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
+BEFORE_ESTIMATE = chunk.STEPS[:6]
+
+
+def status(works, day):
+    assert works[day].outcome is not None
+    return works[day].outcome.status
+
+
+class FailingNoise:
+    """Fails after the first samples were drawn: the fault being injected."""
+
+    simulated = False
+
+    def __init__(self, error):
+        self.error, self.calls = error, 0
+
+    def discrete_laplace(self, scale, size):
+        self.calls += 1
+        if self.calls > 2:
+            raise self.error
+        return secure_noise().discrete_laplace(scale, size)
+
+
+@pytest.mark.parametrize("error", [MemoryError("71234"), OSError("71234"), ValueError("71234")], ids=str)
+def test_an_exception_after_the_first_sample_voids_and_stays_charged(house, error):
+    works = house.release(FIRST, noise=FailingNoise(error))
+    assert not works[FIRST].outcome.status.is_good
+    assert "71234" not in works[FIRST].outcome.message
+    record = house.record(FIRST)
+    assert record.state is ReleaseState.VOID
+    assert record.spends
+    assert house.files("trusted/measurements") == {}
+    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+
+
+def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(house):
+    class Stopped(BaseException):
+        pass
+
+    def stop(number, frame):
+        raise Stopped
+
+    class StoppingNoise(FailingNoise):
+        def discrete_laplace(self, scale, size):
+            signal.raise_signal(signal.SIGTERM)
+            return secure_noise().discrete_laplace(scale, size)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(Stopped):
+            house.release(FIRST, noise=StoppingNoise(None))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert house.record(FIRST).state is ReleaseState.DRAWN
+    house.later(hours=1)
+    assert status(house.release(FIRST), FIRST) is Status.PUBLISHED
+
+
+def die_while_drawing(house, owner):
+    """Reserve, begin the draw, leave orphan bytes, and be gone: what a killed process leaves behind."""
+    works = house.release(FIRST, steps=chunk.STEPS[:5], owner=owner)
+    reservation = works[FIRST].reservation
+    assert reservation is not None, works[FIRST].outcome
+    house.ledger.begin_draw(reservation, house.now)
+    folder = house.folder / f"trusted/measurements/two-regions/{FIRST}-r0"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{reservation.fencing_token}.drawing").write_bytes(b"orphan")
+    (folder / f"{reservation.fencing_token}-{'ab' * 16}").write_bytes(b"orphan")
+    house.later(hours=1)
+    return reservation
+
+
+def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(house):
+    assert die_while_drawing(house, "first").redraws == 0
+    assert die_while_drawing(house, "second").redraws == 1
+    works = house.release(FIRST, owner="third")
+    assert status(works, FIRST) is Status.PUBLISHED
+    assert house.record(FIRST).redraws == 2
+    (kept,) = house.files("trusted/measurements").values()
+    assert kept != b"orphan"
+
+
+def test_the_third_redraw_voids_the_day(house):
+    for owner in ("first", "second", "third"):
+        die_while_drawing(house, owner)
+    works = house.release(FIRST, owner="fourth")
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+
+
+def failing(*_):
+    raise LedgerError("the ledger cannot be reached")
+
+
+def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(house, monkeypatch):
+    """The draw raised and the ledger was away: the next run must void, not draw again."""
+    run = house.run(noise=FailingNoise(MemoryError()))
+    monkeypatch.setattr(type(run.ledger), "void", failing)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert house.record(FIRST).state is ReleaseState.RESERVED
+    monkeypatch.undo()
+    house.later(hours=1)
+    works = house.release(FIRST)
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert not (house.folder / "published").exists()
+
+
+def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(house, monkeypatch):
+    monkeypatch.setattr(type(house.ledger), "record_drawn", failing)
+    house.release(FIRST)
+    monkeypatch.undo()
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert house.files("trusted/measurements") == {}
+
+
+def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(house, monkeypatch):
+    """It wakes between begin_draw and the sweep of orphans, when another run has drawn and published."""
+    stall = DrawingFile.destroy_orphans
+
+    def stalled(file):
+        monkeypatch.setattr(DrawingFile, "destroy_orphans", stall)
+        house.later(hours=1)
+        assert status(house.release(FIRST, owner="successor"), FIRST) is Status.PUBLISHED
+        stall(file)
+
+    monkeypatch.setattr(DrawingFile, "destroy_orphans", stalled)
+    works = house.release(FIRST, owner="sleeper")
+    assert not works[FIRST].outcome.status.is_good
+    record = house.record(FIRST)
+    assert record.state is ReleaseState.PUBLISHED
+    (kept,) = house.files("trusted/measurements").values()
+    assert hashlib.sha256(kept).hexdigest() == record.measurements_hash
+
+
+def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
+    """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
+    run, works = house.run(), [release.Work(FIRST)]
+    for step in chunk.STEPS[:4]:
+        works = step.take(run, works)
+    house.configure('alpha = "1"', 'alpha = "10"')
+    house.run()
+    (work,) = chunk.reserve_budget(run, works)
+    assert "changed while this run was under way" in work.outcome.message
+    assert house.record(FIRST) is None
+
+
+@pytest.mark.parametrize("forgotten", [FIRST, SECOND], ids=["the first day", "the second day"])
+def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
+    other = SECOND if forgotten == FIRST else FIRST
+    house.release(other)
+    backup = (house.folder / "trusted/ledger.sqlite").read_bytes()
+    house.release(forgotten)
+    for suffix in ("-wal", "-shm"):
+        (house.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
+    (house.folder / "trusted/ledger.sqlite").write_bytes(backup)
+    drawn = house.files("trusted/measurements")
+    works = house.release(forgotten)
+    assert status(works, forgotten) is Status.FAILED
+    assert house.files("trusted/measurements") == drawn
+
+
+def test_a_lost_catalogue_stops_every_reservation(house):
+    house.release(FIRST)
+    (house.folder / "published/catalogue.json").unlink()
+    works = house.release(SECOND)
+    assert "holds data but no catalogue" in works[SECOND].outcome.message
+    assert house.record(SECOND) is None
+
+
+def test_a_void_release_is_not_published(house):
+    house.release(FIRST, steps=chunk.STEPS[:7])
+    run = house.run()
+    works = [release.Work(FIRST)]
+    for step in (chunk.STEPS[0], chunk.STEPS[6]):
+        works = step.take(run, works)
+    house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
+    (work,) = chunk.publish_releases(run, works)
+    assert work.outcome.status is Status.FAILED
+    assert not (house.folder / "published").exists()
+
+
+def test_a_stale_owner_that_wakes_up_destroys_nothing(house):
+    stale_run = house.run(owner="first")
+    works = [release.Work(FIRST)]
+    for step in chunk.STEPS[:5]:
+        works = step.take(stale_run, works)
+    house.later(hours=1)
+    house.release(FIRST, owner="second")
+    kept = house.files("trusted/measurements", "published")
+    woken = chunk.draw_measurements(stale_run, works)[0]
+    assert woken.outcome.status is Status.FAILED
+    after = house.files("trusted/measurements", "published")
+    assert {path: data for path, data in after.items() if path in kept} == kept
+    assert house.record(FIRST).state is ReleaseState.PUBLISHED
