@@ -91,7 +91,7 @@ def reserve(run: Run, work: Work) -> Work:
         calendar.n_steps(day),
     )
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
-    state = mechanism.points_of(run.ledger.charged_near(run.stream, first_step, n_steps))
+    state = mechanism.recall(run.ledger.charged_near(run.stream, first_step, n_steps))
     plan = mechanism.plan(n_steps, first_step, state)
     reservation = run.ledger.reserve(
         run.stream,

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.measurement.linear import check_leaves
-from optstream.measurement.sampling import WindowRule
 from optstream.noise import NoiseSource
 from optstream.privacy.sparse_vector import SparseVectorScales
+from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import AggregationTree, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -23,7 +23,7 @@ class Choice:
     level: int
     n_points: int
     threshold_units: int
-    rule: WindowRule
+    rule: WindowBudget
     scales: SparseVectorScales | None
     take_remaining: bool
 
@@ -55,7 +55,7 @@ def choose_points(
     exact: NDArray[np.int64],
     n_points: int,
     threshold_units: int,
-    rule: WindowRule,
+    rule: WindowBudget,
     scales: SparseVectorScales | None,
     take_remaining: bool,
     noise: NoiseSource,
@@ -105,7 +105,7 @@ def choose_points(
     return tuple(chosen)
 
 
-def _forced(rule: WindowRule, start: int, n_steps: int) -> list[int]:
+def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
     """The remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
     taken = []
     for step in range(start, n_steps):

@@ -1,11 +1,7 @@
-"""Which steps are measured: rules, and what they need to know of other periods."""
+"""Which steps are measured: rules."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
-
-import numpy as np
-from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import Exact, exact
@@ -98,35 +94,3 @@ class L1Sampling:
 
 
 Sampling = EquallySpaced | L1Sampling
-
-
-class WindowRule:
-    """Counts points in windows, over periods: which steps may still be measured without a (k+1)-th.
-
-    A public rule of public choices. first_step, n_steps: the period. taken: running indices of the points
-    of other periods, earlier or later.
-    """
-
-    def __init__(
-        self, cap: int, window_length: int, first_step: int, n_steps: int, taken: Iterable[int]
-    ) -> None:
-        self._cap, self._window, self._n_steps = cap, window_length, n_steps
-        lead = window_length - 1
-        self._points = np.zeros(n_steps + 2 * lead, dtype=np.int64)
-        for step in taken:
-            place = step - first_step + lead
-            if 0 <= place < self._points.size:
-                self._points[place] += 1
-
-    def take(self, step: int) -> None:
-        """Count a step of the period as measured. Privacy: none; it was chosen already."""
-        self._points[step + self._window - 1] += 1
-
-    def allowed(self) -> NDArray[np.bool_]:
-        """Which steps of the period may be measured, (n_steps,). Privacy: none (Lemma 7)."""
-        ones = np.ones(self._window, dtype=np.int64)
-        full = np.convolve(self._points, ones, mode="valid") >= self._cap
-        blocked = np.convolve(full, ones, mode="valid") > 0
-        free = self._points[self._window - 1 : self._window - 1 + self._n_steps] == 0
-        allowed: NDArray[np.bool_] = ~blocked & free
-        return allowed

@@ -12,14 +12,16 @@ from optstream.estimation import make_consistent, reconstruct
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
 from optstream.mechanisms.parameters import settled, stage_names
-from optstream.mechanisms.plan import LARGEST_SCALE, LevelPlan, equal_points
-from optstream.mechanisms.points import State, choices, next_state, state_of, taken_points
+from optstream.mechanisms.plan import LevelPlan, equal_points
+from optstream.mechanisms.points import choices, next_state, state_of, taken_points
 from optstream.mechanisms.release import Release
+from optstream.mechanisms.series import LARGEST_SCALE
+from optstream.mechanisms.values import as_period
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
 from optstream.privacy.exact import Exact
 from optstream.privacy.model import Calibration
-from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
+from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, State
 
 
 @dataclass(frozen=True, init=False)
@@ -110,7 +112,7 @@ class OptStream:
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """The most that a period will cost, known before anything is drawn. Costs no privacy.
 
-        state: the points of other periods, from a release's `state` or from `points_of`.
+        state: the points of other periods, from a release's `state` or from `recall`.
         Raises ParameterError if the features are for a period of another length, or it is too short.
         """
         self._check_length(n_steps)
@@ -134,7 +136,7 @@ class OptStream:
         over several periods holds only with it (the ledger's path always passes it).
         Raises ParameterError for a shape, type or size that does not fit; then nothing was drawn.
         """
-        period = self._period(values, first_step)
+        period = as_period(values, self.model, first_step)
         n_steps, first_step = period.n_steps, period.first_step
         spends = self.plan(n_steps, first_step, state)
         if self.adaptive:
@@ -181,7 +183,7 @@ class OptStream:
         """Measure and estimate in a row. Costs and raises as `measure`."""
         return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))
 
-    def points_of(self, spends: Iterable[Spend]) -> State | None:
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """The state that the spends of other periods imply, earlier and later ones: their measured steps."""
         return state_of(self.levels, spends) if self.adaptive else None
 
@@ -200,20 +202,6 @@ class OptStream:
                 self.features,
             )
         )
-
-    def _period(self, values: ArrayLike | PrivatePeriod, first_step: int) -> PrivatePeriod:
-        resolution = self.model.resolution
-        if not isinstance(values, PrivatePeriod):
-            return PrivatePeriod.from_values(values, resolution=resolution, first_step=first_step)
-        if first_step not in (0, values.first_step):
-            raise ParameterError(
-                f"first_step is {first_step}, and the period begins at {values.first_step}: leave it out"
-            )
-        if values.resolution != resolution:
-            raise ParameterError(
-                f"the period's resolution {values.resolution} is not the model's {resolution}"
-            )
-        return values
 
     def _check_length(self, n_steps: int) -> None:
         if self.features and self.features[0].n_steps != n_steps:

@@ -17,9 +17,6 @@ from optstream.privacy.sparse_vector import SparseVectorScales, sparse_vector_sc
 from optstream.stream import Feature
 
 SAMPLING = "sampling"
-LARGEST_SCALE = 2**40
-"""Noise of this scale still fits, with room to spare, in exactly represented integers, and its sums into
-floats that show a resolution unit: what is published never fails its contract for want of digits."""
 
 
 @dataclass(frozen=True)

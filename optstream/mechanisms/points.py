@@ -1,18 +1,15 @@
-"""What a period knows of other periods' points, and what it tells the next: public, JSON-ready."""
+"""What a period knows of other periods' points, and what it tells the next: {"points": {level: steps}}."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import Choice
 from optstream.measurement.linear import SAMPLES
-from optstream.measurement.sampling import WindowRule
 from optstream.mechanisms.plan import LevelPlan
 from optstream.privacy import Spend, StepSpend
-
-State = Mapping[str, Any]
-"""{"points": {level: running indices of measured steps, rising}}."""
+from optstream.privacy.window_budget import WindowBudget
+from optstream.stream import State
 
 
 def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
@@ -78,7 +75,8 @@ def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: St
     for plan in plans:
         sampling, window = plan.sampling, plan.model.window_length
         assert isinstance(sampling, L1Sampling)
-        rule = WindowRule(sampling.n_samples, window, first_step, n_steps, taken_points(plan, state))
+        taken = [(step, 1) for step in taken_points(plan, state)]
+        rule = WindowBudget(sampling.n_samples, window, first_step, n_steps, taken)
         n_points = sampling.points_of_period(n_steps, window)
         threshold_units = round(sampling.threshold / plan.model.resolution)
         scales, take_remaining = plan.sampler_scales(n_steps), plan.calibration == "paper"

@@ -118,7 +118,8 @@ def _denominators(spend: Spend) -> set[int]:
         case PeriodSpend():
             return {charge.denominator for charge in spend.charges}
         case CappedSpend():
-            return {spend.unit_charge.denominator}
+            weights = {1, spend.cap, *spend.taken_weights}
+            return {(weight * spend.unit_charge).denominator for weight in weights}
     raise ParameterError(f"the accountant cannot price a {type(spend).__name__}")
 
 
@@ -133,13 +134,21 @@ def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[n
             charges = np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
             return charges[_overlaps(spend.n_steps, window_length)]
         case CappedSpend():
-            lead = window_length - 1
-            reach = range(spend.first_step - lead, spend.first_step + spend.n_steps + lead)
-            taken = np.isin(np.arange(reach.start, reach.stop), spend.taken)
-            inside = np.convolve(taken, np.ones(window_length, dtype=np.int64), mode="valid")
-            points = np.minimum(_overlaps(spend.n_steps, window_length), spend.cap - inside)
-            unit = int(spend.unit_charge * denominator)
-            return np.array([unit * max(int(count), 0) for count in points], dtype=object)
+            return _room_of_windows(spend, window_length, denominator)
+
+
+def _room_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:
+    """As `_windows_of`: the cap less what other periods took in the window, at most 1 for each own step."""
+    lead, unit = window_length - 1, spend.unit_charge * denominator
+    taken = np.zeros(spend.n_steps + 2 * lead, dtype=object)
+    for step, weight in spend.taken_elsewhere:
+        place = step - spend.first_step + lead
+        if 0 <= place < taken.size:
+            taken[place] += int(weight * unit)
+    inside = _sliding_sums(list(taken), window_length)[lead : lead + spend.n_steps + lead]
+    own = _overlaps(spend.n_steps, window_length).astype(object) * int(unit)
+    room: NDArray[np.object_] = np.maximum(np.minimum(own, int(spend.cap * unit) - inside), 0)
+    return room
 
 
 def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.object_]:

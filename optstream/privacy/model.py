@@ -1,6 +1,6 @@
 """What is protected: adjacency, window, amount of change, resolution."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from typing import Literal, get_args
 
@@ -90,6 +90,12 @@ class PrivacyModel:
         covers several of the leaves, in one.
         """
         return min(self.leaves_per_step, n_leaves)
+
+    def with_epsilon(self, epsilon: Fraction, leaves_per_step: int) -> "PrivacyModel":
+        """The promise that one level of a tree keeps: a part of epsilon, as many changes at a step as the
+        leaves below can make.
+        """
+        return replace(self, epsilon=epsilon, leaves_per_step=leaves_per_step)
 
     def to_document(self) -> dict[str, str | int]:
         """The model as plain text and integers, for manifests and the ledger."""

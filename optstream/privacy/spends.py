@@ -1,6 +1,6 @@
 """What a measurement cost: frozen facts. How they are added up is `accounting`'s business."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from itertools import pairwise
@@ -76,27 +76,38 @@ class PeriodSpend:
 
 @dataclass(frozen=True)
 class CappedSpend:
-    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits points in a window.
+    """A plan whose steps are not chosen yet: the worst outcome of a rule that limits what a window holds.
 
-    Any of the period's steps may be measured at `unit_charge`, but no window will hold more than `cap`
-    points together with those already `taken` (running indices, rising) in other periods. A window with n
-    of the period's steps is charged for min(n, cap - taken in it) of them. Settled to a `StepSpend`.
+    Any of the period's steps may be measured with a weight of at most 1, charged `unit_charge` times the
+    weight, but no window will hold more than `cap` in weight together with what is already `taken` in other
+    periods (running indices, rising; `taken_weights` beside them, 1 each if empty). A window with n of the
+    period's steps is charged for a weight of min(n, cap - taken in it). Settled to a `StepSpend`.
     """
 
     level: int
     stage: str
     first_step: int
     n_steps: int
-    cap: int
+    cap: int | Fraction
     taken: tuple[int, ...]
     scale: Fraction
     alpha_units: int
     leaves_changed: int = 1
+    taken_weights: tuple[int | Fraction, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.taken_weights and len(self.taken_weights) != len(self.taken):
+            raise ParameterError("taken_weights of CappedSpend must be empty or one for each of taken")
 
     @property
     def unit_charge(self) -> Fraction:
-        """What one point is charged."""
+        """What a point of weight 1 is charged."""
         return self.leaves_changed * self.alpha_units / self.scale
+
+    @property
+    def taken_elsewhere(self) -> Iterator[tuple[int, int | Fraction]]:
+        """Each step that other periods took, with its weight."""
+        return zip(self.taken, self.taken_weights or (1,) * len(self.taken), strict=True)
 
 
 Spend = StepSpend | PeriodSpend | CappedSpend
@@ -129,9 +140,10 @@ def _read(given: dict[str, Any]) -> Spend:
         case "period":
             return PeriodSpend(**common, charges=tuple(Fraction(charge) for charge in given["charges"]))
         case "capped":
-            common |= {"n_steps": int(given["n_steps"]), "cap": int(given["cap"])}
-            taken = tuple(int(step) for step in given["taken"])
-            return CappedSpend(**common, taken=taken, **_scaled(given))
+            common |= {"n_steps": int(given["n_steps"]), "cap": _weight(given["cap"])}
+            common["taken"] = tuple(int(step) for step in given["taken"])
+            weights = tuple(_weight(weight) for weight in given.get("taken_weights", ()))
+            return CappedSpend(**common, taken_weights=weights, **_scaled(given))
         case kind:
             known = ", ".join(KINDS)
             raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: {known}")

@@ -4,6 +4,7 @@ from optstream.stream.calendar import Calendar
 from optstream.stream.feature import Feature
 from optstream.stream.measured import Measured
 from optstream.stream.private_period import PrivatePeriod
+from optstream.stream.state import RawState, State
 from optstream.stream.tree import AggregationTree
 
-__all__ = ["AggregationTree", "Calendar", "Feature", "Measured", "PrivatePeriod"]
+__all__ = ["AggregationTree", "Calendar", "Feature", "Measured", "PrivatePeriod", "RawState", "State"]

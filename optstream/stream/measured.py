@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy.spends import Spend, spend_from_document, spend_to_document
+from optstream.privacy.spends import Spend
+from optstream.stream.state import State
 
-FORMAT = "optstream.measured/1"
 Array = NDArray[Any]
 
 
@@ -22,12 +22,16 @@ class Measured:
 
     points: the values at the measured steps, (…, n_nodes, n_points), in units of `resolution`.
     positions: the measured steps, rising.
-    sums: for each feature the sums of its parts, (…, n_nodes, n_parts), in units of `resolution`.
+    sums: for each feature the sums of its parts, (…, n_nodes, n_parts), in units of `resolution`; or the
+        answers to other linear queries, such as Fourier coordinates.
     point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
         measured; None where unknown. sum_variances: the same for each feature.
     interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
     spends: what drawing it cost; empty for public values. simulated: drawn with seeded noise.
-    state: what the mechanism hands to the next period, public, JSON-ready.
+    state: what the mechanism hands to the next period; before: what it was handed, without raw entries.
+    choices: what else the draw decided, public, JSON-ready (PeGaSus' groups).
+    parts: of a tree whose levels were measured each by itself, the levels' own measurements; the arrays here
+        are then empty.
 
     Only `optstream.measurement` draws one; `from_public` makes one of values that were public all along.
     """
@@ -43,7 +47,10 @@ class Measured:
     spends: tuple[Spend, ...]
     simulated: bool
     interpolation: NDArray[np.float64] | None = None
-    state: Mapping[str, Any] | None = None
+    state: State | None = None
+    before: State | None = None
+    choices: Mapping[str, Any] | None = None
+    parts: "tuple[Measured, ...]" = ()
 
     @property
     def point_values(self) -> NDArray[np.float64]:
@@ -113,49 +120,37 @@ class Measured:
             interpolation=None if len(chosen) == n_steps else steps,
         )
 
+    def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
+        """The same measurements, taken as an estimate of every step that was computed from them alone.
+
+        series, variances: (n_nodes, n_steps), in the unit of the readings and squared. For the consistency
+        of a tree, which weighs every node's series. Costs no privacy.
+        """
+        unit = float(self.resolution)
+        return replace(
+            self,
+            positions=tuple(range(self.n_steps)),
+            points=series / unit,
+            point_variances=variances / unit**2,
+            sums=(),
+            sum_variances=(),
+            interpolation=None,
+        )
+
     def to_bytes(self) -> bytes:
         """One period's measurements as text: integers, scales and choices; the same bytes every time."""
-        document = {
-            "format": FORMAT,
-            "n_steps": self.n_steps,
-            "first_step": self.first_step,
-            "positions": list(self.positions),
-            "resolution": str(self.resolution),
-            "points": self.points.tolist(),
-            "sums": [entry.tolist() for entry in self.sums],
-            "point_variances": _listed(self.point_variances),
-            "sum_variances": None if self.sum_variances is None else [_listed(v) for v in self.sum_variances],
-            "spends": [spend_to_document(spend) for spend in self.spends],
-            "simulated": self.simulated,
-            "interpolation": _listed(self.interpolation),
-            "state": self.state,
-        }
+        from optstream.stream.measured_document import to_document
+
+        document = to_document(self)
         return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Measured":
         """Read back what `to_bytes` wrote. Raises ParameterError if it is something else."""
+        from optstream.stream.measured_document import from_document
+
         try:
-            document = json.loads(data)
-            if document["format"] != FORMAT:
-                raise ParameterError(f"measurements of format {document['format']!r} are not {FORMAT}")
-            sum_variances = document["sum_variances"]
-            return cls(
-                n_steps=document["n_steps"],
-                first_step=document["first_step"],
-                positions=tuple(document["positions"]),
-                points=np.array(document["points"]),
-                sums=tuple(np.array(entry) for entry in document["sums"]),
-                resolution=Fraction(document["resolution"]),
-                point_variances=_arrayed(document["point_variances"]),
-                sum_variances=None
-                if sum_variances is None
-                else tuple(np.array(_numbers(entry)) for entry in sum_variances),
-                spends=tuple(spend_from_document(entry) for entry in document["spends"]),
-                simulated=document["simulated"],
-                interpolation=_arrayed(document["interpolation"]),
-                state=document["state"],
-            )
+            return from_document(json.loads(data))
         except (ValueError, KeyError, TypeError) as error:
             raise ParameterError("these bytes are not measurements that OptStream wrote") from error
 
@@ -170,21 +165,3 @@ def _variances(entry: ArrayLike, n_nodes: int, n_columns: int, name: str) -> NDA
             f"got shape {array.shape}"
         )
     return np.broadcast_to(array, (n_nodes, 1)) if array.ndim == 0 else array
-
-
-def _listed(values: NDArray[np.float64] | None) -> list[Any] | None:
-    """Floats as their shortest text; infinity, which JSON lacks, as null."""
-    if values is None:
-        return None
-    nested: list[Any] = np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]
-    return nested
-
-
-def _numbers(nested: Any) -> Any:
-    if isinstance(nested, list):
-        return [_numbers(entry) for entry in nested]
-    return np.inf if nested is None else float(nested)
-
-
-def _arrayed(nested: list[Any] | None) -> NDArray[np.float64] | None:
-    return None if nested is None else np.array(_numbers(nested))

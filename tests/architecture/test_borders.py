@@ -43,8 +43,16 @@ def test_only_measurement_opens_a_private_period():
     assert {path.parent for path in openers} == {Path("optstream/measurement")}
 
 
+def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_one():
+    allowed = {Path("optstream/stream/state.py")}
+    openers = {path for path in SOURCES if {"open_raw_state", "_RawState__content"} & set(names_in(path))}
+    assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
+    writers = {path for path in SOURCES if {"raw_bytes", "with_raw"} & set(names_in(path))} - allowed
+    assert writers == {Path("tasks/release.py")}
+
+
 def test_only_measurement_builds_measurements():
-    allowed = {Path("optstream/stream/measured.py")}
+    allowed = {Path("optstream/stream/measured.py"), Path("optstream/stream/measured_document.py")}
     builders = {path for path in SOURCES if "Measured" in set(calls_in(path))} - allowed
     assert builders
     assert {path.parent for path in builders} == {Path("optstream/measurement")}

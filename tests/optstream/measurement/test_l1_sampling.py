@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import _scores, choose_points
-from optstream.measurement.sampling import WindowRule
 from optstream.noise import simulated_noise
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import sparse_vector_scales
+from optstream.privacy.window_budget import WindowBudget
 
 SCALES = sparse_vector_scales(10, 4, Fraction(1))
 
@@ -40,7 +40,7 @@ def score(series, start, end):
 
 
 def rule(cap=48, window=48, n_steps=12, taken=(), first_step=0):
-    return WindowRule(cap, window, first_step, n_steps, taken)
+    return WindowBudget(cap, window, first_step, n_steps, [(step, 1) for step in taken])
 
 
 @settings(max_examples=200, deadline=None)
@@ -119,7 +119,7 @@ def test_no_window_ever_holds_one_point_more_over_days_of_any_length():
                 exact,
                 n_points,
                 10**6 if kind == "late" else 0,
-                WindowRule(10, window, at, length, taken),
+                rule(10, window, length, taken, at),
                 SCALES,
                 True,
                 NoNoise() if kind != "random" else simulated_noise(number),
@@ -133,9 +133,9 @@ def test_no_window_ever_holds_one_point_more_over_days_of_any_length():
 def test_the_rule_looks_at_later_periods_too():
     """Late data: a day released after its neighbours on both sides."""
     taken = [*range(38, 48), *range(96, 106)]
-    allowed = WindowRule(10, 48, 48, 48, taken).allowed()
+    allowed = rule(10, 48, 48, taken, 48).allowed()
     assert not allowed.any()
-    assert WindowRule(10, 48, 48, 48, taken[:10]).allowed().nonzero()[0].tolist() == list(range(38, 48))
+    assert rule(10, 48, 48, taken[:10], 48).allowed().nonzero()[0].tolist() == list(range(38, 48))
 
 
 @pytest.mark.parametrize(

@@ -155,7 +155,7 @@ def test_the_worst_outcome_is_reserved_and_the_choice_survives_its_bytes():
     reread = Measured.from_bytes(release.measured.to_bytes())
     assert np.array_equal(mechanism.estimate(reread).values, release.values)
     assert reread.state == release.state
-    taken = mechanism.points_of(release.spends)["points"]
+    taken = mechanism.recall(release.spends)["points"]
     # Step 0 is out of reach of every window that the next period touches.
     assert release.state["points"] == {
         level: [step for step in own if step > 0] for level, own in taken.items()

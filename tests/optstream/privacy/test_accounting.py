@@ -25,7 +25,10 @@ def step_spend(first_step, weights, scale="7/3", level=0, alpha_units=2, leaves_
 def cost_of(spend, window):
     """What one window is charged, straight from the definition."""
     if isinstance(spend, CappedSpend):
-        free = spend.cap - len(set(window) & set(spend.taken))
+        weights = spend.taken_weights or [1] * len(spend.taken)
+        free = spend.cap - sum(
+            weight for step, weight in zip(spend.taken, weights, strict=True) if step in window
+        )
         own = len(set(window) & set(range(spend.first_step, spend.first_step + spend.n_steps)))
         return max(0, min(own, free)) * spend.unit_charge
     inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
@@ -55,8 +58,14 @@ def histories(draw):
                 taken = draw(
                     st.sets(st.integers(at - 12, at - 1) | st.integers(at + length, at + length + 12))
                 )
-                cap, scale = draw(st.integers(0, 6)), draw(st.fractions("1/9", 40, max_denominator=50))
-                spends.append(CappedSpend(0, "samples", at, length, cap, tuple(sorted(taken)), scale, 2))
+                cap = draw(st.integers(0, 6) | st.fractions(0, 6, max_denominator=16))
+                scale = draw(st.fractions("1/9", 40, max_denominator=50))
+                weight = st.fractions(0, 2, max_denominator=16)
+                weights = draw(st.just([]) | st.lists(weight, min_size=len(taken), max_size=len(taken)))
+                taken = tuple(sorted(taken))
+                spends.append(
+                    CappedSpend(0, "samples", at, length, cap, taken, scale, 2, taken_weights=tuple(weights))
+                )
             elif kind == "step":
                 weights = draw(st.lists(st.integers(0, 3), min_size=length, max_size=length))
                 scale = draw(st.fractions("1/9", 40, max_denominator=50))
@@ -111,6 +120,7 @@ def test_no_spend_costs_nothing():
         step_spend(-3, [0, 1, Fraction(2, 3)]),
         PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3))),
         CappedSpend(1, "samples", 5, 9, 3, (-4, 1, 20), Fraction(7, 2), 3, 2),
+        CappedSpend(1, "x", 5, 9, Fraction(1, 2), (1, 20), Fraction(7, 2), 3, 2, (1, Fraction(3, 16))),
     ],
 )
 def test_spends_survive_their_document(spend):

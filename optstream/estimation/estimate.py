@@ -1,0 +1,17 @@
+"""A series with what the noise leaves of doubt."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class Estimate:
+    """values: (n_series, n_steps) in the unit of the readings. variances: the same shape, squared: what is
+    known of the noise in each value. How far a held or smoothed value misses the truth is not in it, unless
+    a mechanism says so.
+    """
+
+    values: NDArray[np.float64]
+    variances: NDArray[np.float64]

@@ -1,0 +1,151 @@
+"""Any mechanism on a tree: each level measured under its share, all levels made consistent."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate, make_consistent
+from optstream.estimation.holding import UNKNOWN
+from optstream.measurement.levels import level_period, together
+from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
+from optstream.mechanisms.shares import checked_level_shares
+from optstream.noise import NoiseSource
+from optstream.privacy import PrivacyModel, Spend
+from optstream.privacy.exact import Exact
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+
+NAME = "Hierarchical"
+
+
+@dataclass(frozen=True, init=False)
+class Hierarchical(OnlineMechanism):
+    """A mechanism at every level of a tree, and one consistent, bounded series for every node.
+
+    Each level has a mechanism of its own, like the given one: the level's nodes are its series, its share of
+    epsilon the model's epsilon. What a mechanism decides (BD and BA whether to publish, FAST when to sample)
+    it decides once for all nodes of a level, so that a customer who changes leaf meets one set of decisions.
+    Levels add up. The levels' estimates go through the same least squares as OptStream's, each value
+    weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`.
+
+    mechanism: the pattern, made with the whole stream's model. level_shares: of its epsilon, root first; 0
+    above the leaves means derived from below. lower_bound: of every leaf, None for no bound.
+    Raises ParameterError for shares that do not fit the tree, or for what the pattern refuses at a share.
+    """
+
+    mechanism: SeriesMechanism
+    tree: AggregationTree
+    level_shares: tuple[Fraction, ...]
+    lower_bound: float | None
+
+    def __init__(
+        self,
+        mechanism: SeriesMechanism,
+        tree: AggregationTree,
+        level_shares: Sequence[Exact],
+        lower_bound: float | None = 0.0,
+    ) -> None:
+        given = {
+            "mechanism": mechanism,
+            "tree": tree,
+            "level_shares": checked_level_shares(level_shares, tree),
+            "lower_bound": lower_bound,
+        }
+        for name, value in given.items():
+            object.__setattr__(self, name, value)
+        _levels(self)
+
+    @property
+    def model(self) -> PrivacyModel:  # type: ignore[override]
+        """What is protected, all levels together."""
+        return self.mechanism.model
+
+    @property
+    def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
+        """The measured levels and their mechanisms, root first."""
+        return _levels(self)
+
+    @property
+    def adaptive(self) -> bool:  # type: ignore[override]
+        """Whether some level's mechanism is."""
+        return any(mechanism.adaptive for _, mechanism in self.levels)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the plan, repeated, costs any window: the sum over levels (Lemma 1)."""
+        return sum((mechanism.epsilon for _, mechanism in self.levels), Fraction(0))
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """The levels' plans in a row. Costs no privacy; raises as they do."""
+        states = _states(state)
+        return tuple(
+            replace(spend, level=level)
+            for level, mechanism in self.levels
+            for spend in mechanism.plan(n_steps, first_step, states.get(str(level)))
+        )
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """Each level's state, from that level's spends."""
+        known = list(spends)
+        earlier = before["levels"] if before and before.get("mechanism") == NAME else {}
+        return _state_of(
+            {
+                level: mechanism.recall(
+                    [replace(spend, level=0) for spend in known if spend.level == level],
+                    earlier.get(str(level)),
+                )
+                for level, mechanism in self.levels
+            }
+        )
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        states = _states(state)
+        parts = {
+            level: mechanism.measure(
+                level_period(period, self.tree, level), noise=noise, state=states.get(str(level)),
+            )
+            for level, mechanism in self.levels
+        }  # fmt: skip
+        return together(parts, _state_of({level: part.state for level, part in parts.items()}), state)
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The levels' own estimates, nodes in the tree's order; a derived level has nothing of its own."""
+        shape = (len(self.tree.nodes), measured.n_steps)
+        values, variances = np.zeros(shape), np.full(shape, np.inf)
+        for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
+            nodes = slice(self.tree.levels[level].start, self.tree.levels[level].stop)
+            own = mechanism.fitted(part)
+            values[nodes], variances[nodes] = own.values, np.minimum(own.variances, UNKNOWN)
+        merged = measured.seen_as(values, variances)
+        return Estimate(make_consistent(merged, self.tree, [], "variance", self.lower_bound), variances)
+
+
+@lru_cache(maxsize=256)
+def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
+    # mypy cannot know that every mechanism is a dataclass
+    pattern: Any = whole.mechanism
+    together = whole.model.leaves_changed(len(whole.tree.leaves))
+    return tuple(
+        (level, replace(pattern, model=whole.model.with_epsilon(whole.model.epsilon * share, together)))
+        for level, share in enumerate(whole.level_shares)
+        if share > 0
+    )
+
+
+def _states(state: State | None) -> Mapping[str, Any]:
+    if state is None:
+        return {}
+    if not hasattr(state, "get") or state.get("mechanism") != NAME:
+        raise ParameterError("state of Hierarchical must be a state that a release of Hierarchical left")
+    levels: Mapping[str, Any] = state["levels"]
+    return levels
+
+
+def _state_of(levels: Mapping[int, State | None]) -> State | None:
+    if all(state is None for state in levels.values()):
+        return None
+    return {"mechanism": NAME, "levels": {str(level): state for level, state in levels.items()}}

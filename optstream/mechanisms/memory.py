@@ -1,0 +1,54 @@
+"""What a mechanism hands to the next period: a public, JSON-ready value that says whose it is."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from optstream.errors import ParameterError
+from optstream.privacy import Spend, StepSpend
+from optstream.stream import Measured, State
+
+
+def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
+    """The state as this mechanism left it; empty at the start of a stream.
+
+    Raises ParameterError for another mechanism's state: read as "nothing spent", it would void the promise
+    in silence.
+    """
+    if state is None:
+        return {}
+    if not hasattr(state, "get") or state.get("mechanism") != mechanism:
+        raise ParameterError(f"state of {mechanism} must be a state that a release of {mechanism} left")
+    return dict(state)
+
+
+def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
+    """As `own_state`, but what another mechanism left is forgotten: the stream has changed its mechanism."""
+    return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
+
+
+def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]:
+    """(running step, weight) of every step that these spends measured at this stage, rising."""
+    return sorted(
+        (spend.first_step + step, weight)
+        for spend in spends
+        if isinstance(spend, StepSpend) and spend.stage == stage
+        for step, weight in enumerate(spend.weights)
+        if weight
+    )
+
+
+def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
+    """Those that share a window with a step at or after `end`, and later ones, each once, rising."""
+    return sorted({(step, weight) for step, weight in steps if step > end - window_length})
+
+
+def held_after(measured: Measured) -> dict[str, Any]:
+    """What `estimation.holding` needs of a period to begin the next one: the value held at its end."""
+    assert measured.point_variances is not None
+    if measured.positions:
+        return {
+            "held": [int(value) for value in measured.points[:, -1]],
+            "held_variance": float(measured.point_variances[0, -1]),
+        }
+    before = measured.before or {}
+    return {key: before[key] for key in ("held", "held_variance") if key in before}

@@ -1,0 +1,15 @@
+"""Uniform: the w-event model's name for noise on every step."""
+
+from dataclasses import dataclass
+
+from optstream.mechanisms.laplace import Laplace
+
+
+@dataclass(frozen=True)
+class Uniform(Laplace):
+    """epsilon divided evenly over the steps of a window, every step published.
+
+    The same measurements, noise and cost as `Laplace`, under the name by which the w-event literature
+    compares with it; kept so that a comparison can be read beside its paper.
+    Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
+    """

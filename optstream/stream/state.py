@@ -1,0 +1,81 @@
+"""What a mechanism remembers from period to period: public facts, and raw ones that never leave trust."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+from optstream.errors import ParameterError
+
+State = Mapping[str, Any]
+"""JSON-ready, public, but for entries of type `RawState`, which no public document takes."""
+
+
+class RawState:
+    """Raw values that a mechanism carries to the next period, such as the open group of PeGaSus.
+
+    It shows nothing: no repr, no comparison, no attribute gives a value, and JSON refuses it. Only the rooms
+    of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the trusted store.
+    """
+
+    __slots__ = ("__content",)
+    __content: str
+
+    def __init__(self, content: Any) -> None:
+        """content: JSON-ready. It is kept as text, so that nobody holds on to what is inside."""
+        object.__setattr__(self, "_RawState__content", json.dumps(content, allow_nan=False))
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError("a raw state cannot be changed")
+
+    def __repr__(self) -> str:
+        return "RawState()"
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+
+def open_raw_state(state: RawState) -> Any:
+    """What is inside. For `optstream.measurement` alone."""
+    return json.loads(object.__getattribute__(state, "_RawState__content"))
+
+
+def public_part(state: State | None) -> State | None:
+    """The state without its raw entries, at any depth."""
+    if state is None:
+        return None
+    kept = {key: value for key, value in state.items() if not isinstance(value, RawState)}
+    return {key: public_part(value) if isinstance(value, Mapping) else value for key, value in kept.items()}
+
+
+def raw_bytes(state: State | None) -> bytes | None:
+    """The raw entries alone, for a file of the trusted zone; None where there are none."""
+    raw = _raw_entries(state or {})
+    return json.dumps(raw, sort_keys=True).encode() if raw else None
+
+
+def with_raw(state: State | None, data: bytes) -> State:
+    """Put back what `raw_bytes` took out. Raises ParameterError if the bytes are something else."""
+    try:
+        return _merged(state or {}, json.loads(data))
+    except (ValueError, AttributeError, TypeError) as error:
+        raise ParameterError("these bytes are no raw state that OptStream wrote") from error
+
+
+RAW = "raw state"
+
+
+def _raw_entries(state: State) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for key, value in state.items():
+        if isinstance(value, RawState):
+            found[key] = {RAW: open_raw_state(value)}
+        elif isinstance(value, Mapping) and (inner := _raw_entries(value)):
+            found[key] = inner
+    return found
+
+
+def _merged(state: State, raw: Mapping[str, Any]) -> State:
+    merged = dict(state)
+    for key, value in raw.items():
+        merged[key] = RawState(value[RAW]) if RAW in value else _merged(merged.get(key) or {}, value)
+    return merged
