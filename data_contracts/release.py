@@ -35,6 +35,7 @@ LINEAGE = (
     "epsilon_plan",
     "epsilon_own",
     "noise",
+    "mechanism",
     "calibration",
     "code_version",
     "configuration_hash",

@@ -3,17 +3,30 @@
 from collections.abc import Sequence
 from datetime import date
 
+from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import OptStream
+from optstream.mechanisms import Hierarchical, OptStream
 from optstream.stream import Feature
 from tasks.settings import Settings
 
+Mechanism = OptStream | Hierarchical
 
-def mechanism_for(settings: Settings, day: date) -> OptStream:
-    """The mechanism that the configuration names, with the features of that day's length and clock.
+
+def mechanism_for(settings: Settings, day: date) -> Mechanism:
+    """The mechanism that the configuration names, on its tree; OptStream with the features of that day.
 
     Raises ParameterError if the parameters do not fit each other.
     """
+    if settings.mechanism.name == "OptStream":
+        return _optstream(settings, day)
+    given = settings.mechanism.parameters
+    if settings.mechanism.name == "Fourier":
+        given |= {"calibration": settings.privacy.calibration, "shortest_period": settings.shortest_day}
+    pattern = getattr(mechanisms, settings.mechanism.name)(settings.model, **given)
+    return Hierarchical(pattern, settings.tree, settings.level_shares, float(settings.lower_bound))
+
+
+def _optstream(settings: Settings, day: date) -> OptStream:
     sampling, features = _sampling(settings), settings.features(day)
     return OptStream(
         settings.model,
@@ -22,7 +35,7 @@ def mechanism_for(settings: Settings, day: date) -> OptStream:
         features=features,
         level_shares=settings.level_shares,
         stage_shares=settings.stage_shares,
-        weights=settings.mechanism.weights,
+        **settings.mechanism.parameters,
         calibration=settings.privacy.calibration,
         lower_bound=float(settings.lower_bound),
         shortest_period=_shortest_period(settings, features) if isinstance(sampling, L1Sampling) else None,
@@ -31,6 +44,7 @@ def mechanism_for(settings: Settings, day: date) -> OptStream:
 
 def _sampling(settings: Settings) -> EquallySpaced | L1Sampling:
     given = settings.sampling
+    assert given is not None  # the settings refuse OptStream without
     if given.method == "equally_spaced":
         return EquallySpaced(given.n_samples)
     assert given.threshold is not None  # the settings refuse "l1" without

@@ -19,6 +19,7 @@ def statement_of(
         revision=revision,
         vintage=vintage,
         model=settings.model,
+        mechanism=settings.describe_mechanism(),
         calibration=settings.privacy.calibration,
         epsilon_plan=release.epsilon,
         epsilon_own=release.epsilon_alone,

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeGuard
 
 from optstream.privacy.spends import Spend, StepSpend
 
@@ -42,10 +42,15 @@ class NoiseScale:
 def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
     """The distinct noise scales of a release's spends, in their order."""
     scales = (
-        NoiseScale(spend.level, spend.stage, spend.scale if isinstance(spend, StepSpend) else None)
+        NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
         for spend in spends
     )
     return tuple(dict.fromkeys(scales))
+
+
+def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
+    """Whether every answer has the spend's own scale: a fraction of a weight stands for a larger one."""
+    return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)
 
 
 def exact_from_text(text: object) -> Fraction:

@@ -24,6 +24,7 @@ class ReleaseStatement:
     period: the local day. revision, vintage: from 0 or 1 on, as the ledger counts them.
     epsilon_plan: what the plan, repeated, costs any window; epsilon_own: what this release's measurements
         alone cost it, both as accounted, exact.
+    mechanism: {"name": …} with all its parameters, JSON-ready.
     noise: `noise_scales` of the release's spends. simulated: drawn with seeded noise; cannot be published.
     value_column: name of the published values, which also tells their unit ("load_mw").
     step_minutes, time_zone, day: the calendar that cuts days into steps.
@@ -36,6 +37,7 @@ class ReleaseStatement:
     revision: int
     vintage: int
     model: PrivacyModel
+    mechanism: Mapping[str, Any]
     calibration: Calibration
     epsilon_plan: Fraction
     epsilon_own: Fraction
@@ -69,6 +71,8 @@ class ReleaseStatement:
             raise ParameterError("period of ReleaseStatement must be a date")
         if not isinstance(self.simulated, bool):
             raise ParameterError("simulated of ReleaseStatement must be true or false")
+        if not isinstance(self.mechanism, Mapping) or not isinstance(self.mechanism.get("name"), str):
+            raise ParameterError("mechanism of ReleaseStatement must be a mapping with a name")
         check_value_column(self.value_column)
 
     def in_words(self) -> str:
@@ -114,6 +118,7 @@ class ReleaseStatement:
             "day": self.day,
             "privacy_model": self.model.to_document(),
             "privacy_in_words": self.in_words(),
+            "mechanism": dict(self.mechanism),
             "calibration": self.calibration,
             "epsilon_plan": str(self.epsilon_plan),
             "epsilon_own": str(self.epsilon_own),
@@ -130,6 +135,7 @@ class ReleaseStatement:
             "stream",
             "revision",
             "vintage",
+            "mechanism",
             "calibration",
             "simulated",
             "code_version",

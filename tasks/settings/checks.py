@@ -9,6 +9,7 @@ from typing import Any
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
+from tasks.settings.mechanisms import HAS_PAPER_SCALES
 from tasks.settings.paths import absolute, ledger_database, resolve_ledger_url
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
@@ -20,8 +21,10 @@ def cross_checks(
     """Return the problems between keys; a check whose sections are not themselves valid is left out."""
     tree, problems = _tree(parents)
     present = set(sections)
-    if {"stream", "features"} <= present:
-        problems += _calendar(sections["stream"], sections["features"])
+    if "stream" in present:
+        problems += _calendar(sections["stream"], sections.get("features"))
+    if {"mechanism", "privacy"} <= present:
+        problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
     if {"privacy", "sampling"} <= present:
         problems += _sampling(sections["privacy"], sections["sampling"])
     if {"stream", "privacy"} <= present:
@@ -59,11 +62,19 @@ def _calendar(stream: Any, features: Any) -> Iterator[str]:
         return
     if min(lengths) < 1:
         yield f"stream.step must give each day at least one step; got {stream.step!r}"
-    for name, times in features.named.items():
+    for name, times in (features.named if features else {}).items():
         try:
             Feature.from_clock(times, calendar.local_times(date(2025, 1, 15)), name)
         except ParameterError as error:
             yield f"features: {error}: the parts of a feature may not overlap"
+
+
+def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
+    if privacy.calibration == "paper" and mechanism.name not in HAS_PAPER_SCALES:
+        names = " and ".join(HAS_PAPER_SCALES)
+        yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
+    if mechanism.name != "OptStream" and budget is not None and budget.stages is not None:
+        yield 'budget.stages must be left out: it is for mechanism.name "OptStream"'
 
 
 def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:

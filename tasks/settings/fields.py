@@ -61,12 +61,20 @@ def is_node_name(name: object) -> bool:
     return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
 
 
+def _proper_share(value: object) -> Fraction:
+    number = _number(value)
+    if not 0 < number < 1:
+        raise ValueError("not between 0 and 1")
+    return number
+
+
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
 Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]
 NotNegative = Annotated[Fraction, PlainValidator(_not_negative), Exactly]
 Share = Annotated[Fraction, PlainValidator(_share), Exactly]
 PositiveShare = Annotated[Fraction, PlainValidator(lambda value: _positive(_share(value))), Exactly]
+ProperShare = Annotated[Fraction, PlainValidator(_proper_share), Exactly]
 Bound = Annotated[Fraction, PlainValidator(_bound), Exactly]
 FileName = Annotated[str, PlainValidator(_file_name)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]

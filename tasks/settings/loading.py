@@ -13,7 +13,9 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from optstream.errors import ConfigurationError
 from tasks.settings.checks import cross_checks
 from tasks.settings.hierarchy import read_hierarchy
-from tasks.settings.sections import DEFAULT_FEATURES, SECTIONS, Section
+from tasks.settings.mechanisms import MECHANISMS, NAMES, ONLY_OPTSTREAM, section_of
+from tasks.settings.section import Section
+from tasks.settings.sections import DEFAULT_FEATURES, SECTIONS
 from tasks.settings.settings import Settings
 
 LARGEST_FILE = 2**20
@@ -41,7 +43,8 @@ def load_settings(path: Path) -> Settings:
     url = Environment().ledger_url
     if url is not None:
         document = {**document, "ledger": {"url": url.get_secret_value()}}
-    document = {"features": DEFAULT_FEATURES, **document}
+    if section_of(document.get("mechanism")) in (None, MECHANISMS["OptStream"]):
+        document = {"features": DEFAULT_FEATURES, **document}
     folder = path.absolute().parent
     problems, sections = _sections(document)
     parents = None
@@ -52,7 +55,8 @@ def load_settings(path: Path) -> Settings:
     if problems:
         listed = "".join(f"\n  - {problem}" for problem in problems)
         raise ConfigurationError(f"the configuration {path} is not usable; correct:{listed}")
-    sections["features_"] = sections.pop("features")
+    if "features" in sections:
+        sections["features_"] = sections.pop("features")
     return Settings(**sections, parents=tuple((parents or {}).items()), folder=folder, file=path.absolute())
 
 
@@ -86,9 +90,18 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
         if key not in SECTIONS
     ]
     sections: dict[str, Any] = {}
+    named = section_of(document.get("mechanism"))
     for name, section in SECTIONS.items():
         table = document.get(name)
-        if name not in document:
+        if name == "mechanism" and isinstance(table, dict):
+            if named is None:
+                problems.append(_unnamed(table))
+                continue
+            section = named
+        if name in ONLY_OPTSTREAM and named not in (None, MECHANISMS["OptStream"]):
+            if name in document:
+                problems.append(f'[{name}] must be left out: it is for mechanism.name "OptStream"')
+        elif name not in document:
             problems.append(f"[{name}] is missing; its keys: {', '.join(_keys(section))}")
         elif not isinstance(table, dict):
             problems.append(f"{name} must be a table of keys: {', '.join(_keys(section))}")
@@ -99,6 +112,12 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
             except ValidationError as error:
                 problems += _problems(name, section, error, table)
     return problems, sections
+
+
+def _unnamed(table: Mapping[str, Any]) -> str:
+    if "name" not in table:
+        return f"mechanism.name is missing; it must be {NAMES}"
+    return f"mechanism.name must be {NAMES}; got {_shown(table['name'])}"
 
 
 def _problems(

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr
+from pydantic import ConfigDict, Field, SecretStr
 
 from tasks.settings.fields import (
     Bound,
@@ -17,16 +17,12 @@ from tasks.settings.fields import (
     Share,
     StepLength,
 )
+from tasks.settings.mechanisms import Mechanism
+from tasks.settings.section import Section
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 COLUMN = "the name of a column"
 COUNT = "an integer of at least 1"
-
-
-class Section(BaseModel):
-    """A table of the file: frozen, strict about types, refusing unknown keys."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", strict=True, hide_input_in_errors=True)
 
 
 class Stream(Section):
@@ -38,11 +34,6 @@ class Stream(Section):
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
     day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
-
-
-class Mechanism(Section):
-    name: Literal["OptStream"] = Field(description='"OptStream"')
-    weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
 
 
 class Privacy(Section):
@@ -97,7 +88,7 @@ class Sampling(Section):
 class Features(Section):
     model_config = ConfigDict(strict=False)  # a list of the file is a tuple here
 
-    named: dict[str, tuple[ClockTime, ...]]
+    named: dict[str, tuple[ClockTime, ...]] = Field(default_factory=dict)
 
 
 class Input(Section):

@@ -8,21 +8,23 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+from pydantic import SerializeAsAny
+
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from tasks.settings.checks import day_lengths, step_minutes
+from tasks.settings.mechanisms import Mechanism
 from tasks.settings.paths import absolute, resolve_ledger_url
+from tasks.settings.section import Section
 from tasks.settings.sections import (
     Budget,
     Features,
     Hierarchy,
     Input,
     Ledger,
-    Mechanism,
     Privacy,
     Published,
     Sampling,
-    Section,
     Stream,
     Trusted,
 )
@@ -33,16 +35,17 @@ DEFAULT_MARKER = "_SUCCESS"
 class Settings(Section):
     """A validated configuration. Made by `load_settings`; its repr shows no secret.
 
+    sampling, features_: None and none for mechanisms that have no such tables.
     parents: (node, parent) in input order, the root's parent None. folder: where relative paths start.
     """
 
     stream: Stream
-    mechanism: Mechanism
+    mechanism: SerializeAsAny[Mechanism]
     privacy: Privacy
     hierarchy: Hierarchy
     budget: Budget
-    sampling: Sampling
-    features_: Features
+    sampling: Sampling | None = None
+    features_: Features = Features()
     input: Input
     published: Published
     trusted: Trusted
@@ -75,6 +78,14 @@ class Settings(Section):
     def shortest_day(self) -> int:
         """Steps of the shortest day that the calendar has."""
         return min(day_lengths(self.calendar))
+
+    def describe_mechanism(self) -> dict[str, Any]:
+        """The mechanism and all its parameters, as lineage states them: public."""
+        described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
+        if self.sampling is not None:
+            described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
+            described["features"] = self.features_.model_dump(mode="json")["named"]
+        return described
 
     def features(self, day: date) -> list[Feature]:
         """The named partitions of that day, in the file's order."""

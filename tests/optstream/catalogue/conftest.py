@@ -39,6 +39,7 @@ def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes:
     facts: dict[str, Any] = {
         "stream": "../french load",
         "model": PrivacyModel(epsilon="1", window_length=48, alpha=10),
+        "mechanism": {"name": "Sample", "threshold": "1/3"},
         "calibration": "strict",
         "epsilon_plan": Fraction(1),
         "epsilon_own": Fraction(2, 3),

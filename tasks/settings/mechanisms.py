@@ -1,0 +1,71 @@
+"""The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
+
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tasks.settings.fields import Positive, ProperShare
+from tasks.settings.section import Section
+
+SHARE = 'a share between 0 and 1, such as "1/2"'
+COUNT = "an integer of at least 1"
+
+
+class Mechanism(Section):
+    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called."""
+
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys that were given or have a default, without the name."""
+        given = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+class OptStream(Mechanism):
+    weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
+
+
+class Plain(Mechanism):
+    """Laplace, Uniform and Sample have nothing to set."""
+
+
+class Fourier(Mechanism):
+    n_coefficients: int = Field(10, ge=1, le=10**6, description=COUNT)
+
+
+class Kellaris(Mechanism):
+    """Budget distribution and budget absorption."""
+
+    distance_share: ProperShare = Field("1/2", validate_default=True, description=SHARE)
+
+
+class PeGaSus(Mechanism):
+    perturber_share: ProperShare = Field("4/5", validate_default=True, description=SHARE)
+    threshold: Positive | None = Field(None, description='a decimal string greater than 0, such as "50"')
+    smoother: Literal["median", "average", "james_stein"] = Field(
+        "median", description='"median", "average" or "james_stein"'
+    )
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "OptStream": OptStream,
+    "Laplace": Plain,
+    "Uniform": Plain,
+    "Sample": Plain,
+    "Fourier": Fourier,
+    "BudgetDistribution": Kellaris,
+    "BudgetAbsorption": Kellaris,
+    "PeGaSus": PeGaSus,
+}
+NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
+ONLY_OPTSTREAM = ("sampling", "features")
+"""Tables that no other mechanism has."""
+HAS_PAPER_SCALES = ("OptStream", "Fourier")
+
+
+def section_of(table: Any) -> type[Mechanism] | None:
+    """The section for what the table calls itself; None if it names no known mechanism."""
+    name = table.get("name") if isinstance(table, dict) else None
+    return MECHANISMS.get(name) if isinstance(name, str) else None
