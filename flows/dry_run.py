@@ -15,6 +15,9 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     for period in found.periods:
         terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
         terminal.console.print(_costs(period))
+        if period.levels[0].band is None:
+            terminal.say("\nhow noisy a published value is depends on what is drawn")
+            continue
         terminal.say("\nstandard deviation of a published value, from noise alone")
         terminal.console.print(_bands(period))
         if not found.points_known:
@@ -63,6 +66,7 @@ def _bands(period: Period) -> Table:
 
 
 def _band(level: Level) -> list[str]:
+    assert level.band is not None
     return [f"{value:.6g}" for value in (level.band.typical, level.band.least, level.band.most)]
 
 

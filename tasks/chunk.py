@@ -11,6 +11,7 @@ from typing import TypeVar
 
 from optstream.errors import OptStreamError
 from tasks import release
+from tasks.estimate import estimate
 from tasks.ingest import LateDumpError, discover, ingest
 from tasks.lineage import emit_lineage
 from tasks.mechanism import mechanism_for
@@ -108,7 +109,7 @@ def draw_measurements(run: Run, works: Works) -> list[Work]:
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:
     """Compute each day's release from its stored measurements, and stage it."""
-    return each(works, partial(release.estimate, run))
+    return each(works, partial(estimate, run))
 
 
 def publish_releases(run: Run, works: Works) -> list[Work]:

@@ -12,12 +12,11 @@ import numpy as np
 from optstream.errors import ParameterError
 from optstream.estimation.variances import noise_variances
 from optstream.measurement import EquallySpaced
-from optstream.mechanisms import OptStream
-from optstream.mechanisms.plan import SAMPLING, LevelPlan
+from optstream.mechanisms import Fourier, OptStream
 from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
-from optstream.privacy import PeriodSpend, Spend, worst_window
-from tasks.mechanism import mechanism_for
+from optstream.privacy import CappedSpend, Spend, StepSpend, worst_window
+from tasks.mechanism import Mechanism, mechanism_for
 from tasks.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.settings import Settings
 
@@ -30,9 +29,10 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     not equally spaced.
     """
     mechanism = mechanism_for(settings, days[0])
-    if lipschitz is not None and mechanism.adaptive:
+    if lipschitz is not None and (mechanism.adaptive or not isinstance(mechanism, OptStream)):
         raise ParameterError(
-            'a suggested n_samples is for sampling.method "equally_spaced"; leave out --lipschitz with "l1"'
+            'a suggested n_samples is for OptStream with sampling.method "equally_spaced": '
+            "leave out --lipschitz"
         )
     alike: dict[Any, list[date]] = {}
     for day in dict.fromkeys(days):
@@ -44,9 +44,11 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         window_length=settings.privacy.window,
         grant=settings.model.epsilon,
         epsilon=mechanism.epsilon,
-        points_known=not mechanism.adaptive,
+        points_known=_is_known(mechanism),
         periods=tuple(_period(settings, same) for same in alike.values()),
-        suggestions=() if lipschitz is None else _suggestions(mechanism, lipschitz),
+        suggestions=_suggestions(mechanism, lipschitz)
+        if lipschitz is not None and isinstance(mechanism, OptStream)
+        else (),
     )
 
 
@@ -54,15 +56,15 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     mechanism, calendar = mechanism_for(settings, days[0]), settings.calendar
     n_steps, first_step = calendar.n_steps(days[0]), calendar.first_step(days[0])
     spends = mechanism.plan(n_steps, first_step)
-    plans = {plan.level: plan for plan in mechanism.levels}
+    costs = _costs(mechanism)
     bands = _bands(mechanism, n_steps, first_step)
     levels = tuple(
         Level(
             level,
             len(nodes),
-            plans[level].cost() if level in plans else Fraction(0),
-            tuple(_stage(plans[level], spend, n_steps) for spend in spends if spend.level == level),
-            bands[level],
+            costs.get(level, Fraction(0)),
+            tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
+            bands[level] if bands else None,
         )
         for level, nodes in enumerate(mechanism.tree.levels)
     )
@@ -73,32 +75,67 @@ def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
     return worst_window(spends, model.window_length, model.windows).epsilon
 
 
-def _stage(plan: LevelPlan, spend: Spend, n_steps: int) -> Stage:
+def _costs(mechanism: Mechanism) -> dict[int, Fraction]:
+    """What each measured level's plan, repeated, costs any window."""
+    if isinstance(mechanism, OptStream):
+        return {plan.level: plan.cost() for plan in mechanism.levels}
+    return {level: own.epsilon for level, own in mechanism.levels}
+
+
+def _is_known(mechanism: Mechanism) -> bool:
+    """Whether it is known before the draw how noisy each value will be."""
+    if isinstance(mechanism, OptStream):
+        return not mechanism.adaptive
+    return mechanism.mechanism.noise_is_known
+
+
+def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
-    if not isinstance(spend, PeriodSpend):
-        scales = {"answers": spend.scale}
-    else:
-        assert spend.stage == SAMPLING
+    noise = tuple(
+        Noise(of, float(scale * mechanism.model.resolution))
+        for of, scale in _scales(mechanism, spend, n_steps).items()
+    )
+    return Stage(spend.stage, _worst(mechanism.model, [spend]), noise)
+
+
+def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fraction]:
+    """Noise scales of a stage, by what they are added to."""
+    if isinstance(spend, CappedSpend):
+        # a step that is given only a part of the weight gets more noise
+        return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
+    if isinstance(spend, StepSpend):
+        return {"answers": spend.scale}
+    if isinstance(mechanism, OptStream):
+        (plan,) = (plan for plan in mechanism.levels if plan.level == spend.level)
         sampler = plan.sampler_scales(n_steps)
-        scales = {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
-    noise = tuple(Noise(of, float(scale * plan.model.resolution)) for of, scale in scales.items())
-    return Stage(spend.stage, _worst(plan.model, [spend]), noise)
+        return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
+    own = dict(mechanism.levels)[spend.level]
+    return {"coordinates": own.scale} if isinstance(own, Fourier) else {}
 
 
-def _bands(mechanism: OptStream, n_steps: int, first_step: int) -> list[Band]:
-    """How the noise goes through the estimate, by level, the lower bound left out."""
-    if mechanism.adaptive:
-        mechanism = replace(
-            mechanism,
-            sampling=EquallySpaced(mechanism.sampling.n_samples),
-            stage_shares=mechanism.stage_shares[1:],
-        )
+def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:
+    """How the noise goes through the estimate, by level, the lower bound left out; None if the draw decides."""
     # Zeros and seeded noise: only positions and variances of these measurements are used.
     zeros = np.zeros((len(mechanism.tree.leaves), n_steps))
-    measured = mechanism.measure(zeros, noise=simulated_noise(0), first_step=first_step)
-    variances = noise_variances(measured, mechanism.tree, mechanism.features, mechanism.weights)
+    if isinstance(mechanism, OptStream):
+        spaced = _equally_spaced(mechanism)
+        measured = spaced.measure(zeros, noise=simulated_noise(0), first_step=first_step)
+        variances = noise_variances(measured, spaced.tree, spaced.features, spaced.weights)
+    elif _is_known(mechanism):
+        measured = mechanism.measure(zeros, noise=simulated_noise(0), first_step=first_step)
+        variances = noise_variances(mechanism.merged(measured), mechanism.tree, [], "variance")
+    else:
+        return None
     levels = (variances[nodes.start : nodes.stop] for nodes in mechanism.tree.levels)
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
+
+
+def _equally_spaced(mechanism: OptStream) -> OptStream:
+    """The mechanism with points that are known in advance, in place of those that the draw chooses."""
+    if not mechanism.adaptive:
+        return mechanism
+    sampling = EquallySpaced(mechanism.sampling.n_samples)
+    return replace(mechanism, sampling=sampling, stage_shares=mechanism.stage_shares[1:])
 
 
 def _suggestions(mechanism: OptStream, lipschitz: float) -> tuple[NumberOfPoints, ...]:

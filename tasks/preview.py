@@ -42,13 +42,16 @@ class Band:
 
 @dataclass(frozen=True)
 class Level:
-    """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived."""
+    """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived.
+
+    band: None where the draw decides how noisy a value is.
+    """
 
     level: int
     n_nodes: int
     epsilon: Fraction
     stages: tuple[Stage, ...]
-    band: Band
+    band: Band | None
 
 
 @dataclass(frozen=True)
@@ -73,8 +76,8 @@ class NumberOfPoints:
 
 @dataclass(frozen=True)
 class DryRun:
-    """epsilon: what the plan, repeated for ever, costs any window. points_known: False where they are
-    chosen by the draw; then the bands are those of equally spaced ones.
+    """epsilon: what the plan, repeated for ever, costs any window. points_known: False where the draw
+    chooses them; then OptStream's bands are those of equally spaced ones, and others have none.
     """
 
     stream: str
@@ -130,7 +133,7 @@ def _level_document(level: Level) -> dict[str, Any]:
             }
             for stage in level.stages
         ],
-        "noise_only_standard_deviation": asdict(level.band),
+        "noise_only_standard_deviation": asdict(level.band) if level.band else None,
     }
 
 

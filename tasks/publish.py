@@ -2,7 +2,8 @@
 
 from optstream.catalogue import publish as publish_release
 from optstream.errors import LedgerError
-from tasks.release import REVISION, Run, drawn_record
+from tasks.estimate import drawn_record
+from tasks.release import REVISION, Run
 from tasks.work import Status, Work
 
 

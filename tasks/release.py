@@ -1,7 +1,7 @@
-"""Reserve, draw, estimate: the part of a day that touches the grant (DESIGN, section 6).
+"""Reserve and draw: the part of a day that touches the grant (DESIGN, section 6).
 
 Order is the guarantee here. Noise is drawn only for a reservation, once; what was drawn is durable before
-anything reads it; everything after reads the stored measurements and no raw value.
+anything reads it; everything after (`tasks.estimate`) reads the stored measurements and no raw value.
 """
 
 import hashlib
@@ -10,20 +10,17 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from pathlib import Path
 
-from data_contracts.release import judge_release
-from optstream.catalogue import find_catalogue, read_staged, stage
+from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from optstream.privacy.spends import spend_to_document
-from optstream.stream import Measured
+from optstream.stream.state import raw_bytes, with_raw
 from tasks.mechanism import mechanism_for
-from tasks.rows import published_rows
+from tasks.memory import recall
 from tasks.settings import Settings
-from tasks.statement import statement_of
-from tasks.trusted_store import NAMED, DrawingFile, deferred_stop, read_verified, write_private
+from tasks.trusted_store import DrawingFile, deferred_stop, take_raw
 from tasks.work import Status, Work
 
 REVISION = 0
@@ -91,8 +88,8 @@ def reserve(run: Run, work: Work) -> Work:
         calendar.n_steps(day),
     )
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
-    state = mechanism.recall(run.ledger.charged_near(run.stream, first_step, n_steps))
-    plan = mechanism.plan(n_steps, first_step, state)
+    memory = recall(settings, run.ledger, mechanism, first_step, n_steps)
+    plan = mechanism.plan(n_steps, first_step, memory.state)
     reservation = run.ledger.reserve(
         run.stream,
         day.isoformat(),
@@ -104,7 +101,7 @@ def reserve(run: Run, work: Work) -> Work:
         catalogue_heads=_published_heads(settings, day),
         terms=terms_of(settings),
     )
-    return replace(work, reservation=reservation, state=state)
+    return replace(work, reservation=reservation, memory=memory)
 
 
 def _published_heads(settings: Settings, day: date) -> frozenset[str]:
@@ -146,65 +143,27 @@ def draw(run: Run, work: Work) -> Work:
     mechanism = mechanism_for(run.settings, work.day)
     plan = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
     with deferred_stop():
-        file = DrawingFile(_measurements(run.settings, work.day), reservation.fencing_token)
+        file = DrawingFile(run.settings.measurements_of(work.day, REVISION), reservation.fencing_token)
         if file.has_raised():
             # Whoever drew before raised and could not say so: an exception might depend on the draw.
-            _void(run, work, "an earlier run raised after its first noise sample")
+            void(run, work, "an earlier run raised after its first noise sample")
             raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
-        file.preallocate(_room(run.settings, period.n_steps, plan))
+        # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
+        raw = take_raw(work.memory.folder, work.memory.digest)
+        state = with_raw(work.memory.state, raw) if raw else work.memory.state
+        file.preallocate(
+            _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
+        )
         run.ledger.begin_draw(reservation, run.clock())
         file.destroy_orphans()
         try:
-            measured = mechanism.measure(period, noise=run.noise, state=work.state)
-            digest = file.fill(measured.to_bytes())
+            measured = mechanism.measure(period, noise=run.noise, state=state)
+            digest = file.fill(measured.to_bytes(), raw_bytes(measured.state))
             run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
         except BaseException as error:
             _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
             raise
     return replace(work, period=None)
-
-
-def estimate(run: Run, work: Work) -> Work:
-    """Compute the release from its stored measurements, judge it, and keep the bytes to be published."""
-    settings, day = run.settings, work.day
-    record = drawn_record(run, work)
-    if record.staged_hash:
-        with suppress(LedgerError):
-            # Another version of the code would encode other bytes: what was staged is what is published.
-            kept = read_verified(_staging(settings, day), record.staged_hash)
-            staged, statement = read_staged(kept)
-            return replace(work, staged=staged, statement=statement)
-    measured = _stored(run, work, record)
-    mechanism = mechanism_for(settings, day)
-    release = mechanism.estimate(measured)
-    rows = published_rows(settings, day, release, REVISION, vintage=0)
-    statement = statement_of(settings, day, release, REVISION, vintage=0)
-    judge_release(
-        rows,
-        settings.tree,
-        settings.features(day),
-        value_column=settings.published.value,
-        resolution=settings.resolution,
-        lower_bound=settings.lower_bound,
-        n_steps=settings.calendar.n_steps(day),
-        statement=statement.to_document(),
-    )
-    staged = stage(rows, statement)
-    write_private(_staging(settings, day) / staged.file_hash[:NAMED], staged.data)
-    run.ledger.record_staged(
-        run.stream, day.isoformat(), REVISION, staged.file_hash, staged.name, run.clock(), work.reservation
-    )
-    return replace(work, staged=staged, statement=statement)
-
-
-def _measurements(settings: Settings, day: date) -> Path:
-    """The folder of a day's measurements, in the trusted zone."""
-    return settings.measurements_folder / settings.stream.name / f"{day}-r{REVISION}"
-
-
-def _staging(settings: Settings, day: date) -> Path:
-    """The folder of the bytes to be published, kept until they are."""
-    return settings.staging_folder / settings.stream.name / f"{day}-r{REVISION}"
 
 
 def let_go(run: Run, works: Iterable[Work]) -> None:
@@ -222,7 +181,7 @@ def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
     file.mark_raised()
     file.discard()
     try:
-        _void(run, work, reason)
+        void(run, work, reason)
     except LedgerError:
         record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
         if record and work.reservation and record.fencing_token == work.reservation.fencing_token:
@@ -231,31 +190,18 @@ def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
     file.forget_raised()
 
 
-def _void(run: Run, work: Work, reason: str) -> None:
-    run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), work.reservation)
-
-
-def drawn_record(run: Run, work: Work) -> ReleaseRecord:
-    """The ledger's record of the day. Raises LedgerError unless it is DRAWN, and so may be published."""
-    record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
-    if record is None or record.state is not ReleaseState.DRAWN:
-        state = record.state if record else "not in it"
-        raise LedgerError(f"the ledger does not have this day as DRAWN, but {state}: nothing is published")
-    return record
-
-
-def _stored(run: Run, work: Work, record: ReleaseRecord) -> Measured:
-    """The measurements as recorded; if they are gone or differ, the release is VOID and a person decides."""
-    try:
-        data = read_verified(_measurements(run.settings, work.day), record.measurements_hash)
-    except LedgerError as error:
-        _void(run, work, "the stored measurements are gone or were altered")
-        raise LedgerError(f"void, and stays charged: {error}; it is never drawn again") from error
-    return Measured.from_bytes(data)
-
-
-def _room(settings: Settings, n_steps: int, plan: ReleaseRecord | None) -> int:
-    """Bytes that surely hold the measurements and their spends."""
+def _room(settings: Settings, work: Work, plan: ReleaseRecord | None) -> int:
+    """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
     n_features = len(settings.features_.named)
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    return 2**16 + 4 * spends + 64 * len(settings.tree.nodes) * n_steps * (2 + n_features)
+    return 2**16 + 4 * spends + 4 * work.memory.size + (4 + 2 * n_features) * _cells(settings, work)
+
+
+def _cells(settings: Settings, work: Work) -> int:
+    """Bytes of one number for each node and step."""
+    return 32 * len(settings.tree.nodes) * (work.period.n_steps if work.period else 0)
+
+
+def void(run: Run, work: Work, reason: str) -> None:
+    """Give the day up: it stays charged and is never drawn again."""
+    run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), work.reservation)

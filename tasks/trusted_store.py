@@ -33,6 +33,7 @@ def write_private(path: Path, data: bytes) -> None:
 
 NAMED = 32
 """Digits of the hash in a file's name."""
+RAW = ".raw"
 
 
 class DrawingFile:
@@ -44,22 +45,23 @@ class DrawingFile:
 
     def __init__(self, folder: Path, token: int) -> None:
         self._folder, self._token = folder, token
-        self._aside = folder / f"{token}.drawing"
+        self._aside, self._raw_aside = folder / f"{token}.drawing", folder / f"{token}.drawing{RAW}"
         self._final: Path | None = None
 
-    def preallocate(self, size: int) -> None:
+    def preallocate(self, size: int, raw_size: int) -> None:
         """Hold disk space, durable, before the first noise sample: a full disk cannot void a day.
 
-        Raises OSError if the disk has no room.
+        raw_size: for raw state. Raises OSError if the disk has no room.
         """
         make_private_folder(self._folder)
-        self._aside.unlink(missing_ok=True)
-        descriptor = os.open(self._aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        try:
-            os.posix_fallocate(descriptor, 0, size)
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
+        for path, length in ((self._aside, size), (self._raw_aside, raw_size)):
+            path.unlink(missing_ok=True)
+            descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+            try:
+                os.posix_fallocate(descriptor, 0, length)
+                os.fsync(descriptor)
+            finally:
+                os.close(descriptor)
         sync_folder(self._folder)
 
     def destroy_orphans(self) -> None:
@@ -69,10 +71,18 @@ class DrawingFile:
                 path.unlink(missing_ok=True)
         sync_folder(self._folder)
 
-    def fill(self, data: bytes) -> str:
-        """Write the bytes, durable under the name that holds their hash; return their SHA-256."""
+    def fill(self, data: bytes, raw: bytes | None = None) -> str:
+        """Write the bytes, durable under the name that holds their hash; return their SHA-256.
+
+        raw: the raw state that belongs to them, beside them under the same hash, until `take_raw`.
+        """
         digest = hashlib.sha256(data).hexdigest()
         self._final = self._folder / f"{self._token}-{digest[:NAMED]}"
+        if raw is None:
+            self._raw_aside.unlink(missing_ok=True)
+        else:
+            _write(self._raw_aside, raw, 0)
+            self._raw_aside.replace(_raw_beside(self._final))
         _write(self._aside, data, 0)
         self._aside.replace(self._final)
         sync_folder(self._folder)
@@ -80,9 +90,9 @@ class DrawingFile:
 
     def discard(self) -> None:
         """Destroy what this owner drew, under whichever name."""
-        for path in (self._aside, self._final):
-            if path is not None:
-                path.unlink(missing_ok=True)
+        final = () if self._final is None else (self._final, _raw_beside(self._final))
+        for path in (self._aside, self._raw_aside, *final):
+            path.unlink(missing_ok=True)
 
     def mark_raised(self) -> None:
         """Leave word, durable, that this owner raised after its first sample: the ledger may be away."""
@@ -97,6 +107,22 @@ class DrawingFile:
     def has_raised(self) -> bool:
         """Whether some owner left that word."""
         return self._folder.is_dir() and any(path.suffix == ".raised" for path in self._folder.iterdir())
+
+
+def _raw_beside(path: Path) -> Path:
+    return path.with_name(path.name + RAW)
+
+
+def take_raw(folder: Path | None, digest: str | None) -> bytes | None:
+    """The raw state that belongs to measurements of this hash, which is destroyed by taking it."""
+    if folder is None or not digest:
+        return None
+    taken = None
+    for path in sorted(folder.glob(f"*-{digest[:NAMED]}{RAW}")):
+        taken = path.read_bytes()
+        path.unlink()
+        sync_folder(folder)
+    return taken
 
 
 def _token_of(path: Path) -> int:

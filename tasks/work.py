@@ -1,17 +1,18 @@
 """What travels between the steps of a flow: one value a day, which only ever gains."""
 
 import traceback
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
 from optstream.errors import BudgetError, ContractError, DumpError, OptStreamError
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
+from tasks.memory import Memory
 
 if TYPE_CHECKING:
     from tasks.ingest import Dump, IngestedDay
@@ -57,7 +58,7 @@ class Work:
     period: PrivatePeriod | None = None
     alarms: Path | None = None
     reservation: Reservation | None = None
-    state: Mapping[str, Any] | None = field(default=None, repr=False)
+    memory: Memory = field(default=Memory(), repr=False)
     staged: StagedRelease | None = field(default=None, repr=False)
     statement: ReleaseStatement | None = field(default=None, repr=False)
 

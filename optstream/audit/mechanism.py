@@ -125,14 +125,21 @@ class MechanismSubject:
 
 
 def _seen(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """A period's numbers, and whether each step was measured at each node.
+    """A period's numbers, then whether each step was measured at each node and what else was decided.
 
-    A point stands at its step, so that runs that sampled other steps compare.
+    A point stands at its step, so that runs that measured other steps compare.
     """
+    levels = [_seen_at_once(part) for part in measured.parts or (measured,)]
+    numbers, answers = zip(*levels, strict=True)
+    return np.concatenate(numbers), np.concatenate(answers)
+
+
+def _seen_at_once(measured: Measured) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     points = np.full((len(measured.points), measured.n_steps), np.nan)
     drawn = np.ones(measured.points.shape, dtype=bool)
     if measured.point_variances is not None:
         drawn &= np.isfinite(measured.point_variances)
     points[:, list(measured.positions)] = np.where(drawn, measured.points, np.nan)
     numbers = np.concatenate([points.ravel(), *(sums.ravel() for sums in measured.sums)])
-    return numbers, (~np.isnan(points)).astype(np.int64).ravel()
+    decided = [np.ravel(choice).astype(np.int64) for choice in (measured.choices or {}).values()]
+    return numbers, np.concatenate([(~np.isnan(points)).astype(np.int64).ravel(), *decided])

@@ -46,6 +46,21 @@ class Reader:
             rows = connection.execute(query.order_by(releases.c.first_step, releases.c.revision)).all()
             return tuple(_record(connection, stream, release) for release in rows)
 
+    def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
+        """The last release before this step that has measurements, DRAWN or PUBLISHED; None if none has."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return None
+            query = select(releases).where(
+                releases.c.stream_id == row.id,
+                releases.c.first_step < first_step,
+                releases.c.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
+            )
+            newest = query.order_by(releases.c.first_step.desc(), releases.c.revision.desc()).limit(1)
+            release = connection.execute(newest).one_or_none()
+            return None if release is None else _record(connection, stream, release)
+
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowCost:
         """What the worst window loses, of those that have one of these steps; all streams of the grant."""
         with reading(self._engine) as connection:

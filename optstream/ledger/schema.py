@@ -80,6 +80,7 @@ releases = Table(
     Column("reason", Text),
     # a VOID release keeps its place: the period is never drawn again under the same revision
     UniqueConstraint("stream_id", "period", "revision", name="one_release"),
+    Index("releases_by_step", "stream_id", "first_step"),
     CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
 )
 

@@ -10,7 +10,6 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate, make_consistent
-from optstream.estimation.holding import UNKNOWN
 from optstream.measurement.levels import level_period, together
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
@@ -112,16 +111,23 @@ class Hierarchical(OnlineMechanism):
         }  # fmt: skip
         return together(parts, _state_of({level: part.state for level, part in parts.items()}), state)
 
-    def fitted(self, measured: Measured) -> Estimate:
-        """The levels' own estimates, nodes in the tree's order; a derived level has nothing of its own."""
+    def merged(self, measured: Measured) -> Measured:
+        """The levels' own estimates as one, in the tree's order; a derived level has nothing of its own."""
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)
         for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
             nodes = slice(self.tree.levels[level].start, self.tree.levels[level].stop)
             own = mechanism.fitted(part)
-            values[nodes], variances[nodes] = own.values, np.minimum(own.variances, UNKNOWN)
-        merged = measured.seen_as(values, variances)
-        return Estimate(make_consistent(merged, self.tree, [], "variance", self.lower_bound), variances)
+            values[nodes], variances[nodes] = own.values, own.variances
+        return measured.seen_as(values, variances)
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The consistent series; variances: of the levels' own estimates, before consistency."""
+        merged = self.merged(measured)
+        unit = float(measured.resolution) ** 2
+        assert merged.point_variances is not None
+        series = make_consistent(merged, self.tree, [], "variance", self.lower_bound)
+        return Estimate(series, merged.point_variances * unit)
 
 
 @lru_cache(maxsize=256)

@@ -28,10 +28,12 @@ class SeriesMechanism(ABC):
 
     Its series are the nodes of one level: spends name level 0, `Hierarchical` puts in another. adaptive:
     whether a period's measurements depend on those of other periods, so that periods go one by one.
+    noise_is_known: whether how noisy each value will be is known before anything is drawn.
     """
 
     model: PrivacyModel
     adaptive: ClassVar[bool] = False
+    noise_is_known: ClassVar[bool] = True
 
     @property
     @abstractmethod

@@ -143,6 +143,14 @@ class Settings(Section):
     def measurements_folder(self) -> Path:
         return self.trusted_folder / "measurements"
 
+    def measurements_of(self, day: date, revision: int) -> Path:
+        """The folder of a release's measurements."""
+        return self.measurements_folder / self.stream.name / f"{day}-r{revision}"
+
+    def staging_of(self, day: date, revision: int) -> Path:
+        """The folder of the bytes to be published, kept until they are."""
+        return self.staging_folder / self.stream.name / f"{day}-r{revision}"
+
     @property
     def validation_folder(self) -> Path:
         return self.trusted_folder / "validation"

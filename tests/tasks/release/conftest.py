@@ -79,7 +79,7 @@ class House:
     def release(self, *days, steps=chunk.STEPS, **changes):
         """Take the days through these steps; return them by date."""
         run, works = self.run(**changes), [Work(day) for day in days]
-        done = [[work] for work in works] if run.settings.sampling.method == "l1" else [works]
+        done = chunk.groups(run, works)
         for number in range(len(done)):
             for step in steps:
                 done[number] = step.take(run, done[number])

@@ -13,7 +13,7 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
-from tasks import chunk, publish, release
+from tasks import chunk, estimate, publish, release
 from tasks.report import budget_of, days_of
 from tasks.work import Status
 
@@ -125,7 +125,7 @@ def test_a_run_that_dies_after_staging_publishes_the_same_bytes(house, monkeypat
     staged = next(iter(house.files("trusted/staging").values()))
     house.later(hours=1)
     # Another version of the code would encode other bytes.
-    monkeypatch.setattr(release, "published_rows", None)
+    monkeypatch.setattr(estimate, "published_rows", None)
     works = house.release(FIRST)
     assert status(works, FIRST) is Status.PUBLISHED
     assert (house.folder / "published" / works[FIRST].outcome.file).read_bytes() == staged

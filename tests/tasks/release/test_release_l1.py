@@ -71,4 +71,4 @@ def test_the_draw_uses_the_state_that_was_charged(l1):
         for spend in l1.record(DAYS[1]).spends
         if isinstance(spend, CappedSpend)
     }
-    assert work.state == {"points": taken}
+    assert work.memory.state == {"points": taken}

@@ -1,0 +1,49 @@
+"""What a day may know of the days around it: spends from the ledger, memory from stored measurements."""
+
+import json
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from optstream.errors import LedgerError, ParameterError
+from optstream.ledger import Ledger
+from optstream.stream import Measured, State
+from tasks.mechanism import Mechanism
+from tasks.settings import Settings
+from tasks.trusted_store import read_verified
+
+
+@dataclass(frozen=True)
+class Memory:
+    """state: public, for the mechanism. folder, digest: where the period before keeps what is not public."""
+
+    state: State | None = None
+    folder: Path | None = None
+    digest: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the state as text."""
+        return len(json.dumps(self.state))
+
+
+def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, first_step: int, n_steps: int) -> Memory:
+    """The memory for the period that begins at first_step.
+
+    What was spent is read from the ledger alone. What only estimates need comes from the last period before
+    that has measurements; if they are gone or of another format, the mechanism starts without it.
+    """
+    if not mechanism.adaptive:
+        return Memory()
+    spends = ledger.charged_near(settings.stream.name, first_step, n_steps)
+    earlier = ledger.drawn_before(settings.stream.name, first_step)
+    before: Mapping[str, Any] | None = None
+    if earlier is None:
+        return Memory(mechanism.recall(spends))
+    folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    with suppress(LedgerError, ParameterError, OSError):
+        before = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
+    return Memory(mechanism.recall(spends, before), folder, earlier.measurements_hash)

@@ -1,0 +1,97 @@
+"""Every mechanism of the house, made small, for the conformance suite."""
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from optstream import mechanisms
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.mechanisms import Hierarchical, OptStream
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree
+
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+N_SERIES = 2
+
+Make = Callable[[PrivacyModel, int], Any]
+"""model, shortest period: a mechanism over two series."""
+
+
+def _opt(sampling: Any, **more: Any) -> Make:
+    def make(model, shortest):
+        return OptStream(model, TREE, sampling=sampling, features=[], level_shares=["1/3", "2/3"], **more)
+
+    return make
+
+
+def _optstream_l1(model, shortest):
+    sampling = L1Sampling(min(3, model.window_length), "1")
+    shortest = min(shortest, model.window_length)
+    return _opt(sampling, shortest_period=shortest)(model, shortest)
+
+
+def _plain(name: str, **parameters: Any) -> Make:
+    return lambda model, shortest: getattr(mechanisms, name)(model, **parameters)
+
+
+def _fourier(model, shortest):
+    return mechanisms.Fourier(model, n_coefficients=2, shortest_period=min(shortest, model.window_length))
+
+
+def _fast(**parameters: Any) -> Make:
+    def make(model, shortest):
+        return mechanisms.Fast(model, n_samples=min(3, model.window_length), integration_time=1, **parameters)
+
+    return make
+
+
+PLAIN: Mapping[str, Make] = {
+    "Laplace": _plain("Laplace"),
+    "Uniform": _plain("Uniform"),
+    "Sample": _plain("Sample"),
+    "Fourier": _fourier,
+    "BudgetDistribution": _plain("BudgetDistribution"),
+    "BudgetAbsorption": _plain("BudgetAbsorption"),
+    "PeGaSus": _plain("PeGaSus"),
+    "PeGaSus average": _plain("PeGaSus", smoother="average"),
+    "PeGaSus James-Stein": _plain("PeGaSus", smoother="james_stein"),
+    "Fast": _fast(),
+    "Fast fixed linear": _fast(sampling="fixed", predictor="linear"),
+}
+
+
+def _on_tree(make: Make) -> Make:
+    return lambda model, shortest: Hierarchical(make(model, shortest), TREE, ["1/3", "2/3"])
+
+
+ALL: Mapping[str, Make] = {
+    **PLAIN,
+    **{f"{name} on a tree": _on_tree(make) for name, make in PLAIN.items()},
+    "OptStream": _opt(EquallySpaced(2)),
+    "OptStream L1": _optstream_l1,
+}
+ONLINE = [name for name in PLAIN if name != "Fourier"]
+STATELESS = {"Laplace", "Uniform", "Fourier", "OptStream"}
+
+
+@pytest.fixture(params=list(ALL), ids=str)
+def make(request) -> Make:
+    return ALL[request.param]
+
+
+@pytest.fixture(params=ONLINE, ids=str)
+def make_online(request) -> Make:
+    return ALL[request.param]
+
+
+@pytest.fixture(params=[name for name in ALL if name.removesuffix(" on a tree") not in STATELESS], ids=str)
+def make_adaptive(request) -> Make:
+    return ALL[request.param]
+
+
+@pytest.fixture
+def wavy():
+    """wavy(n): two series that rise and fall, (2, n)."""
+    return lambda n: np.round(300 + 200 * np.sin(np.arange(2 * n).reshape(2, n) / 5), 3)

@@ -1,0 +1,223 @@
+"""What every mechanism keeps, whatever it is: one suite over all of them."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from optstream.errors import ParameterError
+from optstream.ledger.accounts import covers
+from optstream.mechanisms import Laplace
+from optstream.noise import secure_noise, simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import Measured, PrivatePeriod
+from optstream.stream.state import public_part, raw_bytes, with_raw
+
+MODEL = PrivacyModel("1", 6, 1)
+RELAXED = settings(
+    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+class Tape:
+    """Noise of the k-th sample is the k-th number of a tape, whatever the calls that ask for it."""
+
+    simulated = True
+
+    def __init__(self, seed):
+        self._draws = np.random.default_rng(seed)
+
+    def discrete_laplace(self, scale, size):
+        uniform = self._draws.random(int(np.prod(size))) - 0.5
+        return (
+            np.rint(-scale * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))).astype(np.int64).reshape(size)
+        )
+
+
+def run(mechanism, stream, lengths, noise, first_step=0):
+    """Release a stream period by period, each with the state that the one before left."""
+    released, state, at = [], None, 0
+    for length in lengths:
+        values = stream[:, at : at + length]
+        released.append(mechanism.release(values, noise=noise, first_step=first_step + at, state=state))
+        state = released[-1].state
+        at += length
+    return released
+
+
+def test_values_have_a_row_for_each_node_and_a_column_for_each_step(make, wavy):
+    mechanism = make(MODEL, 6)
+    n_nodes = len(mechanism.tree.nodes) if hasattr(mechanism, "tree") else 2
+    for release in run(mechanism, wavy(18), [6, 6, 6], simulated_noise(1)):
+        assert release.values.shape == (n_nodes, 6)
+        assert release.values.dtype == np.float64
+        assert np.isfinite(release.values).all()
+        if n_nodes == 3:
+            assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+            assert release.values.min() >= 0
+
+
+def test_the_callers_values_are_not_touched(make, wavy):
+    values = wavy(6)
+    before = values.copy()
+    values.setflags(write=False)
+    make(MODEL, 6).release(values, noise=simulated_noise(3))
+    assert np.array_equal(values, before)
+
+
+def test_the_same_seed_gives_the_same_release_and_another_seed_another(make, wavy):
+    first, again, other = (
+        run(make(MODEL, 6), wavy(18), [6, 6, 6], simulated_noise(seed)) for seed in (5, 5, 6)
+    )
+    for one, two in zip(first, again, strict=True):
+        assert np.array_equal(one.values, two.values)
+        assert one.measured.to_bytes() == two.measured.to_bytes()
+    assert first[0].measured.to_bytes() != other[0].measured.to_bytes()
+
+
+def test_measurements_survive_their_bytes_and_give_the_same_release(make, wavy):
+    mechanism = make(MODEL, 6)
+    for release in run(mechanism, wavy(18), [6, 6, 6], simulated_noise(7)):
+        data = release.measured.to_bytes()
+        reread = Measured.from_bytes(data)
+        assert reread.to_bytes() == data
+        assert reread.spends == release.spends
+        assert reread.simulated
+        assert np.array_equal(mechanism.estimate(reread).values, release.values)
+
+
+def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy):
+    """Public part through the measurements' bytes, spends through `recall`, raw part through its own file."""
+    mechanism, stream = make(MODEL, 6), wavy(24)
+    kept = run(mechanism, stream, [6] * 4, Tape(3))
+    noise, spends, before, raw = Tape(3), [], None, None
+    for number, one in enumerate(kept):
+        values = stream[:, 6 * number : 6 * number + 6]
+        state = mechanism.recall(spends, before)
+        state = with_raw(state, raw) if raw else state
+        release = mechanism.release(values, noise=noise, first_step=6 * number, state=state)
+        assert np.array_equal(release.values, one.values)
+        assert release.spends == one.spends
+        before = Measured.from_bytes(release.measured.to_bytes()).state
+        raw = raw_bytes(release.state)
+        spends += release.spends
+        json.dumps(public_part(release.state), allow_nan=False)
+
+
+@RELAXED
+@given(data=st.data())
+def test_no_window_ever_costs_more_than_the_grant(make, data):
+    """Random streams, windows and periods, released in any order, each knowing the spends of all others."""
+    window = data.draw(st.integers(2, 8))
+    lengths = data.draw(st.lists(st.integers(1, 9), min_size=1, max_size=6))
+    roaming = data.draw(st.sampled_from([1, 2, 3]))
+    unit = "customer" if roaming == 1 else "roaming"
+    model = PrivacyModel(data.draw(st.sampled_from(["1", "1/3", "20"])), window, "1.5", "0.5", unit, roaming)
+    mechanism = make(model, min(lengths))
+    assert mechanism.epsilon <= model.epsilon
+    starts = np.cumsum([0, *lengths])
+    size = data.draw(st.sampled_from([0, 10, 10_000]))
+    seed = data.draw(st.integers(0, 2**32))
+    stream = np.round(np.random.default_rng(seed).normal(0, 1, (2, starts[-1])) * size)
+    spends, noise, left = [], simulated_noise(seed), None
+    for number in data.draw(st.permutations(range(len(lengths)))):
+        at, length = int(starts[number]), lengths[number]
+        state = mechanism.recall(spends, left)
+        plan = mechanism.plan(length, at, state)
+        release = mechanism.release(stream[:, at : at + length], noise=noise, first_step=at, state=state)
+        assert covers(plan, release.spends, window, "sliding")
+        assert release.epsilon_alone == worst_window(release.spends, window).epsilon
+        assert worst_window([*spends, *plan], window).epsilon <= mechanism.epsilon
+        spends += release.spends
+        left = public_part(release.state)
+    assert worst_window(spends, window).epsilon <= mechanism.epsilon <= model.epsilon
+
+
+@pytest.mark.parametrize("level", [0.0, 250.0, -250.0], ids=["zero", "constant", "negative"])
+def test_flat_streams_are_released(make, level):
+    for release in run(make(MODEL, 6), np.full((2, 12), level), [6, 6], simulated_noise(2)):
+        assert np.isfinite(release.values).all()
+
+
+def test_huge_values_stay_finite_and_near_the_truth(make):
+    """2^45 units of the resolution, a customer of 1: the noise is nothing beside them."""
+    model = PrivacyModel("10000", 6, 1, "1")
+    for release in run(make(model, 6), np.full((2, 12), 2.0**45), [6, 6], simulated_noise(2)):
+        leaves = release.values[-2:]
+        assert np.allclose(leaves, 2.0**45, rtol=0.05)
+
+
+def test_one_step_periods_are_released(make, wavy):
+    released = run(make(MODEL, 1), wavy(12), [1] * 12, simulated_noise(4), first_step=11)
+    assert all(np.isfinite(release.values).all() for release in released)
+    spends = [spend for release in released for spend in release.spends]
+    assert worst_window(spends, 6).epsilon <= 1
+
+
+def test_periods_longer_than_a_window_are_released(make, wavy):
+    released = run(make(MODEL, 6), wavy(50), [30, 20], simulated_noise(4))
+    assert [release.values.shape[1] for release in released] == [30, 20]
+    assert worst_window([spend for release in released for spend in release.spends], 6).epsilon <= 1
+
+
+def test_a_private_period_is_taken_as_it_is(make, wavy):
+    mechanism = make(MODEL, 6)
+    period = PrivatePeriod.from_values(wavy(6), resolution=MODEL.resolution, first_step=6)
+    wrapped = mechanism.release(period, noise=simulated_noise(3))
+    plain = mechanism.release(wavy(6), noise=simulated_noise(3), first_step=6)
+    assert np.array_equal(wrapped.values, plain.values)
+    assert wrapped.spends == plain.spends
+    coarse = PrivatePeriod.from_values(wavy(6), resolution=Fraction(1), first_step=6)
+    with pytest.raises(ParameterError, match="resolution"):
+        mechanism.release(coarse, noise=simulated_noise(3))
+
+
+@pytest.mark.parametrize("values", [[["a"] * 6] * 2, np.full((2, 6), np.nan), np.full((2, 6), 7123.0e30)])
+def test_values_that_do_not_fit_are_refused_without_showing_them(make, values):
+    with pytest.raises(ParameterError) as refusal:
+        make(MODEL, 6).release(values, noise=simulated_noise(1))
+    assert "7123" not in str(refusal.value)
+
+
+def test_noise_is_a_required_argument_and_secure_noise_is_not_simulated(make, wavy):
+    mechanism = make(MODEL, 6)
+    with pytest.raises(TypeError, match="noise"):
+        mechanism.release(wavy(6))
+    assert not mechanism.release(wavy(6), noise=secure_noise()).simulated
+    assert mechanism.release(wavy(6), noise=simulated_noise(1)).simulated
+
+
+def test_a_foreign_state_is_refused(make_adaptive, wavy):
+    """Read as "nothing was spent", it would void the promise in silence."""
+    mechanism = make_adaptive(MODEL, 6)
+    assert mechanism.adaptive
+    for state in ({"mechanism": "another"}, {}, [1], "x"):
+        with pytest.raises(ParameterError, match="state of"):
+            mechanism.release(wavy(6), noise=simulated_noise(1), first_step=6, state=state)
+
+
+def test_too_small_an_epsilon_is_refused_with_the_remedy(make):
+    with pytest.raises(ParameterError, match="larger epsilon or a coarser resolution"):
+        make(replace(MODEL, epsilon="1e-18"), 6)
+
+
+def test_online_and_batch_agree_with_the_same_noise(make_online, wavy):
+    mechanism, stream = make_online(MODEL, 1), wavy(40)[:1]
+    batch = run(mechanism, stream, [17, 3, 20], Tape(9))
+    state, noise, online, spends = mechanism.start(), Tape(9), [], []
+    for value in stream[0]:
+        state, release = mechanism.step(state, value, noise=noise)
+        online.append(release.values[0, 0])
+        spends += release.spends
+    assert np.allclose(np.concatenate([release.values[0] for release in batch]), online)
+    assert worst_window(spends, 6) == worst_window([s for release in batch for s in release.spends], 6)
+    assert state.next_step == 40
+
+
+def test_the_tape_would_show_a_difference(wavy):
+    one, other = (run(Laplace(MODEL), wavy(6)[:1], [6], Tape(seed))[0].values for seed in (1, 2))
+    assert not np.allclose(one, other)

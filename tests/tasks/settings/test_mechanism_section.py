@@ -1,0 +1,114 @@
+"""The `[mechanism]` table: any mechanism by its name, its own keys, and what the others do not take."""
+
+import re
+from datetime import date
+
+import pytest
+
+from optstream import mechanisms
+from optstream.errors import ConfigurationError
+from optstream.mechanisms import Hierarchical
+from tasks.example import EXAMPLE
+from tasks.mechanism import mechanism_for
+from tasks.settings import load_settings
+from tasks.settings.mechanisms import MECHANISMS
+
+DAY = date(2025, 1, 15)
+OTHERS = [name for name in MECHANISMS if name != "OptStream"]
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write the example for another mechanism: write("Fourier", n_coefficients="5")."""
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+
+    def _write(name, *changes, keep=(), **keys):
+        listed = "".join(f"{key} = {value}\n" for key, value in keys.items())
+        text = re.sub(r"\[mechanism\]\n(.+\n)+", f'[mechanism]\nname = "{name}"\n{listed}', EXAMPLE)
+        text = text if "stages" in keep else re.sub(r"stages = .+\n", "", text)
+        for table in {"sampling", "features"} - set(keep):
+            text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "optstream.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "optstream.toml"
+
+    return _write
+
+
+@pytest.fixture
+def refusal(write):
+    def _refusal(*arguments, **keys):
+        with pytest.raises(ConfigurationError) as caught:
+            load_settings(write(*arguments, **keys))
+        return str(caught.value)
+
+    return _refusal
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
+    settings = load_settings(write(name))
+    mechanism = mechanism_for(settings, DAY)
+    assert isinstance(mechanism, Hierarchical)
+    assert type(mechanism.mechanism) is getattr(mechanisms, name)
+    assert mechanism.tree == settings.tree
+    assert mechanism.epsilon <= 1
+    assert settings.describe_mechanism()["name"] == name
+    assert mechanism.plan(settings.calendar.n_steps(DAY), settings.calendar.first_step(DAY))
+
+
+def test_every_mechanism_of_the_house_can_be_configured():
+    made = set(mechanisms.__all__) - {"Hierarchical", "Release"}
+    assert set(MECHANISMS) == made
+
+
+def test_keys_reach_the_mechanism(write):
+    fourier = mechanism_for(load_settings(write("Fourier", n_coefficients="5")), DAY).mechanism
+    assert (fourier.n_coefficients, fourier.calibration) == (5, "strict")
+    assert fourier.shortest_period == 46
+    budget = mechanism_for(load_settings(write("BudgetAbsorption", distance_share='"1/3"')), DAY).mechanism
+    assert str(budget.distance_share) == "1/3"
+
+
+def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
+    hashes = {
+        load_settings(write(name, **keys)).configuration_hash
+        for name, keys in (
+            ("Laplace", {}),
+            ("Sample", {}),
+            ("Fourier", {}),
+            ("Fourier", {"n_coefficients": "5"}),
+        )
+    }
+    assert len(hashes) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keys", "message"),
+    [
+        (("Furrier",), {}, "mechanism.name must be \"OptStream\" or \"Laplace\" or .*; got 'Furrier'"),
+        (("Fourier",), {"n_coefficients": "0"}, "n_coefficients must be an integer of at least 1; got 0"),
+        (("Fourier",), {"n_coeficients": "5"}, "is not a known key; did you mean n_coefficients"),
+        (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),
+        (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
+        (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
+        (("Sample",), {"keep": ["stages"]}, "budget.stages must be left out"),
+        (("BudgetAbsorption",), {"distance_share": '"1"'}, "distance_share must be a share between 0 and 1"),
+        (("PeGaSus",), {"smoother": '"mean"'}, 'smoother must be "median", "average" or "james_stein"'),
+        (
+            ("Laplace", ('calibration = "strict"', 'calibration = "paper"')),
+            {},
+            'privacy.calibration "paper" is for OptStream and Fourier',
+        ),
+    ],
+)  # fmt: skip
+def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):
+    assert re.search(message, refusal(*arguments, **keys))
+
+
+def test_a_mechanism_without_a_name_is_told_the_names(refusal):
+    message = refusal("Laplace", ('name = "Laplace"\n', ""))
+    assert "mechanism.name is missing; it must be" in message
+    assert "BudgetAbsorption" in message
