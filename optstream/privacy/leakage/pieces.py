@@ -12,6 +12,9 @@ import numpy as np
 
 from optstream.privacy.leakage.amounts import Floats
 
+CELLS_AT_ONCE = 2**17
+"""Entries of the arrays in which pairs of rows are compared: a few megabytes."""
+
 Points = tuple[Floats, Floats]
 """d and q of points, of the same shape."""
 
@@ -30,31 +33,35 @@ class Pieces:
 
 
 def find_pieces(transition: Floats) -> Pieces:
-    """The pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2) a row."""
+    """The pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
     with np.errstate(divide="ignore"):
         logs = np.log(transition)
-    fronts = [_front(*_prefix_sums(transition, logs, row)) for row in range(len(transition))]
+    n_states = len(transition)
+    at_once = max(1, CELLS_AT_ONCE // n_states**2)
+    chunks = (slice(first, first + at_once) for first in range(0, n_states, at_once))
+    fronts = [_front(*_prefix_sums(transition, logs, rows)) for rows in chunks]
     d, q = _front(*(np.concatenate(column) for column in zip(*fronts, strict=True)))
     d, q = _hull(d, q)
     return Pieces(_starts(d, q)[::-1], q[::-1], d[::-1])
 
 
-def _prefix_sums(transition: Floats, logs: Floats, row: int) -> Points:
-    """Sums over the best columns, for the pairs (row, every row): all points with q > d, flat."""
-    better = transition[row] > transition
+def _prefix_sums(transition: Floats, logs: Floats, rows: slice) -> Points:
+    """Sums over the best columns, for the pairs (one of `rows`, any row): all points with q > d, flat."""
+    own = transition[rows, None]
+    better = own > transition
     with np.errstate(invalid="ignore"):
         # logarithms, for q_j/d_j may overflow where d_j is tiny
-        ratios = np.where(better, logs[row] - logs, -np.inf)
-    order = np.argsort(-ratios, axis=1, kind="stable")
-    q = np.take_along_axis(np.where(better, transition[row], 0), order, axis=1).cumsum(axis=1)
-    d = np.take_along_axis(np.where(better, transition, 0), order, axis=1).cumsum(axis=1)
+        ratios = np.where(better, logs - logs[rows, None], np.inf)
+    order = np.argsort(ratios, axis=-1)
+    q = np.take_along_axis(np.where(better, own, 0), order, axis=-1).cumsum(axis=-1)
+    d = np.take_along_axis(np.where(better, transition, 0), order, axis=-1).cumsum(axis=-1)
     proper = q > d
     return d[proper], np.minimum(q[proper], 1.0)
 
 
 def _front(d: Floats, q: Floats) -> Points:
-    """Points than which none has both a smaller or equal d and a greater or equal q, d and q rising."""
-    order = np.lexsort((-q, d))
+    """Points that have a greater q than all of smaller d: d and q rise. Of equal d some may be too many."""
+    order = np.argsort(d)
     d, q = d[order], q[order]
     best_before = np.concatenate(([-np.inf], np.maximum.accumulate(q)[:-1])) if q.size else q
     kept = q > best_before
