@@ -2,6 +2,7 @@
 
 import sys
 from datetime import date, timedelta
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -192,6 +193,53 @@ def audit(
     terminal = Terminal(as_json)
     passed = audit_and_show(cases, terminal, n_runs=runs, seed=seed, secure=secure, output=output, plot=plot)
     raise typer.Exit(0 if passed else 1)
+
+
+class By(StrEnum):
+    """What counts as one step of time in temporal leakage."""
+
+    STEP = "step"
+    PERIOD = "period"
+
+
+@app.command()
+def leakage(
+    transition: Annotated[
+        Path,
+        typer.Option(
+            metavar="M.csv",
+            help="The forward chain of one customer's values: row i is the distribution of the next value "
+            "given i. Its states must lie within alpha of each other.",
+        ),
+    ],
+    config: Config = DEFAULT_CONFIG,
+    backward: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="B.csv",
+            help="The backward chain: row i is the distribution of the value before, given i. Without it, by "
+            "Bayes from the forward chain's stationary distribution.",
+        ),
+    ] = None,
+    by: Annotated[
+        By, typer.Option(help="Whether the chain goes from step to step or from day to day.")
+    ] = By.STEP,
+    bound: Annotated[
+        float | None,
+        typer.Option(metavar="ALPHA", help="The total leakage to be kept; by default the model's epsilon."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what knowing how a customer's values follow each other adds: outside the promise."""
+    from flows.leakage import leakage_and_show
+    from optstream.ledger import open_ledger
+    from tasks.settings import load_settings
+
+    settings, terminal = load_settings(config), Terminal(as_json)
+    ledger = open_ledger(settings.ledger_url)
+    options = {"transition": transition, "backward": backward, "by": by.value, "bound": bound, "plot": plot}
+    leakage_and_show(settings, ledger, terminal, **options)
 
 
 def check_house() -> None:

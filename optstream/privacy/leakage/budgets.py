@@ -1,0 +1,91 @@
+"""Budgets that keep the total leakage at alpha: by its supremum (Algorithm 7) and exactly (Algorithm 8)."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.privacy.leakage.amounts import Floats, checked_number
+from optstream.privacy.leakage.loss import Known, loss_of
+from optstream.privacy.leakage.suprema import supremum
+
+HALVINGS = 200
+
+
+@dataclass(frozen=True)
+class Budgets:
+    """Algorithm 8's epsilons: of the first step, of each step between, of the last; for two steps or more."""
+
+    first: float
+    middle: float
+    last: float
+
+    def series(self, n_steps: int) -> Floats:
+        """One epsilon a step, shape (n_steps,). Raises ParameterError for fewer than two steps."""
+        if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 2:
+            raise ParameterError(f"n_steps must be an integer of at least 2; got {n_steps!r}")
+        return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
+
+
+def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
+    """Return the greatest epsilon a step that keeps total leakage at or below alpha for ever; 0 if none does.
+
+    alpha: the bound on the total leakage at any step, > 0. backward, forward: as `total_leakage`. The sum of
+    both suprema, minus epsilon, rises with epsilon; bisection, rounded down. 0 where a supremum is infinite
+    at any epsilon > 0 (identity): then `exact_budgets` can still bound a finite history.
+    Raises ParameterError as `LossFunction`, and unless alpha > 0. Source: Cao et al. 2018, Algorithm 7.
+    """
+    bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
+
+    def too_much(epsilon: float) -> bool:
+        return supremum(before, epsilon) + supremum(after, epsilon) - epsilon > bound
+
+    return bound if not too_much(bound) else _border(too_much, bound)[0]
+
+
+def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
+    """Return epsilons with which the total leakage is alpha at every step of a history, however long.
+
+    With b = BPL and f = FPL constant over time, b = first, f = last, middle = b - L_B(b), and
+
+        b + L_F(f) = alpha  (first step),  b + f - middle = alpha  (between),  L_B(b) + f = alpha  (last).
+
+    Inserting f = alpha - L_B(b) leaves one equation in b whose left side never falls; bisection. Where many b
+    solve it (identity both ways: all do), the middle one. A single step has epsilon alpha.
+    Parameters and errors as `constant_budget`. Source: Cao et al. 2018, Algorithm 8.
+    """
+    bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
+    # equal within rounding counts as solved, from either side
+    rounding = 1e-14 * bound
+
+    def excess(first: float) -> float:
+        return first + after.at(max(bound - before.at(first), 0.0)) - bound
+
+    least = _border(lambda first: excess(first) >= -rounding, bound)[1]
+    most = _border(lambda first: excess(first) > rounding, bound)[0]
+    first = (least + most) / 2
+    carried = before.at(first)
+    return Budgets(first, max(first - carried, 0.0), max(bound - carried, 0.0))
+
+
+def _border(beyond: Callable[[float], bool], high: float) -> tuple[float, float]:
+    """Neighbours in [0, high] between which `beyond`, false below and true above, turns; or an end twice."""
+    if beyond(0.0):
+        return 0.0, 0.0
+    if not beyond(high):
+        return high, high
+    low = 0.0
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        if not low < middle < high:
+            break
+        low, high = (low, middle) if beyond(middle) else (middle, high)
+    return low, high
+
+
+def _positive(alpha: float) -> float:
+    bound = checked_number(alpha, "alpha")
+    if bound == 0:
+        raise ParameterError("alpha must be greater than 0: the bound on the total leakage; got 0")
+    return bound

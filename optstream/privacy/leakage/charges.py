@@ -1,0 +1,38 @@
+"""What a spend counts in temporal leakage: per step when one step changes, per period when all of it does."""
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.privacy.leakage.amounts import Floats
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+
+
+def step_charges(spend: Spend) -> Floats:
+    """What each step of the spend's period loses when only that step changes, shape (n_steps,).
+
+    A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
+    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
+    too (docs/leakage.md, section 3). Raises ParameterError for a kind that is not known: it has no price.
+    """
+    match spend:
+        case StepSpend():
+            # each distinct weight is priced once, exactly
+            priced = {weight: float(weight * spend.unit_charge) for weight in set(spend.weights)}
+            return np.array([priced[weight] for weight in spend.weights])
+        case PeriodSpend():
+            return np.full(spend.n_steps, float(spend.charges[1]))
+        case CappedSpend():
+            return np.full(spend.n_steps, float(spend.unit_charge) if spend.cap else 0.0)
+    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
+
+
+def period_charge(spend: Spend) -> float:
+    """What the spend loses when all steps of its period change. Raises ParameterError as `step_charges`."""
+    match spend:
+        case StepSpend():
+            return float(sum(spend.weights) * spend.unit_charge)
+        case PeriodSpend():
+            return float(spend.charges[-1])
+        case CappedSpend():
+            return float(min(spend.n_steps, spend.cap) * spend.unit_charge)
+    raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")

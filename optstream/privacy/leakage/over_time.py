@@ -1,0 +1,77 @@
+"""Backward, forward and total leakage over time, and of several steps together."""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from optstream.errors import ParameterError
+from optstream.privacy.leakage.amounts import Amounts, Floats, checked_series, shaped_as
+from optstream.privacy.leakage.loss import Known, LossFunction, loss_of
+
+
+def backward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
+    """Return what the releases up to each step tell about the value at that step.
+
+        BPL_1 = epsilon_1,  BPL_t = L(BPL_t-1) + epsilon_t
+
+    epsilons: what each step's release loses when only that step changes, by at most alpha, shape (n_steps,);
+        a scalar is one step. transition: the backward matrix, row i is Pr(l_t-1 | l_t = i), or a
+        `LossFunction` of it; None: the adversary does not know it, and BPL = epsilon.
+    Raises ParameterError as `LossFunction`, and for epsilons that are negative, not finite or not 1-D.
+    Source: Cao et al. 2018, equations 10 to 12.
+    """
+    return shaped_as(_followed(checked_series(epsilons, "epsilons"), loss_of(transition)), epsilons)
+
+
+def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
+    """Return what the releases from each step on tell about the value at that step.
+
+        FPL_T = epsilon_T,  FPL_t = L(FPL_t+1) + epsilon_t
+
+    transition: the forward matrix, row i is Pr(l_t+1 | l_t = i); all else as `backward_leakage`.
+    Source: Cao et al. 2018, equations 13 and 14.
+    """
+    series = checked_series(epsilons, "epsilons")
+    return shaped_as(_followed(series[::-1], loss_of(transition))[::-1], epsilons)
+
+
+def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amounts:
+    """Return what all releases tell about the value at each step: BPL_t + FPL_t - epsilon_t.
+
+    backward, forward: the transition matrices as in `backward_leakage` and `forward_leakage`; None where the
+    adversary does not know that direction. Raises as they do. Source: Cao et al. 2018, equation 15.
+    """
+    series = checked_series(epsilons, "epsilons")
+    total = backward_leakage(series, backward) + forward_leakage(series, forward) - series
+    return shaped_as(total, epsilons)
+
+
+def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forward: Known) -> Floats:
+    """Return what all releases tell about the values at `length` consecutive steps together.
+
+    Entry t, shape (n_steps - length + 1,), is about the steps t .. t + length - 1:
+    BPL_t + FPL_t+length-1 + the epsilons strictly between; for length 1 it is the total leakage. Over the
+    whole history it is the sum of the epsilons: correlation adds nothing to what protects all steps at once.
+
+    Raises ParameterError as `total_leakage` and unless length is an integer in [1, n_steps].
+    Source: Cao et al. 2018, Theorem 3 and Corollary 1.
+    """
+    series = checked_series(epsilons, "epsilons")
+    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= series.size:
+        raise ParameterError(f"length must be an integer in [1, {series.size}], steps; got {length!r}")
+    before, after = backward_leakage(series, backward), forward_leakage(series, forward)
+    starts = series.size - length + 1
+    if length == 1:
+        return before + after - series
+    running = np.concatenate(([0.0], np.cumsum(series)))
+    between = running[length - 1 : length - 1 + starts] - running[1 : 1 + starts]
+    together: Floats = before[:starts] + np.maximum(between, 0) + after[length - 1 :]
+    return together
+
+
+def _followed(series: Floats, loss: LossFunction) -> Floats:
+    """x_1 = e_1, x_t = L(x_t-1) + e_t."""
+    leakage, followed = 0.0, []
+    for epsilon in series.tolist():
+        leakage = loss.at(leakage) + epsilon
+        followed.append(leakage)
+    return np.array(followed, dtype=np.float64)
