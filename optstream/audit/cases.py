@@ -6,6 +6,7 @@ from typing import Literal
 
 from optstream.audit import controls, plans
 from optstream.audit.attack import ERROR, Progress, audit
+from optstream.audit.field import FIELD, alone, on_tree
 from optstream.audit.mechanism import Auditable, MechanismSubject
 from optstream.audit.neighbours import worst_cases
 from optstream.audit.plans import FLAT, RAGGED, SINGLE
@@ -104,6 +105,13 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
     ]
+    for field, build in FIELD.items():
+        cases += mechanism_cases(f"{field}, window of 2", alone(build, 2), SINGLE, [2])[:1]
+        cases += _across(mechanism_cases(f"{field}, window of 4", alone(build, 4), FLAT, [3, 5]))
+        tree = mechanism_cases(
+            f"{field}, window of 4, tree, two roaming", on_tree(build, 4, RAGGED), RAGGED, [4]
+        )
+        cases += tree if days else tree[:1]
     if days:
         cases += mechanism_cases(f"{name} 48", plans.day("strict"), FLAT, [48])
         cases += _across(mechanism_cases(f"{name} 48", plans.day("strict"), FLAT, [46, 48, 50], 2))
