@@ -1,4 +1,8 @@
-"""Other questions to a released series: sums over sliding windows, and events. They cost nothing."""
+"""Other questions to a released series: sums over sliding windows, and events. They cost nothing.
+
+Events as in Chen, Machanavajjhala, Hay and Miklau 2017: a predicate on the last steps of a series that is
+private already.
+"""
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,8 +14,8 @@ def window_sums(values: ArrayLike, length: int) -> NDArray[np.float64]:
     """The sum of each `length` consecutive steps: what happened in the last so many steps.
 
     values: (…, n_steps), released. Returns (…, n_steps - length + 1): entry i ends at step i + length - 1.
-    Costs no privacy. Raises ParameterError for a length outside [1, n_steps].
-    Source: Chen, Machanavajjhala, Hay and Miklau 2017, sliding-window queries, from the unit counts.
+    What was published at each step is added up; `smoothing.smoothed_window_sums` knows better where there are
+    groups. Costs no privacy. Raises ParameterError for a length outside [1, n_steps].
     """
     series = _series(values)
     _check_whole(length, 1, series.shape[-1], "length")

@@ -48,6 +48,35 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
     return Estimate(values * unit, variances * unit**2)
 
 
+def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floats:
+    """Return the sums of the last `length` steps, with all that is known of their groups at the last one.
+
+    The paper's answer to a sliding-window query: a group that has ended since counts with its final value,
+    where `queries.window_sums` adds up what was published at each step. measured, smoother: as for `smooth`.
+    Returns (n_series, n_steps - length + 1), in the unit of the readings: entry i ends at step i + length - 1
+    and nothing after that step is in it. Costs no privacy. Raises ParameterError as `smooth`, and for a
+    length outside [1, n_steps].
+    """
+    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= measured.n_steps:
+        raise ParameterError(f"length must be an integer in [1, {measured.n_steps}]; got {length!r}")
+    shrinks = smoother == "james_stein"
+    estimate = smooth(measured, "average" if shrinks else smoother).values
+    assert measured.choices is not None
+    noisy = measured.points * float(measured.resolution)
+    sums = np.zeros((len(noisy), measured.n_steps - length + 1))
+    for series, groups in enumerate(measured.choices["groups"]):
+        for first, end in _runs(groups):
+            # windows that hold steps of this group, by the place of their last step
+            for last in range(max(first, length - 1), min(end + length - 1, measured.n_steps)):
+                start, stop = max(first, last - length + 1), min(end, last + 1)
+                inside = estimate[series, stop - 1] * (stop - start)
+                if shrinks:
+                    size = measured.first_step + stop - groups[first]
+                    inside += (noisy[series, start:stop].sum() - inside) / size
+                sums[series, last - length + 1] += inside
+    return sums
+
+
 def running_average(noisy: Floats) -> Floats:
     """The mean of the first n values, for each n. Problem: the least squares fit of a constant."""
     means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
