@@ -10,11 +10,12 @@ import pytest
 from optstream.audit import audit
 from optstream.audit.subject import Outputs
 from optstream.errors import ParameterError
+from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.pegasus import PeGaSus
 from optstream.noise import secure_noise, simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Measured, RawState
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 
 MODEL = PrivacyModel("1", 4, 1, "1")
@@ -134,6 +135,8 @@ def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():
     assert closed_at(mechanism, values, 20, lambda state: {**state, "next_step": 19})
     assert closed_at(mechanism, values, 20, lambda state: {**state, "noisy": [[1]] * 3})
     assert closed_at(mechanism, values, 20, lambda state: mechanism.recall([], {"mechanism": "Sample"}))
+    later = mechanism.measure(values[:, :20], noise=simulated_noise(2), first_step=100)
+    assert closed_at(mechanism, values, 20, lambda state: {**state, "raw": later.state["raw"]})
     (elsewhere,) = released(other, values[:, :20], [])
     assert closed_at(mechanism, values, 20, lambda state: elsewhere.state)  # other terms
 
@@ -200,6 +203,21 @@ def test_another_mechanisms_state_is_refused():
 def test_parameters_that_do_not_fit_are_named(parameters, message):
     with pytest.raises(ParameterError, match=message):
         PeGaSus(MODEL, **parameters)
+
+
+def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
+    class Never:
+        simulated = True
+
+        def discrete_laplace(self, scale, size):
+            raise AssertionError
+
+    mechanism = PeGaSus(MODEL)
+    period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
+    right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
+    for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
+        with pytest.raises(ParameterError, match="does not price the steps it is for"):
+            measure_groups(period, spends, 5, None, Never())
 
 
 def test_noise_that_would_outgrow_the_integers_is_refused():
