@@ -1,0 +1,150 @@
+"""Each step from the noisy values of its group, as far as they are known at that step."""
+
+from bisect import insort
+from collections.abc import Callable, Mapping
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.estimation.estimate import Estimate
+from optstream.stream import Measured
+
+Floats = NDArray[np.float64]
+
+MEDIAN_EXCESS = 2 * np.sqrt(2 / np.pi)
+"""How a median's variance nears its limit: E|Z|^3 of a standard normal Z."""
+
+
+def smooth(measured: Measured, smoother: str) -> Estimate:
+    """Return each step's estimate from the noisy values of its group up to and including that step.
+
+    smoother: a key of `SMOOTHERS`. measured: points at every step, and in choices["groups"] the running index
+    of the first step of each step's group; a group that began before the period goes on from
+    before["noisy"], for each series the noisy values of the group that was open. Nothing is revised later,
+    so batch and online agree. The variances are those of the noise alone (`NOISE_LEFT`): how far a group's
+    values lie apart is not in them. Costs no privacy: groups and noisy values are released.
+
+    Raises ParameterError for another smoother.
+    Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 4.3.
+    """
+    if smoother not in SMOOTHERS:
+        raise ParameterError(f"smoother must be one of {', '.join(SMOOTHERS)}; got {smoother!r}")
+    assert measured.point_variances is not None
+    assert measured.choices is not None
+    values = np.empty(measured.points.shape)
+    variances = np.empty(measured.points.shape)
+    earlier = (measured.before or {}).get("noisy", ())
+    for series, groups in enumerate(measured.choices["groups"]):
+        points, single = measured.points[series], float(measured.point_variances[series, 0])
+        for first, end in _runs(groups):
+            known = list(earlier[series]) if groups[first] < measured.first_step else []
+            noisy = np.array([*known, *points[first:end].tolist()], dtype=np.float64)
+            sizes = np.arange(len(known) + 1, noisy.size + 1)
+            values[series, first:end] = SMOOTHERS[smoother](noisy)[len(known) :]
+            variances[series, first:end] = single * NOISE_LEFT[smoother](sizes)
+    unit = float(measured.resolution)
+    return Estimate(values * unit, variances * unit**2)
+
+
+def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floats:
+    """Return the sums of the last `length` steps, with all that is known of their groups at the last one.
+
+    The paper's answer to a sliding-window query: a group that has ended since counts with its final value,
+    where `queries.window_sums` adds up what was published at each step. measured, smoother: as for `smooth`.
+    Returns (n_series, n_steps - length + 1), in the unit of the readings: entry i ends at step i + length - 1
+    and nothing after that step is in it. Costs no privacy. Raises ParameterError as `smooth`, and for a
+    length outside [1, n_steps].
+    """
+    if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= measured.n_steps:
+        raise ParameterError(f"length must be an integer in [1, {measured.n_steps}]; got {length!r}")
+    shrinks = smoother == "james_stein"
+    estimate = smooth(measured, "average" if shrinks else smoother).values
+    assert measured.choices is not None
+    noisy = measured.points * float(measured.resolution)
+    sums = np.zeros((len(noisy), measured.n_steps - length + 1))
+    for series, groups in enumerate(measured.choices["groups"]):
+        for first, end in _runs(groups):
+            # windows that hold steps of this group, by the place of their last step
+            for last in range(max(first, length - 1), min(end + length - 1, measured.n_steps)):
+                start, stop = max(first, last - length + 1), min(end, last + 1)
+                inside = estimate[series, stop - 1] * (stop - start)
+                if shrinks:
+                    size = measured.first_step + stop - groups[first]
+                    inside += (noisy[series, start:stop].sum() - inside) / size
+                sums[series, last - length + 1] += inside
+    return sums
+
+
+def running_average(noisy: Floats) -> Floats:
+    """The mean of the first n values, for each n. Problem: the least squares fit of a constant."""
+    means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
+    return means
+
+
+def running_median(noisy: Floats) -> Floats:
+    """The median of the first n values, for each n; of an even number the mean of the middle two.
+
+    Problem: the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
+    """
+    ordered: list[float] = []
+    medians = np.empty(noisy.size)
+    for place, value in enumerate(noisy.tolist()):
+        insort(ordered, value)
+        middle = len(ordered) // 2
+        medians[place] = (ordered[middle] + ordered[-middle - 1]) / 2
+    return medians
+
+
+def running_james_stein(noisy: Floats) -> Floats:
+    """The mean of the first n values plus an n-th of the last one's distance from it, for each n.
+
+    Problem: a step's own value, shrunk to its group's mean the more, the larger the group.
+    """
+    means = running_average(noisy)
+    shrunk: Floats = means + (noisy - means) / np.arange(1, noisy.size + 1)
+    return shrunk
+
+
+def _average_left(sizes: NDArray[np.int64]) -> Floats:
+    """Of the variance of one value's noise: 1 / n."""
+    return 1.0 / sizes
+
+
+def _median_left(sizes: NDArray[np.int64]) -> Floats:
+    """Of Laplace noise with variance 2 b^2: that of a median is b^2 / n times 1 + 2 sqrt(2 / pi) / sqrt(n).
+
+    The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n,
+    which it is for n = 1 and 2. Within 4 % for every n.
+    """
+    left: Floats = np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes)
+    return left
+
+
+def _james_stein_left(sizes: NDArray[np.int64]) -> Floats:
+    """Of n values the last has weight a + 1/n, the others a, with a = (n - 1) / n^2."""
+    others = (sizes - 1) / sizes**2
+    left: Floats = (sizes - 1) * others**2 + (others + 1.0 / sizes) ** 2
+    return left
+
+
+SMOOTHERS: Mapping[str, Callable[[Floats], Floats]] = {
+    "average": running_average,
+    "median": running_median,
+    "james_stein": running_james_stein,
+}
+"""From a group's noisy values in the order of time to each one's estimate."""
+
+NOISE_LEFT: Mapping[str, Callable[[NDArray[np.int64]], Floats]] = {
+    "average": _average_left,
+    "median": _median_left,
+    "james_stein": _james_stein_left,
+}
+"""What part of one value's noise variance is left by a smoother over n values."""
+
+
+def _runs(groups: list[int]) -> list[tuple[int, int]]:
+    """Where each group lies in the period, as (first, end)."""
+    borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
+    return list(pairwise(borders))

@@ -1,0 +1,191 @@
+"""PeGaSus' perturber and grouper: noisy values, and runs of steps that look alike, decided step by step."""
+
+from bisect import bisect_right, insort
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.measurement.steps import measured_points
+from optstream.noise import NoiseSource
+from optstream.privacy import StepSpend
+from optstream.stream import Measured, PrivatePeriod, RawState, State
+from optstream.stream.private_period import open_private_period
+from optstream.stream.state import open_raw_state, public_part
+
+PERTURBER = "perturber"
+GROUPER = "grouper"
+ON_THRESHOLD, ON_DEVIATION = 4, 8
+"""Scales of the grouper's noise, in units of alpha over its epsilon."""
+
+
+@dataclass(frozen=True)
+class GroupingTerms:
+    """How values are perturbed and groups decided; a group that began under other terms is not continued.
+
+    perturber: scale of each value's noise. grouper: what a step moves the series by, over the grouper's
+    epsilon; its noises have 4 and 8 times that scale. threshold_units: of a group's deviation.
+    """
+
+    perturber: Fraction
+    grouper: Fraction
+    threshold_units: int
+
+    def said_with(self, resolution: Fraction) -> list[str]:
+        """All that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
+        return [str(self.perturber), str(self.grouper), str(self.threshold_units), str(resolution)]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class OpenGroup:
+    """A group that may still grow; raw. limit: its noisy threshold. exact: its values, sorted."""
+
+    limit: int
+    exact: list[int]
+    total: int
+
+
+def measure_groups(
+    period: PrivatePeriod,
+    spends: tuple[StepSpend, StepSpend],
+    threshold_units: int,
+    state: State | None,
+    noise: NoiseSource,
+) -> Measured:
+    """Measure every step of every series, and which steps are alike.
+
+    spends: the perturber's and the grouper's, weight 1 at every step of the period. state: public what the
+    period before left, with its raw entry where its open groups are to go on; used once, for a second draw
+    from the same raw state would ask the same noisy threshold again. Without it, or if it does not end
+    where the period begins, every group is closed and new ones open.
+
+    choices["groups"]: for each series and step, the running index of the first step of its group. The state:
+    next_step, `noisy`, for each series the noisy values of its open group (empty if closed), and `raw`.
+    Raises ParameterError if the spends price other steps; then nothing was drawn.
+
+    Privacy: Lemma 3 for the noisy values; Lemma 5 (sparse vector) for the groups, one instance with one
+    positive answer a group. A step enters the instance of one group only, so it loses the grouper's epsilon,
+    wherever the group began and ends.
+    """
+    for spend in spends:
+        if (spend.first_step, spend.weights) != (period.first_step, (1,) * period.n_steps):
+            raise ParameterError(f"the spend of stage {spend.stage!r} does not price the steps it is for")
+    terms = GroupingTerms(spends[0].scale, spends[1].scale, threshold_units)
+    groups = _continued(state, terms, period)
+    earlier: Sequence[Sequence[int]] = state["noisy"] if state and any(groups) else [[]] * period.n_leaves
+    noisy, starts, groups = draw_groups(open_private_period(period), period.first_step, terms, groups, noise)
+    variances = np.full(noisy.shape, 2.0 * float(terms.perturber) ** 2)
+    measured = measured_points(period, range(period.n_steps), noisy, variances, spends, noise)
+    raw = {
+        "next_step": period.first_step + period.n_steps,
+        "terms": terms.said_with(period.resolution),
+        "groups": [group and {"limit": group.limit, "exact": group.exact} for group in groups],
+    }
+    kept = {
+        "next_step": raw["next_step"],
+        "noisy": [
+            _noisy_of_group(group is not None, int(own[-1]) - period.first_step, before, values)
+            for group, own, before, values in zip(groups, starts, earlier, noisy, strict=True)
+        ],
+        "raw": RawState(raw),
+    }
+    return replace(measured, state=kept, before=public_part(state), choices={"groups": starts.tolist()})
+
+
+def draw_groups(
+    exact: NDArray[np.int64],
+    first_step: int,
+    terms: GroupingTerms,
+    groups: Sequence[OpenGroup | None],
+    noise: NoiseSource,
+) -> tuple[NDArray[np.int64], NDArray[np.int64], list[OpenGroup | None]]:
+    """Noisy values, each step's group, (n_series, n_steps) both, and the groups left open.
+
+    exact: (n_series, n_steps) in units. groups: those open before the first step; they are used up. At each
+    step noise is drawn for the values, then for the thresholds of series that open a group, then for the
+    comparisons of the others: all public, for groups are. A group of n values costs O(n) a step.
+
+    Privacy: Lemma 3, and Lemma 5 with one positive answer: a group's threshold is drawn when it opens and
+    serves until one comparison fails; each comparison has noise of its own.
+    """
+    current = list(groups)
+    begins = [first_step - len(group.exact) if group else first_step for group in current]
+    noisy, starts = np.empty_like(exact), np.empty_like(exact)
+    for step in range(exact.shape[1]):
+        values = [int(value) for value in exact[:, step]]
+        noisy[:, step] = exact[:, step] + noise.discrete_laplace(float(terms.perturber), (len(values),))
+        opening = [series for series, group in enumerate(current) if group is None]
+        asked = [series for series, group in enumerate(current) if group is not None]
+        on_limits = noise.discrete_laplace(float(ON_THRESHOLD * terms.grouper), (len(opening),))
+        on_deviations = noise.discrete_laplace(float(ON_DEVIATION * terms.grouper), (len(asked),))
+        for series, drawn in zip(opening, on_limits, strict=True):
+            limit = terms.threshold_units + int(drawn)
+            current[series] = OpenGroup(limit, [values[series]], values[series])
+            begins[series] = first_step + step
+        for series, drawn in zip(asked, on_deviations, strict=True):
+            if not _takes(current[series], values[series], int(drawn)):
+                # the step is a closed group of its own: the next one opens another
+                current[series], begins[series] = None, first_step + step
+        starts[:, step] = begins
+    return noisy, starts, current
+
+
+def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
+    """Whether the value joins: dev(G with it) + noise < noisy threshold, in exact integers. It is put in.
+
+    Privacy: Lemma 5; one comparison of a sparse vector, whose query moves by at most twice its values.
+    """
+    assert group is not None
+    insort(group.exact, exact)
+    group.total += exact
+    return scaled_deviation(group.exact, group.total) < len(group.exact) * (group.limit - drawn)
+
+
+def scaled_deviation(exact: Sequence[int], total: int) -> int:
+    """n times dev(G) = n sum |c_i - mean(G)|, exact. exact: a group's n values, sorted. total: their sum.
+
+    A value that changes by d moves its own distance from the mean by at most d (1 - 1/n), the mean by d / n
+    and so the other distances by d (n - 1) / n together: dev moves by at most 2 d (1 - 1/n).
+
+    Privacy: Lemma 5 prices the comparisons with it, at 2 alpha for dev; it never leaves this file.
+    """
+    n = len(exact)
+    # Distances above the mean and below it add up to the same; n c > total just where c > floor(total / n).
+    first_above = bisect_right(exact, total // n)
+    return 2 * (n * sum(exact[first_above:]) - (n - first_above) * total)
+
+
+def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod) -> list[OpenGroup | None]:
+    """The open groups that the state holds, if it ends where the period begins and began on these terms.
+
+    Privacy: Lemma 5; the threshold of an open group is not drawn again. A group closes for reasons that no
+    reading decides: a state that is lost, a gap, other terms.
+    """
+    closed: list[OpenGroup | None] = [None] * period.n_leaves
+    known: Mapping[str, Any] = state or {}
+    if not isinstance(known.get("raw"), RawState) or known.get("next_step") != period.first_step:
+        return closed
+    raw = open_raw_state(known["raw"])
+    sizes = [0 if group is None else len(group["exact"]) for group in raw["groups"]]
+    same = raw["next_step"] == period.first_step and raw["terms"] == terms.said_with(period.resolution)
+    if not same or len(sizes) != len(closed) or sizes != [len(values) for values in known.get("noisy", ())]:
+        return closed
+    return [
+        group and OpenGroup(int(group["limit"]), list(group["exact"]), sum(group["exact"]))
+        for group in raw["groups"]
+    ]
+
+
+def _noisy_of_group(is_open: bool, place: int, earlier: Sequence[int], noisy: NDArray[np.int64]) -> list[int]:
+    """The noisy values of a series' last group, if it is open. place: its first step, from the period's.
+
+    Privacy: none; they are noisy already, and groups are public.
+    """
+    if not is_open:
+        return []
+    own = [int(value) for value in noisy[max(place, 0) :]]
+    return [*earlier, *own] if place < 0 else own

@@ -1,0 +1,327 @@
+"""PeGaSus: what it costs, groups that run on across periods, raw state that stays in."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.audit import audit
+from optstream.audit.subject import Outputs
+from optstream.errors import ParameterError
+from optstream.measurement.grouping import measure_groups
+from optstream.mechanisms import Hierarchical
+from optstream.mechanisms.pegasus import PeGaSus
+from optstream.noise import secure_noise, simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
+from optstream.stream.state import public_part, raw_bytes, with_raw
+
+MODEL = PrivacyModel("1", 4, 1, "1")
+ALMOST = 1 - Fraction(1, 2**40)
+SECRET = 271828
+
+
+def streams(n_steps, seed=0, n_series=3):
+    generator = np.random.default_rng(seed)
+    return np.repeat(generator.integers(0, 400, (n_series, n_steps // 5 + 1)), 5, axis=1)[:, :n_steps]
+
+
+def released(mechanism, values, cuts, seed=1, keep=lambda state: state):
+    """The periods between these cuts in a row."""
+    noise, state, parts = simulated_noise(seed), None, []
+    for first, end in zip([0, *cuts], [*cuts, values.shape[1]], strict=True):
+        parts.append(mechanism.release(values[:, first:end], noise=noise, first_step=first, state=state))
+        state = keep(parts[-1].state)
+    return parts
+
+
+def groups_of(parts):
+    return np.concatenate([part.measured.choices["groups"] for part in parts], axis=1)
+
+
+def test_every_step_costs_the_perturbers_and_the_groupers_epsilon():
+    mechanism = PeGaSus(PrivacyModel("1", 48, 1))
+    spends = mechanism.plan(7, 3)
+    assert [spend.stage for spend in spends] == ["perturber", "grouper"]
+    assert [float(spend.unit_charge) for spend in spends] == pytest.approx([0.8 / 48, 0.2 / 48], rel=1e-12)
+    assert all(spend.weights == (1,) * 7 and spend.first_step == 3 for spend in spends)
+    assert ALMOST < mechanism.epsilon <= 1
+    history = [spend for at, length in [(0, 7), (7, 50), (57, 46)] for spend in mechanism.plan(length, at)]
+    assert worst_window(history, 48).epsilon == mechanism.epsilon
+
+
+def test_what_is_drawn_costs_what_was_planned_and_is_drawn_at_the_scale_that_was_priced():
+    class Watched:
+        simulated, scales = True, set()
+
+        def discrete_laplace(self, scale, size):
+            self.scales.add(scale)
+            return np.zeros(size, dtype=np.int64)
+
+    roaming = PrivacyModel("1/2", 4, 3, "1", unit="roaming", leaves_per_step=2)
+    for model, alpha in ((MODEL, 1), (roaming, 6)):
+        mechanism, watched = PeGaSus(model, "1/2"), Watched()
+        watched.scales = set()
+        release = mechanism.release(streams(40), noise=watched)
+        assert release.spends == mechanism.plan(40)
+        step = float(model.epsilon) / 4 / 2
+        scales = [alpha / step, 4 * alpha / step, 8 * alpha / step]
+        assert sorted(watched.scales) == pytest.approx(scales, rel=1e-12)
+        assert mechanism.threshold_units == 5 * alpha / step
+
+
+def test_a_threshold_is_in_the_unit_of_the_readings():
+    assert PeGaSus(PrivacyModel("1", 4, 1, "0.1"), threshold="2.5").threshold_units == 25
+    assert PeGaSus(PrivacyModel("1", 4, 1, "0.1"), threshold="2.51").threshold_units == 26
+    assert PeGaSus(MODEL, threshold=0).threshold_units == 0
+
+
+@pytest.mark.parametrize("smoother", ["median", "average", "james_stein"])
+def test_periods_in_a_row_are_one_long_period_and_single_steps_too(smoother):
+    values, mechanism = streams(60), PeGaSus(MODEL, smoother=smoother)
+    (whole,) = released(mechanism, values, [])
+    assert np.any(np.diff(groups_of([whole])[:, [16, 17]]) == 0)  # some group crosses the first cut
+    for cuts in ([17], [1, 2, 30], list(range(1, 60))):
+        parts = released(mechanism, values, cuts)
+        assert np.array_equal(groups_of(parts), groups_of([whole]))
+        points = np.concatenate([part.measured.points for part in parts], axis=1)
+        assert np.array_equal(points, whole.measured.points)
+        assert np.allclose(np.concatenate([p.values for p in parts], axis=1), whole.values, rtol=1e-12)
+        fitted = [mechanism.fitted(part.measured).variances for part in parts]
+        assert np.allclose(np.concatenate(fitted, axis=1), mechanism.fitted(whole.measured).variances)
+        spent = [spend.charges for part in parts for spend in part.spends if spend.stage == "grouper"]
+        assert sum(spent, ()) == whole.spends[1].charges
+
+
+def test_online_is_the_batch():
+    values, mechanism = streams(50, n_series=2), PeGaSus(MODEL)
+    noise, state, online = simulated_noise(7), mechanism.start(5), []
+    for column in values.T:
+        state, release = mechanism.step(state, column, noise=noise)
+        online.append(release.values)
+    batch = mechanism.release(values, noise=simulated_noise(7), first_step=5)
+    assert np.allclose(np.concatenate(online, axis=1), batch.values)
+
+
+def test_the_store_takes_raw_state_out_and_puts_it_back():
+    """As the flow does: the public state from the measurements' bytes, the raw one from a trusted file."""
+    values, mechanism = streams(60), PeGaSus(MODEL)
+
+    def stored(state):
+        public = mechanism.recall([], json.loads(json.dumps(public_part(state))))
+        return with_raw(public, raw_bytes(state))
+
+    whole, parts = released(mechanism, values, []), released(mechanism, values, [17, 40], keep=stored)
+    assert np.array_equal(groups_of(parts), groups_of(whole))
+
+
+def closed_at(mechanism, values, cut, keep):
+    parts = released(mechanism, values, [cut], keep=keep)
+    groups = groups_of(parts)[:, cut:]
+    if not np.all(groups[:, 0] == cut):
+        return False
+    fresh = mechanism.fitted(replace(parts[1].measured, before=None)).values
+    return np.array_equal(fresh, parts[1].values)
+
+
+def test_lost_raw_state_closes_every_group_and_nothing_is_smoothed_on():
+    values, mechanism = np.full((3, 40), 100), PeGaSus(MODEL, threshold=10**6)
+    other = PeGaSus(replace(MODEL, epsilon=Fraction(2)), threshold=10**6)
+    assert not closed_at(mechanism, values, 20, lambda state: state)  # as a control: one group, all along
+    assert closed_at(mechanism, values, 20, public_part)
+    assert closed_at(mechanism, values, 20, lambda state: None)
+    assert closed_at(mechanism, values, 20, lambda state: {**state, "next_step": 19})
+    assert closed_at(mechanism, values, 20, lambda state: {**state, "noisy": [[1]] * 3})
+    assert closed_at(mechanism, values, 20, lambda state: mechanism.recall([], {"mechanism": "Sample"}))
+    later = mechanism.measure(values[:, :20], noise=simulated_noise(2), first_step=100)
+    assert closed_at(mechanism, values, 20, lambda state: {**state, "raw": later.state["raw"]})
+    (elsewhere,) = released(other, values[:, :20], [])
+    assert closed_at(mechanism, values, 20, lambda state: elsewhere.state)  # other terms
+
+
+def test_a_gap_of_one_step_closes_every_group():
+    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
+    (first,) = released(mechanism, values, [])
+    for first_step, begins in ((10, 0), (11, 11), (9, 9)):
+        second = mechanism.measure(values, noise=simulated_noise(2), first_step=first_step, state=first.state)
+        assert [row[0] for row in second.choices["groups"]] == [begins] * 2
+
+
+def test_raw_state_that_has_served_does_not_serve_again():
+    """A second revision of a period: its first one's spends are known, and its groups begin anew."""
+    mechanism, values = PeGaSus(MODEL, threshold=10**6), np.full((2, 10), 5)
+    first, second = released(mechanism, np.tile(values, 2), [10])
+    again = with_raw(mechanism.recall(second.spends, public_part(first.state)), raw_bytes(first.state))
+    redrawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=again)
+    assert np.all(np.array(redrawn.choices["groups"]) == 10)
+    unused = with_raw(mechanism.recall(first.spends, public_part(first.state)), raw_bytes(first.state))
+    drawn = mechanism.measure(values, noise=simulated_noise(3), first_step=10, state=unused)
+    assert np.all(np.array(drawn.choices["groups"]) == 0)
+
+
+def test_raw_values_are_in_no_bytes_and_no_text():
+    mechanism = PeGaSus(replace(MODEL, alpha=Fraction(10**6)), threshold=10**9)
+    first, second = released(mechanism, np.full((2, 20), SECRET), [10])
+    assert str(SECRET).encode() in raw_bytes(first.state)  # there, where it belongs
+    assert isinstance(first.state["raw"], RawState)
+    for release in (first, second):
+        for text in (release.measured.to_bytes().decode(), repr(release), repr(release.measured)):
+            assert str(SECRET) not in text
+        read = Measured.from_bytes(release.measured.to_bytes())
+        assert "raw" not in read.state
+        assert np.array_equal(mechanism.estimate(read).values, release.values)
+    assert second.measured.before is not None
+    assert not any(isinstance(entry, RawState) for entry in second.measured.before.values())
+
+
+def test_a_recalled_state_keeps_what_the_period_before_left():
+    mechanism = PeGaSus(MODEL)
+    (first,) = released(mechanism, streams(9), [])
+    assert mechanism.recall([], public_part(first.state)) == public_part(first.state)
+    assert mechanism.recall([], None) == mechanism.recall([], {"mechanism": "Laplace"})
+
+
+def test_another_mechanisms_state_is_refused():
+    with pytest.raises(ParameterError, match="state of PeGaSus"):
+        PeGaSus(MODEL).measure([[1, 2]], noise=simulated_noise(1), state={"mechanism": "Sample"})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "message"),
+    [
+        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got '1'"),
+        ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
+        ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
+        ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
+        ({"threshold": 5.5}, "threshold of PeGaSus must be exact"),
+        ({"smoother": "mean"}, "smoother of PeGaSus must be one of average, median, james_stein; got 'mean'"),
+        ({"smoother": None}, "smoother of PeGaSus must be one of"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_named(parameters, message):
+    with pytest.raises(ParameterError, match=message):
+        PeGaSus(MODEL, **parameters)
+
+
+def test_spends_that_price_other_steps_are_refused_before_anything_is_drawn():
+    class Never:
+        simulated = True
+
+        def discrete_laplace(self, scale, size):
+            raise AssertionError
+
+    mechanism = PeGaSus(MODEL)
+    period = PrivatePeriod.from_values([[1, 2, 3]], resolution=MODEL.resolution, first_step=4)
+    right, shorter, earlier = (mechanism.plan(*steps) for steps in ((3, 4), (2, 4), (3, 0)))
+    for spends in (shorter, earlier, (right[0], shorter[1]), (earlier[0], right[1])):
+        with pytest.raises(ParameterError, match="does not price the steps it is for"):
+            measure_groups(period, spends, 5, None, Never())
+
+
+def test_noise_that_would_outgrow_the_integers_is_refused():
+    with pytest.raises(ParameterError, match="outgrow"):
+        PeGaSus(PrivacyModel("1/1000000000000", 48, 1))
+
+
+@pytest.mark.parametrize("values", [np.zeros((2, 30)), np.full((1, 30), -(2**49)), np.full((1, 1), 2**49)])
+def test_plain_and_huge_streams_go_through(values):
+    values = values.astype(np.int64)
+    before = values.copy()
+    release = PeGaSus(PrivacyModel("1", 4, 1, "1")).release(values, noise=secure_noise())
+    assert release.values.shape == values.shape
+    assert not release.simulated
+    assert np.array_equal(values, before)
+    assert np.max(np.abs(release.values - values)) < 2**12
+
+
+def test_huge_values_are_grouped_exactly():
+    """A change of one unit among values of 2^49 is seen where the noise is none: no float would."""
+
+    class Silent:
+        simulated = True
+
+        def discrete_laplace(self, scale, size):
+            return np.zeros(size, dtype=np.int64)
+
+    values = np.array([[2**49, 2**49, 2**49 + 3, 2**49 + 3]])
+    measured = PeGaSus(MODEL, threshold=4).measure(values, noise=Silent())
+    assert measured.choices["groups"] == [[0, 0, 2, 3]]
+    measured = PeGaSus(MODEL, threshold="5").measure(values, noise=Silent())
+    assert measured.choices["groups"] == [[0, 0, 0, 3]]
+
+
+def test_smoothing_pays_where_nothing_changes():
+    """Mean squared error over 8,000 equal steps, against the noise alone; groups are short by default, for
+    a comparison's noise alone passes the threshold in a quarter of the steps.
+    """
+    values = np.full((4, 2000), 500)
+    noise_alone = 2 * (4 / 0.8) ** 2
+    for smoother in ("median", "average", "james_stein"):
+        for threshold, least in ((None, 0.7), (10**6, 0.05)):
+            mechanism = PeGaSus(MODEL, threshold=threshold, smoother=smoother)
+            release = mechanism.release(values, noise=simulated_noise(5))
+            assert np.mean((release.values - values) ** 2) < least * noise_alone
+
+
+def test_on_a_tree_each_level_has_groups_of_its_own_that_run_on():
+    tree = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
+    mechanism = Hierarchical(PeGaSus(MODEL, threshold=10**6), tree, ["1/2", "1/2"])
+    assert ALMOST < mechanism.epsilon <= 1
+    values = np.full((2, 20), 70)
+    parts = released(mechanism, values, [10])
+    assert np.allclose(parts[1].values[0], parts[1].values[1:].sum(axis=0))
+    for level in parts[1].measured.parts:
+        assert np.all(np.array(level.choices["groups"]) == 0)
+    lost = released(mechanism, values, [10], keep=public_part)
+    assert all(np.all(np.array(level.choices["groups"]) == 10) for level in lost[1].measured.parts)
+    stored = released(
+        mechanism,
+        values,
+        [10],
+        keep=lambda state: with_raw(mechanism.recall([], public_part(state)), raw_bytes(state)),
+    )
+    assert np.array_equal(stored[1].values, parts[1].values)
+
+
+class Scaled:
+    """Noise of another scale than was asked for."""
+
+    simulated = True
+
+    def __init__(self, noise, factor):
+        self.noise, self.factor = noise, factor
+
+    def discrete_laplace(self, scale, size):
+        return self.noise.discrete_laplace(scale * self.factor, size)
+
+
+class Grouped:
+    """PeGaSus as an adversary sees it: noisy values and groups, two periods of two steps."""
+
+    name, neighbours, claimed = "PeGaSus", "two steps", 1.0
+
+    def __init__(self, mechanism, factor=1.0):
+        self.mechanism, self.factor = mechanism, factor
+
+    def sample(self, side, n_runs, noise):
+        values = np.tile([[0, 0, 0, 0], [0, 100, 100, 0]][side], (n_runs, 1))
+        first, second = released_with(self.mechanism, values, Scaled(noise, self.factor))
+        numbers = np.concatenate([first.points, second.points], axis=1)
+        answers = np.concatenate([first.choices["groups"], second.choices["groups"]], axis=1)
+        return Outputs(numbers.astype(np.float64), answers.astype(np.int64))
+
+
+def released_with(mechanism, values, noise):
+    first = mechanism.measure(values[:, :2], noise=noise)
+    return first, mechanism.measure(values[:, 2:], noise=noise, first_step=2, state=first.state)
+
+
+def test_an_audit_across_a_period_border_finds_no_more_than_epsilon_and_catches_a_third_of_the_noise():
+    """False alarm: 1e-9 an audit. Runs are series: each has groups and noise of its own."""
+    mechanism = PeGaSus(PrivacyModel("1", 2, 100, "1"), "1/2")
+    honest = audit(Grouped(mechanism), n_runs=20_000, noise=simulated_noise(11))
+    assert 0.2 < honest.lower_bound <= 1.0
+    broken = audit(Grouped(mechanism, 1 / 3), n_runs=20_000, noise=simulated_noise(12))
+    assert broken.lower_bound > 1.0
