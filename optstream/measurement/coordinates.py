@@ -1,0 +1,60 @@
+"""Laplace measurements of the first Fourier coordinates of plain series."""
+
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.noise import NoiseSource
+from optstream.privacy.coordinates import LARGEST_INT64, CoordinatesChange
+from optstream.stream import Measured, PrivatePeriod
+from optstream.stream.fourier_basis import integer_basis, integer_bits
+from optstream.stream.private_period import open_private_period
+
+COORDINATES = "coordinates"
+
+
+def measure_coordinates(
+    period: PrivatePeriod, change: CoordinatesChange, scale: Fraction, noise: NoiseSource
+) -> Measured:
+    """Measure the first `change.n_coordinates` coordinates of every series with noise of this scale.
+
+    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Returned as one
+    sum of shape (n_series, n_coordinates), no points. Raises ParameterError for a period that is too long;
+    then nothing was drawn.
+
+    Privacy: Lemma 12 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend
+    is made of the same change and scale as the draw, so what is priced is what is drawn.
+    """
+    coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
+    noisy = coordinates + noise.discrete_laplace(float(scale), coordinates.shape)
+    nothing = (len(noisy), 0)
+    return Measured(
+        n_steps=period.n_steps,
+        first_step=period.first_step,
+        positions=(),
+        points=np.zeros(nothing, dtype=np.int64),
+        sums=(noisy,),
+        resolution=period.resolution,
+        point_variances=np.zeros(nothing),
+        sum_variances=(np.full((len(noisy), 1), 2.0 * float(scale) ** 2),),
+        spends=(change.spend(COORDINATES, period.n_steps, period.first_step, scale),),
+        simulated=noise.simulated,
+    )
+
+
+def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:
+    """Return the series' coordinates in the integer basis, rounded half up to whole units.
+
+    exact: (n_series, n_steps), in units. Integers from end to end, in int64 where no sum can overflow, so
+    what is rounded is a linear map of the readings, whose size Lemma 12 knows.
+
+    Privacy: Lemma 12 bounds how far they move; they leave this file with noise only.
+    """
+    bits = integer_bits(exact.shape[1])
+    basis = integer_basis(exact.shape[1], n_coordinates)
+    largest = int(np.abs(basis).sum(axis=1).max()) * int(np.abs(exact).max())
+    kind = np.int64 if largest + 2**bits < LARGEST_INT64 else object
+    sums = exact.astype(kind) @ basis.T.astype(kind)
+    rounded: NDArray[np.int64] = ((sums + 2 ** (bits - 1)) >> bits).astype(np.int64)
+    return rounded

@@ -1,0 +1,121 @@
+"""Fourier: noise on the first frequencies of a period (FPA_k)."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate
+from optstream.estimation.fourier import invert_coordinates
+from optstream.measurement.coordinates import COORDINATES, measure_coordinates
+from optstream.mechanisms.series import SeriesMechanism
+from optstream.noise import NoiseSource
+from optstream.privacy import PeriodSpend, PrivacyModel
+from optstream.privacy.coordinates import CoordinatesChange
+from optstream.privacy.model import Calibration
+from optstream.stream import Measured, PrivatePeriod, State
+
+ROOT_BITS = 32
+"""Binary places of a square root, before a scale is rounded up to a float."""
+
+
+@dataclass(frozen=True)
+class Fourier(SeriesMechanism):
+    """A period's first frequencies with Laplace noise, the others left out, transformed back.
+
+    It is for whole periods of smooth series: not online, not adaptive, biased by what it leaves out. All
+    coordinates are those of an orthonormal transform (2 k - 1 real numbers, sqrt(2) Re and sqrt(2) Im, the
+    Nyquist frequency one number), computed in integers and rounded to the resolution. For n changed steps
+    they move by at most sqrt((2 k - 1) n) alpha in L1 and one unit each for rounding: a resolution far below
+    alpha makes that small.
+
+    n_coefficients: k, how many frequencies, the mean one of them; more than a period has are all of them.
+    calibration: "strict" costs at most epsilon in any window, over periods of any allowed lengths in any
+    order; "paper" takes the paper's scale, sqrt(k * min(w, shortest_period)) * alpha / epsilon, and costs
+    more than epsilon, which `epsilon` states. shortest_period: steps of the shortest period that will ever
+    be released, by default a window; shorter ones meet a window more often and need more noise.
+    leaves_per_period: the most leaves in which one customer's readings of a single period lie. None is 1
+    with unit "customer" (who is seen in two within a period breaks the unit) and any number with
+    "roaming": whoever moves at each step spreads over all coordinates of many series, which takes up to
+    sqrt(2 k - 1) times the noise.
+
+    A period is charged by how many of its steps n lie in the window, about as sqrt(n) (a `PeriodSpend`).
+    Raises ParameterError naming the parameter, its legal range and what it got.
+    Source: Rastogi and Nath 2010, section 4 (FPA_k); k = 10 as in Fioretto and Van Hentenryck, OptStream.
+    """
+
+    model: PrivacyModel
+    n_coefficients: int = 10
+    calibration: Calibration = "strict"
+    shortest_period: int | None = None
+    leaves_per_period: int | None = None
+
+    def __post_init__(self) -> None:
+        _check_count("n_coefficients", self.n_coefficients, 1)
+        if self.calibration not in ("strict", "paper"):
+            raise ParameterError(
+                f'calibration of Fourier must be "strict" or "paper"; got {self.calibration!r}'
+            )
+        if self.shortest_period is not None:
+            _check_count("shortest_period", self.shortest_period, 1)
+        if self.leaves_per_period is not None:
+            _check_count("leaves_per_period", self.leaves_per_period, self.model.leaves_per_step)
+        assert self.scale
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the plan, repeated over periods of any allowed lengths, costs any window at worst."""
+        return self.change.worst(self.model.windows) / self.scale
+
+    @property
+    def change(self) -> CoordinatesChange:
+        """How far the coordinates move: what every charge follows from."""
+        most = self.leaves_per_period
+        if most is None and self.model.unit == "customer":
+            most = 1
+        return CoordinatesChange.of(self.model, 2 * self.n_coefficients - 1, most, self._shortest)
+
+    @property
+    def scale(self) -> Fraction:
+        """Of the noise on every coordinate, in units of the resolution, exactly a float."""
+        if self.calibration == "strict":
+            wanted = self.change.worst(self.model.windows) / self.model.epsilon
+        else:
+            steps = min(self.model.window_length, self._shortest)
+            wanted = self.alpha_units * _root_above(self.n_coefficients * steps) / self.model.epsilon
+        return self._scale(self.alpha_units / wanted)
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
+        """One spend for the period. Costs no privacy. Raises ParameterError if the period is too short."""
+        self._check_length(n_steps)
+        return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The noisy frequencies, transformed back."""
+        return invert_coordinates(measured)
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        self._check_length(period.n_steps)
+        return measure_coordinates(period, self.change, self.scale, noise)
+
+    @property
+    def _shortest(self) -> int:
+        return self.model.window_length if self.shortest_period is None else self.shortest_period
+
+    def _check_length(self, n_steps: int) -> None:
+        if n_steps < self._shortest:
+            raise ParameterError(
+                f"shortest_period of Fourier is {self._shortest}, and this period has {n_steps} steps: "
+                "say so in advance, for the noise depends on it"
+            )
+
+
+def _check_count(name: str, given: Any, least: int) -> None:
+    if isinstance(given, bool) or not isinstance(given, int) or given < least:
+        raise ParameterError(f"{name} of Fourier must be an integer of at least {least}; got {given!r}")
+
+
+def _root_above(number: int) -> Fraction:
+    """A rational square root, at most 2^-32 too large and never too small."""
+    return Fraction(isqrt(number << 2 * ROOT_BITS) + 1, 1 << ROOT_BITS)

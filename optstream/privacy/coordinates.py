@@ -1,0 +1,104 @@
+"""How far a series' Fourier coordinates move when one customer's readings do: integers, never too small."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from math import floor, isqrt
+
+import numpy as np
+
+from optstream.privacy.model import PrivacyModel, Windows
+from optstream.privacy.spends import PeriodSpend
+
+BASIS_BITS = 24
+"""The integer basis differs from an orthonormal one by less than 2^-24 in operator norm."""
+
+STRETCH = (1 + Fraction(1, 2**BASIS_BITS)) ** 2
+"""The most by which the integer basis lengthens a series, squared."""
+
+LARGEST_INT64 = 2**62
+
+
+@dataclass(frozen=True)
+class CoordinatesChange:
+    """The L1 change of the first coordinates of all series together, in units of the grid (Lemma 12).
+
+    n_coordinates: how many are kept, of a period that has so many steps. alpha_units: of one reading.
+    leaves_per_step: how many leaves one customer changes at a step. leaves_per_period: in how many a
+    customer's readings of one period lie; None for any number. shortest_period: steps; no period is shorter.
+    """
+
+    n_coordinates: int
+    alpha_units: int
+    leaves_per_step: int
+    leaves_per_period: int | None
+    window_length: int
+    shortest_period: int
+
+    @classmethod
+    def of(
+        cls, model: PrivacyModel, n_coordinates: int, leaves_per_period: int | None, shortest_period: int
+    ) -> "CoordinatesChange":
+        """That of one level under this model."""
+        return cls(
+            n_coordinates=n_coordinates,
+            alpha_units=model.alpha_units,
+            leaves_per_step=model.leaves_per_step,
+            leaves_per_period=leaves_per_period,
+            window_length=model.window_length,
+            shortest_period=shortest_period,
+        )
+
+    def within(self, n_steps: int, n_changed: int) -> int:
+        """The most by which they move when `n_changed` steps of a period of `n_steps` change, a bound.
+
+        Lemma 12: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any
+        number of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
+        touched by less than one more for rounding. The change is an integer, so the bound is rounded down.
+        """
+        kept, together = min(self.n_coordinates, n_steps), self.leaves_per_step * n_changed
+        most = self.leaves_per_period
+        touched = together if most is None else min(most, together)
+        square = Fraction((together * kept) ** 2, n_steps)
+        if most is not None:
+            square = min(square, Fraction(kept * together * most))
+        return isqrt(floor(STRETCH * self.alpha_units**2 * square)) + kept * touched
+
+    def partly(self, n_changed: int) -> int:
+        """The same for a period of any length that has so many steps and is not too short."""
+        return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
+
+    def worst(self, windows: Windows) -> int:
+        """The most that a window charges over periods of any allowed lengths, in any order.
+
+        A window meets the end of one period, then whole ones, then the beginning of another; the maximum
+        over all such cuts is taken step by step (dynamic programming), with nothing left out. With
+        windows="aligned" it is inside one period.
+        """
+        return _worst(self, windows)
+
+    def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
+        """What one period costs with discrete Laplace noise of this scale, in units of the grid."""
+        window = self.window_length
+        changes = [self.within(n_steps, n) for n in range(min(n_steps, window) + 1)]
+        changes += [changes[-1]] * (n_steps - window)
+        return PeriodSpend(0, stage, first_step, tuple(change / scale for change in changes))
+
+
+@lru_cache(maxsize=256)
+def _worst(change: CoordinatesChange, windows: Windows) -> int:
+    window, shortest = change.window_length, change.shortest_period
+    if windows == "aligned":
+        return change.partly(window)
+    edges = [change.partly(n) for n in range(window + 1)]
+    fits = (2 * window + 2) * edges[-1] < LARGEST_INT64
+    edge = np.array(edges, dtype=np.int64 if fits else object)
+    whole = np.array([change.within(n, n) for n in range(1, window + 1)], dtype=edge.dtype)[shortest - 1 :]
+    # inner[n]: the most of whole periods that together have at most n steps
+    inner = np.zeros_like(edge)
+    for n in range(shortest, window + 1):
+        added = whole[: n - shortest + 1] + inner[n - shortest :: -1]
+        inner[n] = max(inner[n - 1], added.max())
+    # ends[n]: the most of two parts with n steps
+    ends = [(edge[: n + 1] + edge[n::-1]).max() for n in range(window + 1)]
+    return max(int(ends[n] + inner[window - n]) for n in range(window + 1))

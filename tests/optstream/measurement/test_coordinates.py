@@ -1,0 +1,124 @@
+"""Measured Fourier coordinates: exact integers, and never moved by more than Lemma 12 says."""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from optstream.measurement.coordinates import COORDINATES, exact_coordinates, measure_coordinates
+from optstream.noise import simulated_noise
+from optstream.privacy.coordinates import CoordinatesChange
+from optstream.stream import Measured, PrivatePeriod
+from optstream.stream.fourier_basis import fourier_basis, integer_basis, integer_bits
+
+
+def change_of(n_coordinates, alpha=1, per_step=1, per_period=1, window=48, shortest=48):
+    return CoordinatesChange(n_coordinates, alpha, per_step, per_period, window, shortest)
+
+
+def moved(one, other, n_coordinates):
+    """L1 over all coordinates of all series."""
+    gap = exact_coordinates(other, n_coordinates) - exact_coordinates(one, n_coordinates)
+    return int(np.abs(gap).sum())
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 5, 47, 48])
+@pytest.mark.parametrize("largest", [3, 10**6, 2**49])
+def test_coordinates_are_the_rounded_integer_map_whatever_their_size(n_steps, largest):
+    generator = np.random.default_rng(n_steps)
+    values = generator.integers(-largest, largest, (3, n_steps), endpoint=True)
+    values[0] = largest
+    basis, bits = integer_basis(n_steps, 19), integer_bits(n_steps)
+    found = exact_coordinates(values, 19)
+    for series, row in product(range(3), range(len(basis))):
+        total = sum(int(x) * int(b) for x, b in zip(values[series], basis[row], strict=True))
+        assert found[series, row] == (2 * total + 2**bits) // 2 ** (bits + 1)
+    expected = values @ fourier_basis(n_steps, 19).T
+    np.testing.assert_allclose(found, expected, atol=1 + largest * 2.0**-26 * n_steps)
+
+
+@pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 5, 6])
+@pytest.mark.parametrize("n_coordinates", [1, 3, 5, 7])
+@pytest.mark.parametrize("alpha", [1, 7, 1000])
+def test_no_change_of_one_series_moves_them_further_than_the_bound(n_steps, n_coordinates, alpha):
+    """Every choice of steps and signs, on several series to be changed."""
+    generator = np.random.default_rng(n_steps * alpha)
+    change, far = change_of(n_coordinates, alpha, shortest=n_steps), [0] * (n_steps + 1)
+    for one in generator.integers(-5000, 5000, (3, 1, n_steps)):
+        for signs in product((-1, 0, 1), repeat=n_steps):
+            n_changed = int(np.count_nonzero(signs))
+            found = moved(one, one + alpha * np.array([signs]), n_coordinates)
+            far[n_changed] = max(far[n_changed], found)
+    assert all(found <= change.within(n_steps, n) for n, found in enumerate(far))
+    if alpha == 1000:
+        # and the bound is no idle one: a mean alone attains it, all coordinates come within a third
+        share = far[n_steps] / change.within(n_steps, n_steps)
+        assert share > (0.98 if n_coordinates == 1 else 0.66)
+
+
+@pytest.mark.parametrize(("per_step", "per_period"), [(1, 1), (1, 2), (1, None), (2, 2), (2, 3), (2, None)])
+@pytest.mark.parametrize("n_steps", [4, 47, 48])
+def test_no_customer_who_moves_moves_them_further_than_the_bound(n_steps, per_step, per_period):
+    """Random signs and places, and what makes the most of the coordinates: each place its own steps."""
+    alpha, generator = 1000, np.random.default_rng(n_steps)
+    n_series = per_period or per_step * n_steps
+    change = change_of(19, alpha, per_step, per_period, n_steps, n_steps)
+    one, furthest = generator.integers(-5000, 5000, (n_series, n_steps)), 0.0
+    for run in range(200):
+        steps = generator.permutation(n_steps)[: generator.integers(1, n_steps, endpoint=True)]
+        other = one.copy()
+        for at, step in enumerate(sorted(steps)):
+            places = (at * per_step + np.arange(per_step)) % n_series
+            if run % 2:
+                places = generator.permutation(n_series)[:per_step]
+            other[places, step] += alpha * generator.choice((-1, 1), per_step)
+        found, most = moved(one, other, 19), change.within(n_steps, len(steps))
+        assert found <= most
+        furthest = max(furthest, found / most)
+    assert furthest > 0.6
+
+
+def test_who_moves_at_each_step_costs_more_than_one_who_stays():
+    """Why the number of leaves in a period matters: the bound of one leaf does not hold for many."""
+    one, other = np.zeros((48, 48), np.int64), 1000 * np.eye(48, dtype=np.int64)
+    found = moved(one, other, 19)
+    assert found > 3 * change_of(19, 1000).within(48, 48)
+    assert found <= change_of(19, 1000, per_period=None).within(48, 48)
+    assert found <= change_of(19, 1000, per_period=48).within(48, 48)
+
+
+def test_the_unnormalised_transform_breaks_the_bound():
+    one, other = np.zeros((1, 48), np.int64), np.full((1, 48), 1000, np.int64)
+    most = change_of(19, 1000).within(48, 48)
+    assert moved(one, other, 19) <= most
+    unnormalised = np.sqrt(48) * (exact_coordinates(other, 19) - exact_coordinates(one, 19))
+    assert np.abs(unnormalised).sum() > 1.5 * most
+
+
+@pytest.mark.parametrize("window", [3, 48])
+def test_the_spend_charges_what_n_steps_move_over_the_scale(window):
+    period = PrivatePeriod.from_values(np.ones((2, 6)), resolution=Fraction(1), first_step=17)
+    change = change_of(3, 10, window=window, shortest=6)
+    measured = measure_coordinates(period, change, Fraction(25), simulated_noise(1))
+    (spend,) = measured.spends
+    assert (spend.stage, spend.first_step, spend.n_steps, spend.level) == (COORDINATES, 17, 6, 0)
+    assert spend.charges == tuple(Fraction(change.within(6, min(n, window)), 25) for n in range(7))
+    assert measured.simulated
+    assert measured.points.shape == (2, 0)
+    assert measured.sums[0].shape == (2, 3)
+    assert np.all(measured.sum_variances[0] == 2 * 25.0**2)
+
+
+def test_noise_of_the_scale_is_on_every_coordinate_and_survives_its_bytes():
+    """False alarm below 1e-9: 100,000 draws, 2 % off in scale is more than 6 standard errors."""
+    period = PrivatePeriod.from_values(np.zeros((10_000, 10)), resolution=Fraction(1), first_step=0)
+    measured = measure_coordinates(period, change_of(19, shortest=10), Fraction(1000), simulated_noise(5))
+    noise = measured.sums[0]
+    assert noise.shape == (10_000, 10)
+    assert abs(np.abs(noise).mean() / 1000 - 1) < 0.02
+    np.testing.assert_allclose(np.abs(noise).mean(axis=0), 1000, rtol=0.07)
+    again = Measured.from_bytes(measured.to_bytes())
+    assert np.array_equal(again.sums[0], noise)
+    assert again.points.shape == (10_000, 0)
+    assert again.spends == measured.spends

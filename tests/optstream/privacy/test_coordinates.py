@@ -1,0 +1,80 @@
+"""What a window pays for Fourier coordinates at worst: against the accountant over every row of periods."""
+
+from fractions import Fraction
+from itertools import product
+from math import sqrt
+
+import pytest
+
+from optstream.privacy import worst_window
+from optstream.privacy.coordinates import CoordinatesChange
+
+ONE = Fraction(1)
+
+
+def tilings(n_steps, shortest):
+    """Every row of whole periods that together have at most so many steps."""
+    yield ()
+    for first in range(shortest, n_steps + 1):
+        for rest in tilings(n_steps - first, shortest):
+            yield (first, *rest)
+
+
+def cost_of(change, lengths, windows="sliding"):
+    spends, at = [], 0
+    for length in lengths:
+        spends.append(change.spend("coordinates", length, at, ONE))
+        at += length
+    return worst_window(spends, change.window_length, windows).epsilon
+
+
+@pytest.mark.parametrize("window", [1, 2, 4, 5])
+@pytest.mark.parametrize("shortest", [1, 2, 3, 5, 7])
+@pytest.mark.parametrize(
+    ("n_coordinates", "alpha", "per_step", "per_period"),
+    [(1, 1, 1, 1), (3, 1000, 1, 1), (5, 10, 2, 2), (5, 1000, 2, None), (3, 1000, 1, 2)],
+)
+def test_the_worst_window_is_that_of_the_worst_of_all_rows_of_periods(
+    window, shortest, n_coordinates, alpha, per_step, per_period
+):
+    change = CoordinatesChange(n_coordinates, alpha, per_step, per_period, window, shortest)
+    ends = range(shortest, max(shortest, n_coordinates, window) + 3)
+    found = max(
+        cost_of(change, (first, *inner, last))
+        for first, last in product(ends, repeat=2)
+        for inner in tilings(window - 1, shortest)
+    )
+    assert found == change.worst("sliding")
+    assert max(cost_of(change, (length,), "aligned") for length in ends) == change.worst("aligned")
+
+
+@pytest.mark.parametrize("shortest", [1, 3, 19, 46, 48, 96])
+def test_the_bound_for_any_length_holds_for_each(shortest):
+    for per_period in (1, 2, None):
+        change = CoordinatesChange(19, 1000, 1, per_period, 48, shortest)
+        for n_changed in range(1, 49):
+            every = [change.within(p, n_changed) for p in range(max(shortest, n_changed), 400)]
+            assert max(every) == change.partly(n_changed)
+
+
+def test_what_n_steps_move_grows_like_their_root_and_never_falls():
+    change = CoordinatesChange(19, 10**6, 1, 1, 48, 48)
+    moves = [change.within(48, n) for n in range(49)]
+    assert moves == sorted(moves)
+    for n in range(4, 49):
+        assert moves[n] / 10**6 == pytest.approx(sqrt(19 * n), rel=1e-4)
+    # one or two steps are in few places of a long row: 19 / sqrt(48) each
+    assert moves[1] / 10**6 == pytest.approx(19 / sqrt(48), rel=1e-4)
+    assert moves[2] / 10**6 == pytest.approx(2 * 19 / sqrt(48), rel=1e-4)
+
+
+def test_integers_beyond_64_bits_are_still_exact():
+    small, huge = (CoordinatesChange(19, alpha, 1, 1, 48, 48) for alpha in (10**12, 10**30))
+    assert huge.worst("sliding") / 10**30 == pytest.approx(small.worst("sliding") / 10**12, rel=1e-9)
+    assert huge.worst("sliding") == 2 * huge.within(48, 24)
+
+
+def test_the_charges_of_a_long_period_end_with_the_window():
+    spend = CoordinatesChange(3, 1000, 1, 1, 4, 4).spend("coordinates", 9, 0, ONE)
+    assert len(spend.charges) == 10
+    assert set(spend.charges[4:]) == {spend.charges[4]}

@@ -1,0 +1,59 @@
+"""The Fourier basis: against numpy's transform, orthonormal, and its integers as near as they say."""
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.privacy.coordinates import BASIS_BITS
+from optstream.stream.fourier_basis import LONGEST_PERIOD, fourier_basis, integer_basis, integer_bits
+
+LENGTHS = [1, 2, 3, 4, 5, 8, 46, 47, 48, 50, 337]
+
+
+def from_numpy(series):
+    """All coordinates by numpy's own transform."""
+    transform = np.fft.rfft(series, norm="ortho")
+    found = [transform[0].real]
+    for coefficient in transform[1:]:
+        found += [np.sqrt(2) * coefficient.real, np.sqrt(2) * coefficient.imag]
+    if len(series) % 2 == 0:
+        found = [*found[:-2], transform[-1].real]
+    return np.array(found)
+
+
+@pytest.mark.parametrize("n_steps", LENGTHS)
+@pytest.mark.parametrize("n_coefficients", [1, 2, 10, 24, 25, 30])
+def test_coordinates_are_those_of_numpys_orthonormal_transform(n_steps, n_coefficients):
+    series = np.random.default_rng(n_steps).normal(size=n_steps)
+    basis = fourier_basis(n_steps, 2 * n_coefficients - 1)
+    assert basis.shape == (min(2 * n_coefficients - 1, n_steps), n_steps)
+    np.testing.assert_allclose(basis @ series, from_numpy(series)[: len(basis)], atol=1e-12)
+
+
+@pytest.mark.parametrize("n_steps", LENGTHS)
+def test_the_basis_is_orthonormal_and_its_columns_are_equally_long(n_steps):
+    whole = fourier_basis(n_steps, n_steps)
+    np.testing.assert_allclose(whole @ whole.T, np.eye(n_steps), atol=1e-12)
+    for n_coordinates in range(1, n_steps + 1, 2):
+        part = fourier_basis(n_steps, n_coordinates)
+        # Lemma 12 needs this of every step: its squares add up to d / p
+        np.testing.assert_allclose((part**2).sum(axis=0), n_coordinates / n_steps, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_steps", [*LENGTHS, 1000])
+def test_the_integers_differ_from_the_basis_by_less_than_they_say(n_steps):
+    exact = np.ldexp(fourier_basis(n_steps, n_steps), integer_bits(n_steps))
+    error = np.ldexp(integer_basis(n_steps, n_steps) - exact, -integer_bits(n_steps))
+    assert np.linalg.norm(error) < 2.0**-BASIS_BITS
+    assert np.abs(error).max() < 2.0 ** -integer_bits(n_steps)
+
+
+def test_nobody_can_change_the_shared_basis():
+    for basis in (fourier_basis(48, 19), integer_basis(48, 19)):
+        with pytest.raises(ValueError, match="read-only"):
+            basis[0, 0] = 1
+
+
+def test_too_long_a_period_is_refused():
+    with pytest.raises(ParameterError, match="at most 1048576 steps; got 1048577"):
+        fourier_basis(LONGEST_PERIOD + 1, 1)
