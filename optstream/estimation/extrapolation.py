@@ -1,0 +1,44 @@
+"""The plain alternative to a filter: measured values as they are, a straight line after the last two."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.kalman import Belief
+
+
+class StraightLine:
+    """Measured values are believed as they are; later steps lie on the line through the last two.
+
+    After one measured value only, it is held. Variances are what the noise leaves, 2b² each: at t times the
+    distance of the last two beyond the second, R (t² + (1 + t)²); how far the process leaves a line is not in
+    them. Parameters as `estimation.kalman.ConstantState`. Costs no privacy: it is told noisy numbers only.
+    """
+
+    def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:
+        self._noise_variance = noise_variance
+        self._measured = [(step, np.array(values, np.float64)) for step, values in memory.get("measured", ())]
+
+    def prior(self, step: int) -> Belief | None:
+        """What the line says of a step after the last measured one; None where nothing is known."""
+        if len(self._measured) < 2:
+            return next((Belief(step, held, self._noise_variance) for _, held in self._measured), None)
+        (first, start), (second, end) = self._measured
+        beyond = (step - second) / (second - first)
+        variance = self._noise_variance * (beyond**2 + (1 + beyond) ** 2)
+        return Belief(step, end + beyond * (end - start), variance)
+
+    def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
+        """Take in the measured values of a later step, (n_series,): they are believed."""
+        self._measured = [*self._measured[-1:], (step, noisy)]
+        return Belief(step, noisy, self._noise_variance)
+
+    def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
+        """The first measured values, held backwards."""
+        return noisy, self._noise_variance
+
+    def memory(self) -> dict[str, Any]:
+        """JSON-ready: what the next predictor needs."""
+        return {"measured": [[step, values.tolist()] for step, values in self._measured]}

@@ -1,0 +1,63 @@
+"""Laplace measurements of single steps in the order of time, each chosen from what was measured before."""
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.measurement.steps import measured_points
+from optstream.noise import NoiseSource
+from optstream.privacy import CappedSpend, StepSpend
+from optstream.privacy.window_budget import WindowBudget
+from optstream.stream import Measured, PrivatePeriod
+from optstream.stream.private_period import open_private_period
+
+
+class Controller(Protocol):
+    """Who decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
+
+    def due(self, step: int) -> bool:
+        """Whether a step should be measured. Privacy: none; a function of what `saw` was told."""
+        ...
+
+    def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
+        """Be told the noisy values of a measured step, (n_series,). Privacy: none; they are noisy."""
+        ...
+
+
+def measure_in_turn(
+    period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
+) -> Measured:
+    """Measure, at every series, each step that is due and that the plan has room for, as time runs.
+
+    plan: what was reserved for the period; its cap, the steps that other periods took and its scale are those
+    of the measurements. It is settled to a step spend of the chosen steps. Noise is drawn step by step.
+
+    Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the plan's unit charge.
+    At most `cap` of them lie in any window (Lemma 7's rule), and which ones is decided by a controller and a
+    rule that know noisy numbers and public facts only, so they compose adaptively (Lemma 1).
+    """
+    exact = open_private_period(period)
+    rule = WindowBudget(
+        int(plan.cap), window_length, period.first_step, period.n_steps, [(step, 1) for step in plan.taken]
+    )
+    scale, positions, points = float(plan.scale), [], []
+    for step in range(period.n_steps):
+        if not controller.due(period.first_step + step) or rule.room(step) < 1:
+            continue
+        noisy = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
+        rule.take(step)
+        controller.saw(period.first_step + step, noisy)
+        positions.append(step)
+        points.append(noisy)
+    chosen = np.array(points, dtype=np.int64).reshape(len(positions), len(exact)).T
+    variances = np.full(chosen.shape, 2.0 * scale**2)
+    return measured_points(period, positions, chosen, variances, (settled(plan, positions),), noise)
+
+
+def settled(plan: CappedSpend, positions: list[int]) -> StepSpend:
+    """What the plan costs now that its steps are chosen. Privacy: none; the choice was paid for."""
+    weights = tuple(int(step in set(positions)) for step in range(plan.n_steps))
+    return StepSpend(
+        plan.level, plan.stage, plan.first_step, weights, plan.scale, plan.alpha_units, plan.leaves_changed
+    )

@@ -1,0 +1,156 @@
+"""FAST: samples taken when the series moves, a Kalman filter for the steps in between."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Literal
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate
+from optstream.estimation.extrapolation import StraightLine
+from optstream.estimation.kalman import ConstantState
+from optstream.estimation.sampling_control import IntervalLaw, Predictor, SamplingController, follow
+from optstream.estimation.sampling_interval import AdaptiveInterval, FixedInterval
+from optstream.measurement.in_turn import measure_in_turn
+from optstream.measurement.linear import SAMPLES
+from optstream.mechanisms.fast_parameters import check_fast
+from optstream.mechanisms.memory import measured_steps, memory_of, own_state, still_seen
+from optstream.mechanisms.series import OnlineMechanism
+from optstream.noise import NoiseSource
+from optstream.privacy import CappedSpend, PrivacyModel, Spend
+from optstream.stream import Measured, PrivatePeriod, State
+
+NAME = "Fast"
+SHARE_SAMPLED = Fraction(15, 100)
+ERRORS_LOOKED_AT = 5
+
+
+@dataclass(frozen=True)
+class Fast(OnlineMechanism):
+    """At most M steps of any window are measured, sooner when the prediction failed, and filtered.
+
+    A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
+    prediction is published, at one the corrected value. How far the correction moved it is fed back into the
+    interval to the next (`estimation.sampling_interval`). Decided once for all series, from noisy numbers.
+
+    As published it protects a user's whole finite series: here, a window as long as the series. With a
+    shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
+    no room waits for the first with room. That is a public rule, over earlier and later periods.
+
+    n_samples: M; None for 15 % of the window.
+    sampling: "adaptive", or "fixed": every ceil(w / M) steps.
+    predictor: "kalman", or "linear": measured values as they are, then the line through the last two.
+    proportional, integral, derivative: the feedback's gains, adding up to 1.
+    integration_time: samples that the integral looks at, at most M; None for 5, or M if that is less. Until
+        so many errors are known the interval is the shortest.
+    interval_step: theta, in steps. set_point: xi, the relative error at which the interval stays.
+    min_interval: in steps.
+    process_deviation: how far a series is taken to move in a step, in the unit of the readings: the square
+        root of the paper's Q. None for 316 alpha, which for counts is the paper's Q = 100,000. Better is what
+        the public knows of the series; a guess must not come from the private values.
+    error_floor: relative errors are taken of no smaller value than this, in the unit of the readings; None
+        for alpha, which for counts is the paper's 1.
+    Source: Fan and Xiong 2014 (first 2012), algorithms of FAST; defaults from their experiments.
+    Raises ParameterError for a parameter that is out of its range.
+    """
+
+    model: PrivacyModel
+    n_samples: int | None = None
+    sampling: Literal["adaptive", "fixed"] = "adaptive"
+    predictor: Literal["kalman", "linear"] = "kalman"
+    proportional: float = 0.9
+    integral: float = 0.1
+    derivative: float = 0.0
+    integration_time: int | None = None
+    interval_step: float = 5.0
+    set_point: float = 0.1
+    min_interval: int = 1
+    process_deviation: float | None = None
+    error_floor: float | None = None
+    adaptive: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_fast(self)
+        self._spend(1, 0, None)
+
+    @property
+    def samples_in_window(self) -> int:
+        """M: the most steps of any window that are measured."""
+        if self.n_samples is not None:
+            return self.n_samples
+        return max(1, int(SHARE_SAMPLED * self.model.window_length))
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What any window costs: M steps of it, each alpha / scale."""
+        return self.samples_in_window * self._spend(1, 0, None).unit_charge
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[CappedSpend, ...]:
+        """One spend: any steps, but no more than M in a window. Raises ParameterError for another's state."""
+        return (self._spend(n_steps, first_step, state),)
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
+        """The measured steps of all other periods; of one whose choice is not known, every step."""
+        known = list(spends)
+        reserved = [spend for spend in known if isinstance(spend, CappedSpend)]
+        unknown = [s.first_step + step for s in reserved for step in range(s.n_steps)]
+        points = [step for step, _ in measured_steps(known, SAMPLES)]
+        return {**memory_of(before, NAME), "mechanism": NAME, "points": sorted({*points, *unknown})}
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The filter's values: corrected where measured, predicted in between, with its variances."""
+        return follow(self._controller(measured.before, measured.first_step, len(measured.points)), measured)
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        (plan,) = self.plan(period.n_steps, period.first_step, state)
+        controller = self._controller(state, period.first_step, period.n_leaves)
+        measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
+        points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
+        end = period.first_step + period.n_steps
+        seen = still_seen(((point, 1) for point in points), end, self.model.window_length)
+        memory = {"mechanism": NAME, "points": [step for step, _ in seen], **controller.memory()}
+        return replace(measured, before=state, state=memory)
+
+    def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
+        """As the period before left it, or at the start of a stream.
+
+        What a later period left says nothing of this one: it is not used.
+        """
+        memory: Mapping[str, Any] = own_state(state, NAME)
+        last = memory.get("last_sample")
+        if last is not None and last >= first_step:
+            memory = {}
+        unit = float(self.model.resolution)
+        floor = float(self.model.alpha) if self.error_floor is None else self.error_floor
+        return SamplingController(self._predictor(memory, n_series), self._law(), floor / unit, memory)
+
+    def _predictor(self, memory: Mapping[str, Any], n_series: int) -> Predictor:
+        remembered = memory.get("n_series")
+        if remembered not in (None, n_series):
+            raise ParameterError(f"state of {NAME} is of {remembered} series; the period has {n_series}")
+        noise_variance = 2.0 * float(self._spend(1, 0, None).scale) ** 2
+        if self.predictor == "linear":
+            return StraightLine(noise_variance, memory)
+        deviation = self.process_deviation
+        if deviation is None:
+            deviation = 100_000**0.5 * float(self.model.alpha)
+        return ConstantState((deviation / float(self.model.resolution)) ** 2, noise_variance, memory)
+
+    def _law(self) -> IntervalLaw:
+        window, most = self.model.window_length, self.samples_in_window
+        if self.sampling == "fixed":
+            return FixedInterval(-(-window // most))
+        time = self.integration_time
+        return AdaptiveInterval(
+            self.proportional, self.integral, self.derivative,
+            min(ERRORS_LOOKED_AT, most) if time is None else time,
+            self.interval_step, self.set_point, self.min_interval, window,
+        )  # fmt: skip
+
+    def _spend(self, n_steps: int, first_step: int, state: State | None) -> CappedSpend:
+        model, most = self.model, self.samples_in_window
+        points = own_state(state, NAME).get("points", ())
+        return CappedSpend(
+            0, SAMPLES, first_step, n_steps, most, tuple(points),
+            self._scale(model.epsilon / most), model.alpha_units, model.leaves_per_step,
+        )  # fmt: skip

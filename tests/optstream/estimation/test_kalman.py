@@ -1,0 +1,99 @@
+"""The filter against the whole Gaussian computed at once, with matrices; the line against its formula."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.estimation.extrapolation import StraightLine
+from optstream.estimation.kalman import ConstantState
+
+DIFFUSE = 1e9
+
+
+def conditional(steps, noisy, at, process_variance, noise_variance):
+    """Mean and variance of x[at] given z at `steps` <= at: a random walk's joint covariance, conditioned.
+
+    The start has a variance so large that it says nothing, which costs some digits.
+    """
+    times = np.array([*steps, at]) - steps[0]
+    covariance = DIFFUSE + process_variance * np.minimum.outer(times, times)
+    observed = covariance[:-1, :-1] + noise_variance * np.eye(len(steps))
+    gain = np.linalg.solve(observed, covariance[:-1, -1])
+    return gain @ np.array(noisy), covariance[-1, -1] - gain @ covariance[:-1, -1]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(1, 9), st.integers(-50, 50)), min_size=1, max_size=8),
+    st.integers(1, 12),
+    st.sampled_from([0.01, 1.0, 7.5]),
+    st.sampled_from([0.3, 2.0, 20.0]),
+)
+def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead, process, noise):
+    steps = [int(step) for step in np.cumsum([gap for gap, _ in gaps])]
+    noisy = [value for _, value in gaps]
+    filtered = ConstantState(process, noise, {})
+    assert filtered.prior(steps[0]) is None
+    for count, (step, value) in enumerate(zip(steps, noisy, strict=True), start=1):
+        posterior = filtered.correct(step, np.array([float(value)]))
+        mean, variance = conditional(steps[:count], noisy[:count], step, process, noise)
+        assert posterior.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+        assert posterior.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
+    prior = filtered.prior(steps[-1] + ahead)
+    mean, variance = conditional(steps, noisy, steps[-1] + ahead, process, noise)
+    assert prior.mean[0] == pytest.approx(mean, rel=1e-4, abs=1e-4)
+    assert prior.variance == pytest.approx(variance, rel=1e-4, abs=1e-4)
+
+
+def test_the_papers_recursion_by_hand():
+    filtered = ConstantState(10.0, 40.0, {})
+    filtered.correct(3, np.array([100.0, -8.0]))
+    prior = filtered.prior(5)
+    assert np.array_equal(prior.mean, [100.0, -8.0])
+    assert prior.variance == 60.0
+    posterior = filtered.correct(5, np.array([110.0, 12.0]))
+    assert np.allclose(posterior.mean, [106.0, 4.0])
+    assert posterior.variance == pytest.approx(24.0)
+
+
+def test_without_movement_of_the_process_it_is_the_mean_of_all_samples():
+    filtered, noisy = ConstantState(0.0, 5.0, {}), np.array([4.0, 10.0, -2.0, 8.0])
+    for step, value in enumerate(noisy):
+        posterior = filtered.correct(step, np.array([value]))
+    assert posterior.mean[0] == pytest.approx(noisy.mean())
+    assert posterior.variance == pytest.approx(5.0 / 4)
+
+
+def test_before_the_first_sample_the_walk_runs_backwards():
+    mean, variance = ConstantState(3.0, 5.0, {}).before_first(4, np.array([7.0]))
+    assert (mean[0], variance) == (7.0, 17.0)
+
+
+def test_a_line_through_the_last_two_and_its_noise():
+    line = StraightLine(2.0, {})
+    assert line.prior(0) is None
+    line.correct(0, np.array([10.0]))
+    assert (line.prior(7).mean[0], line.prior(7).variance) == (10.0, 2.0)
+    line.correct(4, np.array([18.0]))
+    line.correct(6, np.array([17.0]))
+    prior = line.prior(9)
+    assert prior.mean[0] == pytest.approx(17.0 + 3 * (17.0 - 18.0) / 2)
+    weights = np.array([-3 / 2, 1 + 3 / 2])
+    assert prior.variance == pytest.approx(2.0 * weights @ weights)
+
+
+@pytest.mark.parametrize(
+    "make", [lambda memory: ConstantState(2.0, 9.0, memory), lambda m: StraightLine(9.0, m)]
+)
+def test_memory_goes_on_as_if_nothing_had_been_cut(make):
+    whole, first = make({}), make({})
+    for step, value in ((0, 5.0), (3, 8.0)):
+        whole.correct(step, np.array([value]))
+        first.correct(step, np.array([value]))
+    second = make(first.memory())
+    for predictor in (whole, second):
+        predictor.correct(7, np.array([1.0]))
+    assert whole.prior(11).mean == second.prior(11).mean
+    assert whole.prior(11).variance == second.prior(11).variance
+    assert make({}).memory() != whole.memory()

@@ -1,0 +1,106 @@
+"""The interval law and the controller: by hand, and against what they are for."""
+
+import math
+
+import numpy as np
+import pytest
+
+from optstream.estimation.kalman import ConstantState
+from optstream.estimation.sampling_control import SamplingController
+from optstream.estimation.sampling_interval import AdaptiveInterval, FixedInterval
+
+
+def law(**changes):
+    given = {
+        "proportional": 0.7,
+        "integral": 0.2,
+        "derivative": 0.1,
+        "integration_time": 2,
+        "step": 5.0,
+        "set_point": 0.1,
+        "shortest": 1,
+        "longest": 100,
+    }
+    return AdaptiveInterval(**(given | changes))
+
+
+def test_a_large_error_shortens_and_a_small_one_lengthens():
+    for error, sign in ((0.5, -1), (0.11, -1), (0.09, 1), (0.0, 1)):
+        errors = [(0, error), (4, error)]
+        plain = law(proportional=1.0, integral=0.0, derivative=0.0)
+        assert math.copysign(1, plain.after(20.0, errors) - 20.0) == sign
+    at_set_point = [(0, 0.1), (4, 0.1)]
+    assert law(proportional=0.5, integral=0.5, derivative=0.0).after(20.0, at_set_point) == pytest.approx(20)
+
+
+def test_the_larger_the_error_the_shorter():
+    after = [law().after(50.0, [(0, error), (3, error)]) for error in np.linspace(0, 0.35, 20)]
+    assert after == sorted(after, reverse=True)
+    assert len(set(after)) == 20
+
+
+def test_feedback_by_hand():
+    errors = [(0, 0.9), (10, 0.4), (14, 0.2)]
+    expected = 0.7 * 0.2 + 0.2 * (0.4 + 0.2) / 2 + 0.1 * (0.2 - 0.4) / 4
+    assert law().feedback(errors) == pytest.approx(expected)
+    assert law().after(12.0, errors) == pytest.approx(12.0 + 5 * (1 - math.exp((expected - 0.1) / 0.1)))
+
+
+def test_the_shortest_until_enough_errors_are_known():
+    assert law(integration_time=3, shortest=2).after(9.0, [(0, 0.0), (1, 0.0)]) == 2
+    assert law(integration_time=3, shortest=2).after(9.0, [(0, 0.0), (1, 0.0), (2, 0.0)]) > 9
+
+
+def test_an_error_of_any_size_gives_the_shortest_and_never_overflows():
+    for error in (1e2, 1e9, 1e300):
+        assert law(shortest=3).after(1e6, [(0, 0.0), (5, error)]) == 3
+
+
+def test_an_interval_is_never_longer_than_its_longest():
+    interval = 1.0
+    for _ in range(100):
+        interval = law(longest=40).after(interval, [(0, 0.0), (5, 0.0)])
+    assert interval == 40
+
+
+def controller(memory=None, own_law=None, process=1.0, noise=3.0):
+    memory = memory or {}
+    return SamplingController(ConstantState(process, noise, memory), own_law or law(), 2.0, memory)
+
+
+def test_the_next_sample_is_k_plus_the_interval_not_a_multiple_of_it():
+    steered = controller(own_law=FixedInterval(5))
+    assert steered.due(7)
+    steered.saw(7, np.array([4]))
+    assert next(step for step in range(8, 20) if steered.due(step)) == 12
+    steered.saw(13, np.array([4]))
+    assert next(step for step in range(14, 30) if steered.due(step)) == 18
+
+
+def test_the_error_is_the_mean_over_series_of_the_relative_correction():
+    """Signed errors would cancel here: one series is corrected up, the other down by as much."""
+    steered = controller(process=1.0, noise=3.0)
+    steered.saw(0, np.array([100, 100]))
+    steered.saw(1, np.array([170, 30]))
+    gain = 4 / 7
+    up, down = 100 + gain * 70, 100 - gain * 70
+    expected = (gain * 70 / up + gain * 70 / down) / 2
+    assert steered.memory()["errors"] == [[1, pytest.approx(expected)]]
+
+
+def test_small_values_are_compared_with_the_floor():
+    steered = controller()
+    steered.saw(0, np.array([0]))
+    steered.saw(1, np.array([1]))
+    assert steered.memory()["errors"] == [[1, pytest.approx(4 / 7 / 2.0)]]
+
+
+def test_a_controller_goes_on_from_its_memory():
+    values = np.random.default_rng(1).integers(0, 400, (40, 2))
+    whole, cut = controller(), controller()
+    for step, noisy in enumerate(values):
+        assert whole.due(3 * step) == cut.due(3 * step)
+        whole.saw(3 * step, noisy)
+        cut.saw(3 * step, noisy)
+        cut = controller(cut.memory())
+        assert cut.memory() == whole.memory()

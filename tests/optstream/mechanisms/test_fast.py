@@ -1,0 +1,331 @@
+"""FAST: its cost over any periods, its decisions, its filter, and that mistakes of it would be found."""
+
+import json
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.audit import MechanismSubject, audit, worst_cases
+from optstream.audit.plans import SINGLE
+from optstream.errors import ParameterError
+from optstream.estimation.holding import UNKNOWN
+from optstream.measurement.in_turn import measure_in_turn
+from optstream.mechanisms.fast import Fast
+from optstream.mechanisms.hierarchical import Hierarchical
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, StepSpend, worst_window
+from optstream.stream import AggregationTree, Measured
+from optstream.stream.private_period import open_private_period
+
+ALMOST = 1 - Fraction(1, 2**40)
+MODEL = PrivacyModel("1", 48, 2, "0.5")
+WALK = np.round(500 + np.cumsum(np.random.default_rng(5).normal(0, 20, (2, 96)), axis=1))
+
+
+def build(model=MODEL, **changes):
+    return Fast(model, **({"n_samples": 10} | changes))
+
+
+def in_periods(mechanism, values, lengths, seed=3):
+    """Releases of consecutive periods, each with the state the one before left."""
+    noise, state, at, releases = simulated_noise(seed), None, 0, []
+    for length in lengths:
+        part = values[:, at : at + length]
+        releases.append(mechanism.release(part, noise=noise, first_step=at, state=state))
+        state, at = releases[-1].state, at + length
+    return releases
+
+
+@pytest.mark.parametrize("sampling", ["adaptive", "fixed"])
+@pytest.mark.parametrize("samples", [1, 7, 48])
+def test_it_states_epsilon_and_its_noise_is_that_of_m_samples(sampling, samples):
+    mechanism = build(n_samples=samples, sampling=sampling)
+    assert ALMOST < mechanism.epsilon <= 1
+    (plan,) = mechanism.plan(48)
+    assert (plan.cap, float(plan.scale)) == (samples, 4.0 * samples)
+    assert ALMOST < worst_window([plan], 48).epsilon <= 1
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.data())
+def test_periods_in_any_order_cost_at_most_epsilon_and_no_plan_is_refused(data):
+    """Days skipped, released late, void, longer and shorter than the window, memory there or lost."""
+    window = data.draw(st.integers(1, 12), "window")
+    samples = data.draw(st.integers(1, window), "samples")
+    sampling = data.draw(st.sampled_from(["adaptive", "fixed"]), "sampling")
+    lengths = data.draw(st.lists(st.integers(1, 16), min_size=1, max_size=7), "lengths")
+    order = data.draw(st.permutations(range(len(lengths))), "order")
+    noise = simulated_noise(data.draw(st.integers(0, 10**6), "seed"))
+    starts, left, spends = np.cumsum([0, *lengths]).tolist(), {}, {}
+    mechanism = build(
+        PrivacyModel("1", window, 1, "1"), n_samples=samples, sampling=sampling, interval_step=1.0
+    )
+    for period in order:
+        before = left.get(period - 1) if data.draw(st.booleans()) else None
+        state = mechanism.recall([spend for own in spends.values() for spend in own], before)
+        plan = mechanism.plan(lengths[period], starts[period], state)
+        known = [spend for own in spends.values() for spend in own]
+        assert worst_window([*known, *plan], window).epsilon <= 1
+        values = np.random.default_rng(period).integers(-3, 400, (2, lengths[period]))
+        release = mechanism.release(values, noise=noise, first_step=starts[period], state=state)
+        void = data.draw(st.integers(0, 4)) == 0
+        left[period], spends[period] = release.state, plan if void else release.spends
+    points = [
+        spend.first_step + step
+        for own in spends.values()
+        for spend in own
+        if isinstance(spend, StepSpend)
+        for step in np.flatnonzero(spend.weights)
+    ]
+    for start in range(-window, starts[-1]):
+        assert sum(start <= point < start + window for point in points) <= samples
+
+
+def test_in_a_calm_stream_all_samples_of_every_window_are_used_and_none_more():
+    """Set point out of reach from above: it would measure every step, and the rule says when it may."""
+    mechanism = build(set_point=1e-9, integration_time=1)
+    (release,) = in_periods(mechanism, np.tile(WALK, 3), [288])
+    points = release.measured.positions
+    assert points == tuple(step for step in range(288) if step % 48 < 10)
+
+
+@pytest.mark.parametrize("sampling", ["adaptive", "fixed"])
+@pytest.mark.parametrize("predictor", ["kalman", "linear"])
+def test_step_by_step_is_the_batch_with_the_same_noise(sampling, predictor):
+    mechanism = build(sampling=sampling, predictor=predictor)
+    (batch,) = in_periods(mechanism, WALK, [96])
+    for lengths in ([48, 48], [1, 30, 65], [96]):
+        parts = in_periods(mechanism, WALK, lengths)
+        assert np.array_equal(np.hstack([part.values for part in parts]), batch.values)
+        assert parts[-1].state == batch.state
+    noise, state, online = simulated_noise(3), mechanism.start(), []
+    for column in WALK.T:
+        state, release = mechanism.step(state, column, noise=noise)
+        online.append(release.values)
+    assert np.array_equal(np.hstack(online), batch.values)
+    assert state.memory == batch.state
+
+
+@pytest.mark.parametrize("predictor", ["kalman", "linear"])
+def test_the_estimate_replays_what_the_controller_saw_also_from_bytes(predictor):
+    mechanism = build(predictor=predictor, integration_time=2)
+    for release in in_periods(mechanism, WALK, [40, 1, 55]):
+        reread = Measured.from_bytes(release.measured.to_bytes())
+        assert np.array_equal(mechanism.estimate(reread).values, release.values)
+        assert json.loads(json.dumps(release.state)) == reread.state == release.state
+        replayed = mechanism._controller(reread.before, reread.first_step, 2)
+        for place, step in enumerate(reread.positions):
+            assert replayed.due(reread.first_step + step)
+            replayed.saw(reread.first_step + step, reread.points[:, place])
+        assert {**release.state, **replayed.memory()} == release.state
+
+
+def test_values_and_variances_are_the_filters():
+    """By the recursion written out step by step, in the unit of the readings."""
+    mechanism = build(process_deviation=6.0)
+    (release,) = in_periods(mechanism, WALK, [96])
+    estimate, measured = mechanism.fitted(release.measured), release.measured
+    noise_variance, mean, variance = 2 * (0.5 * 40.0) ** 2, None, None
+    for step in range(96):
+        variance = None if variance is None else variance + 36.0
+        if step in measured.positions:
+            noisy = measured.point_values[:, measured.positions.index(step)]
+            if mean is None:
+                mean, variance = noisy, noise_variance
+            else:
+                gain = variance / (variance + noise_variance)
+                mean, variance = mean + gain * (noisy - mean), (1 - gain) * variance
+        assert np.allclose(estimate.values[:, step], mean)
+        assert np.allclose(estimate.variances[:, step], variance)
+    assert np.array_equal(release.values, estimate.values)
+
+
+def test_fixed_rate_is_every_ceil_of_w_over_m_steps():
+    (release,) = in_periods(build(n_samples=10, sampling="fixed"), WALK, [96])
+    assert release.measured.positions == tuple(range(0, 96, 5))
+
+
+def test_a_series_that_jumps_is_sampled_sooner_than_one_that_stays():
+    """Noise far below the values: the feedback is that of the series."""
+    model = PrivacyModel("1", 200, "0.001", "0.001")
+    mechanism = Fast(model, n_samples=40, integration_time=2)
+    still = np.full((1, 200), 1000.0)
+    moving = np.cumsum(np.full((1, 200), 400.0), axis=1) * np.tile([1, -1], 100)
+    counts = {
+        name: len(mechanism.measure(values, noise=simulated_noise(1)).positions)
+        for name, values in (("still", still), ("moving", moving))
+    }
+    assert counts["moving"] == 40
+    assert counts["still"] < 15
+
+
+def test_a_gap_makes_the_next_prediction_less_sure():
+    mechanism = build(process_deviation=6.0, sampling="fixed")
+    (first,) = in_periods(mechanism, WALK, [48])
+    states = [mechanism.recall(first.spends, first.state)] * 2
+    late = {**states[0], "next_step": 10**6}
+    for first_step in (48, 148):
+        measured = mechanism.measure(WALK[:, :1], noise=simulated_noise(1), first_step=first_step, state=late)
+        assert measured.positions == ()
+        variance = mechanism.fitted(measured).variances[0, 0]
+        at_end = mechanism.fitted(first.measured).variances[0, -1]
+        assert variance == pytest.approx(at_end + 36.0 * (first_step - 47))
+
+
+def test_a_lost_memory_starts_anew_where_there_is_room():
+    mechanism = build(sampling="fixed")
+    first, _ = in_periods(mechanism, WALK, [48, 48])
+    full = mechanism.recall([replace(first.spends[0], weights=(0,) * 38 + (1,) * 10)])
+    measured = mechanism.measure(WALK[:, 48:], noise=simulated_noise(1), first_step=48, state=full)
+    assert measured.positions[0] == 38
+    estimate = mechanism.fitted(measured)
+    assert np.array_equal(estimate.values[:, 0], measured.point_values[:, 0])
+    assert estimate.variances[0, 0] > estimate.variances[0, 37] > estimate.variances[0, 38]
+    alone = mechanism.measure(WALK[:, :3], noise=simulated_noise(1), first_step=48, state=full)
+    nothing = mechanism.fitted(alone)
+    assert (nothing.values.tolist(), nothing.variances.min()) == ([[0.0] * 3] * 2, UNKNOWN * 0.25)
+
+
+def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
+    mechanism = build()
+    first, second = in_periods(mechanism, WALK, [48, 48])
+    assert mechanism.recall(first.spends, {"mechanism": "Sample", "held": [1]}).keys() == {
+        "mechanism",
+        "points",
+    }
+    late = mechanism.recall(second.spends, second.state)
+    measured = mechanism.measure(WALK[:, :48], noise=simulated_noise(1), first_step=0, state=late)
+    assert measured.positions
+    assert np.isfinite(mechanism.estimate(measured).values).all()
+
+
+@pytest.mark.parametrize("state", [{}, {"mechanism": "Sample", "points": []}, 3])
+def test_a_state_that_is_not_its_own_is_refused(state):
+    with pytest.raises(ParameterError, match="state of Fast"):
+        build().plan(48, 48, state)
+
+
+def test_a_state_of_other_series_is_refused_before_anything_is_drawn():
+    (first,) = in_periods(build(), WALK, [48])
+    with pytest.raises(ParameterError, match="state of Fast is of 2 series; the period has 3"):
+        build().measure(np.ones((3, 4)), noise=None, first_step=48, state=first.state)
+
+
+@pytest.mark.parametrize("size", [0.0, 7.0, -300.0, 2.0**48, -(2.0**48)])
+@pytest.mark.parametrize("predictor", ["kalman", "linear"])
+def test_awkward_streams_and_one_step_periods(size, predictor):
+    mechanism = build(predictor=predictor)
+    values = np.full((1, 60), size / 2)
+    releases = in_periods(mechanism, values, [1] * 60)
+    assert all(np.isfinite(release.values).all() for release in releases)
+    assert worst_window([spend for r in releases for spend in r.spends], 48).epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_samples": 0}, r"n_samples of Fast must be an integer in \[1, 48\]; got 0"),
+        ({"n_samples": 49}, r"n_samples of Fast must be an integer in \[1, 48\]; got 49"),
+        ({"integration_time": 11}, r"integration_time of Fast must be an integer in \[1, 10\]; got 11"),
+        ({"min_interval": 1.5}, r"min_interval of Fast must be an integer in \[1, 48\]; got 1.5"),
+        ({"proportional": 0.8}, "must add up to 1"),
+        ({"proportional": 1.2, "integral": -0.2}, r"proportional of Fast must be a number in \[0, 1\]"),
+        ({"integral": float("nan")}, r"integral of Fast must be a number in \[0, 1\]"),
+        ({"sampling": "often"}, '"adaptive" or "fixed"; got \'often\''),
+        ({"predictor": "none"}, '"kalman" or "linear"; got \'none\''),
+        ({"interval_step": 0}, "interval_step of Fast must be a finite number greater than 0; got 0"),
+        ({"set_point": None}, "set_point of Fast must be a finite number greater than 0; got None"),
+        ({"process_deviation": float("inf")}, "process_deviation of Fast must be a finite number"),
+        ({"error_floor": -1.0}, "error_floor of Fast must be a finite number"),
+    ],
+)
+def test_bad_parameters_are_named(changes, message):
+    with pytest.raises(ParameterError, match=message):
+        build(**changes)
+
+
+def test_defaults_fit_any_window():
+    for window, samples in ((1, 1), (6, 1), (48, 7), (209, 31)):
+        assert Fast(PrivacyModel("1", window, 1)).samples_in_window == samples
+
+
+def test_on_a_tree_each_level_decides_for_itself_and_all_add_up():
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
+    whole = Hierarchical(build(), tree, ["1/3", "2/3"])
+    parts = in_periods(whole, WALK, [48, 48])
+    assert np.allclose(parts[1].values[0], parts[1].values[1:].sum(axis=0))
+    assert worst_window([spend for part in parts for spend in part.spends], 48).epsilon <= whole.epsilon <= 1
+
+
+class Raw(Fast):
+    """Broken on purpose: what decides is told the raw values."""
+
+    def _draw(self, period, noise, state):
+        (plan,) = self.plan(period.n_steps, period.first_step, state)
+        steered, exact = (
+            self._controller(state, period.first_step, period.n_leaves),
+            open_private_period(period),
+        )
+
+        class Peeping:
+            def due(self, step):
+                return steered.due(step)
+
+            def saw(self, step, noisy):
+                steered.saw(step, exact[:, step - period.first_step])
+
+        return measure_in_turn(period, plan, self.model.window_length, Peeping(), noise)
+
+
+class Uncapped(Fast):
+    """Broken on purpose: what decides is obeyed without looking at the window."""
+
+    def _draw(self, period, noise, state):
+        (plan,) = self.plan(period.n_steps, period.first_step, state)
+        steered = self._controller(state, period.first_step, period.n_leaves)
+        return measure_in_turn(period, replace(plan, cap=10**6), self.model.window_length, steered, noise)
+
+
+SMALL = PrivacyModel("1", 6, 50, "1")
+AUDITED = {"integration_time": 1, "interval_step": 2.0, "set_point": 0.5, "process_deviation": 300.0}
+EAGER = {"n_samples": 1, "set_point": 1e-6, "n_runs": 1600}
+
+
+def audited(kind, lengths=(6,), n_samples=3, n_runs=600, **changes):
+    """The largest lower bound over pairs of worst neighbours. False alarm: 1e-9 an audit."""
+    mechanisms = [kind(SMALL, n_samples=n_samples, **(AUDITED | changes))] * len(lengths)
+    pairs = worst_cases(SMALL, SINGLE, lengths, base=100.0)
+    marks = ("all steps", "alternating", "across")
+    chosen = [
+        next((pair for pair in pairs if mark in pair.name), pairs[0]) for mark in marks[: 1 + len(lengths)]
+    ]
+    subjects = [MechanismSubject("Fast", mechanisms, pair) for pair in chosen]
+    return max(audit(subject, n_runs=n_runs, noise=simulated_noise(7)).lower_bound for subject in subjects)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "changes"),
+    [((6,), {}), ((4, 1, 5), {}), ((6,), EAGER)],
+)
+def test_no_audit_exceeds_epsilon(lengths, changes):
+    assert audited(Fast, lengths, **changes) <= 1
+
+
+def test_decisions_from_raw_values_are_found():
+    assert audited(Raw) > 1
+
+
+def test_samples_beyond_the_cap_are_found():
+    """Six of them in a window, each with the noise of one."""
+    assert audited(Uncapped, **EAGER) > 1
+
+
+def test_which_steps_are_sampled_does_depend_on_the_draws():
+    """Else the audit would have nothing adaptive to look at."""
+    mechanism, noise = Fast(SMALL, n_samples=3, **AUDITED), simulated_noise(1)
+    chosen = {mechanism.measure(np.full((1, 12), 100), noise=noise).positions for _ in range(60)}
+    assert len(chosen) > 3
