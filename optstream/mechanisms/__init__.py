@@ -1,10 +1,23 @@
 """One file for each published mechanism, composed of the rooms below."""
 
+from optstream.mechanisms.fast import Fast
+from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.laplace import Laplace
 from optstream.mechanisms.optstream import OptStream
+from optstream.mechanisms.pegasus import PeGaSus
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.sample import Sample
 from optstream.mechanisms.uniform import Uniform
 
-__all__ = ["Hierarchical", "Laplace", "OptStream", "Release", "Sample", "Uniform"]
+__all__ = [
+    "Fast",
+    "Fourier",
+    "Hierarchical",
+    "Laplace",
+    "OptStream",
+    "PeGaSus",
+    "Release",
+    "Sample",
+    "Uniform",
+]

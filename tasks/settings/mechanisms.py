@@ -4,11 +4,13 @@ from typing import Any, Literal
 
 from pydantic import Field
 
-from tasks.settings.fields import Positive, ProperShare
+from tasks.settings.fields import NotNegative, ProperShare
 from tasks.settings.section import Section
 
 SHARE = 'a share between 0 and 1, such as "1/2"'
 COUNT = "an integer of at least 1"
+GAIN = "a number in [0, 1]; the three gains add up to 1"
+AMOUNT = "a number greater than 0"
 
 
 class Mechanism(Section):
@@ -43,10 +45,27 @@ class Kellaris(Mechanism):
 
 class PeGaSus(Mechanism):
     perturber_share: ProperShare = Field("4/5", validate_default=True, description=SHARE)
-    threshold: Positive | None = Field(None, description='a decimal string greater than 0, such as "50"')
+    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
     smoother: Literal["median", "average", "james_stein"] = Field(
         "median", description='"median", "average" or "james_stein"'
     )
+
+
+class Fast(Mechanism):
+    """Numbers that only shape the estimate may be floats; none of them enters a price but n_samples."""
+
+    n_samples: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    sampling: Literal["adaptive", "fixed"] = Field("adaptive", description='"adaptive" or "fixed"')
+    predictor: Literal["kalman", "linear"] = Field("kalman", description='"kalman" or "linear"')
+    proportional: float = Field(0.9, ge=0, le=1, description=GAIN)
+    integral: float = Field(0.1, ge=0, le=1, description=GAIN)
+    derivative: float = Field(0.0, ge=0, le=1, description=GAIN)
+    integration_time: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, n_samples]")
+    interval_step: float = Field(5.0, gt=0, allow_inf_nan=False, description=AMOUNT)
+    set_point: float = Field(0.1, gt=0, allow_inf_nan=False, description=AMOUNT)
+    min_interval: int = Field(1, ge=1, le=10**6, description=COUNT)
+    process_deviation: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
+    error_floor: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {
@@ -58,6 +77,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "BudgetDistribution": Kellaris,
     "BudgetAbsorption": Kellaris,
     "PeGaSus": PeGaSus,
+    "Fast": Fast,
 }
 NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
 ONLY_OPTSTREAM = ("sampling", "features")

@@ -5,12 +5,12 @@ import re
 from datetime import date, timedelta
 from fractions import Fraction
 
-import polars as pl
 import pytest
 
 from optstream import read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
+from optstream.noise import simulated_noise
 from optstream.stream import Measured
 from tasks import chunk, release
 from tasks.report import budget_of
@@ -59,12 +59,9 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
-    (manifest,) = [
-        json.loads(data)
-        for path, data in house.files("published").items()
-        if path.suffix == ".json" and str(DAYS[2]) in str(path)
-    ]
-    assert json.dumps(manifest).count(f'"name": "{name}"') == 1
+    manifests = [json.loads(data) for path, data in house.files("published/manifests").items()]
+    assert len(manifests) == 4
+    assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -123,18 +120,22 @@ def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_t
     assert str(DAYS[1]) in str(later)
 
 
-def test_no_raw_state_is_in_measurements_manifests_or_rows(with_mechanism):
-    """The raw file's own numbers, sought in everything else that the run left."""
+def test_no_raw_state_is_in_the_measurements(with_mechanism):
+    """The raw file's own values and thresholds, sought in the measurements; seeded, so never by chance."""
     house = with_mechanism("PeGaSus")
-    house.release(DAYS[0])
+    house.release(DAYS[0], noise=simulated_noise(1), steps=chunk.STEPS[:6])
     (path,) = raw_files(house)
     raw = json.loads((house.folder / path).read_text())
-    numbers = set(re.findall(r"\d{5,}", json.dumps(raw)))
-    assert len(numbers) > 5
-    others = {name: data for name, data in house.files("trusted", "published").items() if name != path}
-    texts = "".join(data.decode("latin-1") for data in others.values())
-    values = set(map(str, pl.Series([float(number) / 1000 for number in numbers])))
-    assert not [number for number in numbers | values if number in texts]
+    groups = [
+        group
+        for level in raw["levels"].values()
+        for group in level["raw"]["raw state"]["groups"]
+        if group is not None
+    ]
+    secrets = {str(value) for group in groups for value in (group["limit"], *group["exact"])}
+    assert len(secrets) > 5
+    (data,) = (data for name, data in house.files("trusted/measurements").items() if name != path)
+    assert not secrets & set(re.findall(r"\d+", data.decode()))
 
 
 def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
