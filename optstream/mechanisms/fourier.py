@@ -61,7 +61,7 @@ class Fourier(SeriesMechanism):
             _check_count("shortest_period", self.shortest_period, 1)
         if self.leaves_per_period is not None:
             _check_count("leaves_per_period", self.leaves_per_period, self.model.leaves_per_step)
-        assert self.scale
+        _ = self.scale  # refuses noise that would outgrow the integers
 
     @property
     def epsilon(self) -> Fraction:
