@@ -114,7 +114,7 @@ def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fract
 
 
 def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:
-    """How the noise goes through the estimate, by level, without the lower bound; None if the draw decides."""
+    """How the noise goes through the estimate, by level, without the bound; None if the draw decides."""
     # Zeros and seeded noise: only positions and variances of these measurements are used.
     zeros = np.zeros((len(mechanism.tree.leaves), n_steps))
     if isinstance(mechanism, OptStream):

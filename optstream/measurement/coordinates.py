@@ -23,7 +23,7 @@ def measure_coordinates(
     sum of shape (n_series, n_coordinates), no points. Raises ParameterError for a period that is too long;
     then nothing was drawn.
 
-    Privacy: Lemma 12 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend
+    Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend
     is made of the same change and scale as the draw, so what is priced is what is drawn.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
@@ -47,9 +47,9 @@ def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[n
     """Return the series' coordinates in the integer basis, rounded half up to whole units.
 
     exact: (n_series, n_steps), in units. Integers from end to end, in int64 where no sum can overflow, so
-    what is rounded is a linear map of the readings, whose size Lemma 12 knows.
+    what is rounded is a linear map of the readings, whose size Lemma 8 knows.
 
-    Privacy: Lemma 12 bounds how far they move; they leave this file with noise only.
+    Privacy: Lemma 8 bounds how far they move; they leave this file with noise only.
     """
     bits = integer_bits(exact.shape[1])
     basis = integer_basis(exact.shape[1], n_coordinates)

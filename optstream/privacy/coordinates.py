@@ -21,7 +21,7 @@ LARGEST_INT64 = 2**62
 
 @dataclass(frozen=True)
 class CoordinatesChange:
-    """The L1 change of the first coordinates of all series together, in units of the grid (Lemma 12).
+    """The L1 change of the first coordinates of all series together, in units of the grid (Lemma 8).
 
     n_coordinates: how many are kept, of a period that has so many steps. alpha_units: of one reading.
     leaves_per_step: how many leaves one customer changes at a step. leaves_per_period: in how many a
@@ -52,7 +52,7 @@ class CoordinatesChange:
     def within(self, n_steps: int, n_changed: int) -> int:
         """The most by which they move when `n_changed` steps of a period of `n_steps` change, a bound.
 
-        Lemma 12: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any
+        Lemma 8: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any
         number of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
         touched by less than one more for rounding. The change is an integer, so the bound is rounded down.
         """
