@@ -1,14 +1,15 @@
 """The command line: reads arguments, calls a flow or a task, prints what came out."""
 
 import sys
-from datetime import date, timedelta
-from enum import StrEnum
+from datetime import date
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from flows.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
+from flows.study_commands import audit, leakage
 from flows.terminal import Terminal
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import Settings
@@ -20,28 +21,6 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     help="Nightly differentially private releases of sensitive time series.",
 )
-
-Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
-DEFAULT_CONFIG = Path("optstream.toml")
-
-
-def _day(text: str) -> date:
-    try:
-        day = date.fromisoformat(text)
-    except ValueError:
-        raise typer.BadParameter(f"a date looks like 2016-02-01; got {text!r}") from None
-    if not 1970 <= day.year <= 2199:
-        raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
-    return day
-
-
-def _days(first: date, last: date) -> list[date]:
-    if last < first:
-        raise typer.BadParameter(f"--to {last} is before --from {first}")
-    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
 @app.command()
@@ -63,8 +42,8 @@ def init(
 
 @app.command()
 def simulate(
-    first: Annotated[date, typer.Option("--from", parser=_day, metavar="DATE", help="First day.")],
-    last: Annotated[date, typer.Option("--to", parser=_day, metavar="DATE", help="Last day.")],
+    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
+    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
     config: Config = DEFAULT_CONFIG,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
 ) -> None:
@@ -77,7 +56,7 @@ def simulate(
         settings.input_folder,
         leaves=settings.tree.leaves,
         calendar=settings.calendar,
-        days=_days(first, last),
+        days=days_between(first, last),
         seed=seed,
         schema=settings.input.schema_,
         timestamp=settings.input.timestamp,
@@ -93,7 +72,7 @@ def simulate(
 def run(
     day: Annotated[
         list[date],
-        typer.Option("--date", parser=_day, metavar="DATE", help="Day to release; may be repeated."),
+        typer.Option("--date", parser=parse_day, metavar="DATE", help="Day to release; may be repeated."),
     ],
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
@@ -164,82 +143,8 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     terminal.document(status_document(days, settings, budget))
 
 
-@app.command()
-def audit(
-    runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
-    only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
-    days: Annotated[bool, typer.Option("--days", help="Days of 46, 48 and 50 steps too; slow.")] = False,
-    config: Annotated[
-        Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
-    ] = None,
-    day: Annotated[
-        date | None,
-        typer.Option("--date", parser=_day, metavar="DATE", help="With --config: as on this day."),
-    ] = None,
-    secure: Annotated[bool, typer.Option("--secure", help="Draw noise as it is published; slower.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
-    output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure epsilon from below on worst neighbours; mechanisms broken on purpose must be caught."""
-    from flows.audit import audit_and_show
-    from tasks.audit import audit_cases, configured_cases
-    from tasks.settings import load_settings
-
-    if (config is None) != (day is None):
-        raise typer.BadParameter("--config and --date go together")
-    cases = configured_cases(load_settings(config), day, only) if config and day else audit_cases(days, only)
-    terminal = Terminal(as_json)
-    passed = audit_and_show(cases, terminal, n_runs=runs, seed=seed, secure=secure, output=output, plot=plot)
-    raise typer.Exit(0 if passed else 1)
-
-
-class By(StrEnum):
-    """What counts as one step of time in temporal leakage."""
-
-    STEP = "step"
-    PERIOD = "period"
-
-
-@app.command()
-def leakage(
-    transition: Annotated[
-        Path,
-        typer.Option(
-            metavar="M.csv",
-            help="The forward chain of one customer's values: row i is the distribution of the next value "
-            "given i. Its states must lie within alpha of each other.",
-        ),
-    ],
-    config: Config = DEFAULT_CONFIG,
-    backward: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="B.csv",
-            help="The backward chain: row i is the distribution of the value before, given i. Without it, by "
-            "Bayes from the forward chain's stationary distribution.",
-        ),
-    ] = None,
-    by: Annotated[
-        By, typer.Option(help="Whether the chain goes from step to step or from day to day.")
-    ] = By.STEP,
-    bound: Annotated[
-        float | None,
-        typer.Option(metavar="ALPHA", help="The total leakage to be kept; by default the model's epsilon."),
-    ] = None,
-    plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
-    as_json: Json = False,
-) -> None:
-    """Measure what knowing how a customer's values follow each other adds: outside the promise."""
-    from flows.leakage import leakage_and_show
-    from optstream.ledger import open_ledger
-    from tasks.settings import load_settings
-
-    settings, terminal = load_settings(config), Terminal(as_json)
-    ledger = open_ledger(settings.ledger_url)
-    options = {"transition": transition, "backward": backward, "by": by.value, "bound": bound, "plot": plot}
-    leakage_and_show(settings, ledger, terminal, **options)
+app.command()(audit)
+app.command()(leakage)
 
 
 def check_house() -> None:

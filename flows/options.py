@@ -1,0 +1,29 @@
+"""Options that several commands share, and how dates are read."""
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Config = Annotated[
+    Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
+DEFAULT_CONFIG = Path("optstream.toml")
+
+
+def parse_day(text: str) -> date:
+    try:
+        day = date.fromisoformat(text)
+    except ValueError:
+        raise typer.BadParameter(f"a date looks like 2016-02-01; got {text!r}") from None
+    if not 1970 <= day.year <= 2199:
+        raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
+    return day
+
+
+def days_between(first: date, last: date) -> list[date]:
+    if last < first:
+        raise typer.BadParameter(f"--to {last} is before --from {first}")
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]

@@ -1,0 +1,87 @@
+"""Commands that look at a mechanism or a history and release nothing."""
+
+from datetime import date
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
+from flows.terminal import Terminal
+
+
+def audit(
+    runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
+    only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
+    days: Annotated[bool, typer.Option("--days", help="Days of 46, 48 and 50 steps too; slow.")] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
+    ] = None,
+    day: Annotated[
+        date | None,
+        typer.Option("--date", parser=parse_day, metavar="DATE", help="With --config: as on this day."),
+    ] = None,
+    secure: Annotated[bool, typer.Option("--secure", help="Draw noise as it is published; slower.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure epsilon from below on worst neighbours; mechanisms broken on purpose must be caught."""
+    from flows.audit import audit_and_show
+    from tasks.audit import audit_cases, configured_cases
+    from tasks.settings import load_settings
+
+    if (config is None) != (day is None):
+        raise typer.BadParameter("--config and --date go together")
+    cases = configured_cases(load_settings(config), day, only) if config and day else audit_cases(days, only)
+    terminal = Terminal(as_json)
+    passed = audit_and_show(cases, terminal, n_runs=runs, seed=seed, secure=secure, output=output, plot=plot)
+    raise typer.Exit(0 if passed else 1)
+
+
+class By(StrEnum):
+    """What counts as one step of time in temporal leakage."""
+
+    STEP = "step"
+    PERIOD = "period"
+
+
+def leakage(
+    transition: Annotated[
+        Path,
+        typer.Option(
+            metavar="M.csv",
+            help="The forward chain of one customer's values: row i is the distribution of the next value "
+            "given i. Its states must lie within alpha of each other.",
+        ),
+    ],
+    config: Config = DEFAULT_CONFIG,
+    backward: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="B.csv",
+            help="The backward chain: row i is the distribution of the value before, given i. Without it, by "
+            "Bayes from the forward chain's stationary distribution.",
+        ),
+    ] = None,
+    by: Annotated[
+        By, typer.Option(help="Whether the chain goes from step to step or from day to day.")
+    ] = By.STEP,
+    bound: Annotated[
+        float | None,
+        typer.Option(metavar="ALPHA", help="The total leakage to be kept; by default the model's epsilon."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what knowing how a customer's values follow each other adds: outside the promise."""
+    from flows.leakage import leakage_and_show
+    from optstream.ledger import open_ledger
+    from tasks.settings import load_settings
+
+    settings, terminal = load_settings(config), Terminal(as_json)
+    ledger = open_ledger(settings.ledger_url)
+    options = {"transition": transition, "backward": backward, "by": by.value, "bound": bound, "plot": plot}
+    leakage_and_show(settings, ledger, terminal, **options)
