@@ -12,9 +12,12 @@ from optstream.estimation.kalman import Belief
 class StraightLine:
     """Measured values are believed as they are; later steps lie on the line through the last two.
 
-    After one measured value only, it is held. Variances are what the noise leaves, 2b² each: at t times the
-    distance of the last two beyond the second, R (t² + (1 + t)²); how far the process leaves a line is not in
-    them. Parameters as `estimation.kalman.ConstantState`. Costs no privacy: it is told noisy numbers only.
+    The line is followed for as many steps as lie between the two, then its end is held: two neighbouring
+    samples say little of what comes a hundred steps later. One measured value alone is held. Variances are
+    what the noise leaves of measured values of variance R: at t times the distance of the last two beyond
+    the second R (t² + (1 + t)²), at most 5 R; how far the process leaves the line is not in them. A baseline
+    of ours: how FAST's authors made theirs is not known. Parameters as `estimation.kalman.ConstantState`.
+    Costs no privacy: it is told noisy numbers only.
     """
 
     def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:
@@ -26,7 +29,7 @@ class StraightLine:
         if len(self._measured) < 2:
             return next((Belief(step, held, self._noise_variance) for _, held in self._measured), None)
         (first, start), (second, end) = self._measured
-        beyond = (step - second) / (second - first)
+        beyond = min((step - second) / (second - first), 1.0)
         variance = self._noise_variance * (beyond**2 + (1 + beyond) ** 2)
         return Belief(step, end + beyond * (end - start), variance)
 

@@ -14,7 +14,7 @@ from optstream.estimation.sampling_interval import AdaptiveInterval, FixedInterv
 from optstream.measurement.in_turn import measure_in_turn
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.fast_parameters import check_fast
-from optstream.mechanisms.memory import measured_steps, memory_of, own_state, still_seen
+from optstream.mechanisms.memory import measured_steps, memory_of, own_state
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
@@ -92,10 +92,10 @@ class Fast(OnlineMechanism):
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
         """The measured steps of all other periods; of one whose choice is not known, every step."""
         known = list(spends)
-        reserved = [spend for spend in known if isinstance(spend, CappedSpend)]
+        reserved = [spend for spend in known if isinstance(spend, CappedSpend) and spend.stage == SAMPLES]
         unknown = [s.first_step + step for s in reserved for step in range(s.n_steps)]
         points = [step for step, _ in measured_steps(known, SAMPLES)]
-        return {**memory_of(before, NAME), "mechanism": NAME, "points": sorted({*points, *unknown})}
+        return {**memory_of(before, NAME), "mechanism": NAME, "points": sorted([*points, *unknown])}
 
     def fitted(self, measured: Measured) -> Estimate:
         """The filter's values: corrected where measured, predicted in between, with its variances."""
@@ -106,9 +106,10 @@ class Fast(OnlineMechanism):
         controller = self._controller(state, period.first_step, period.n_leaves)
         measured = measure_in_turn(period, plan, self.model.window_length, controller, noise)
         points = [*plan.taken, *(period.first_step + position for position in measured.positions)]
-        end = period.first_step + period.n_steps
-        seen = still_seen(((point, 1) for point in points), end, self.model.window_length)
-        memory = {"mechanism": NAME, "points": [step for step, _ in seen], **controller.memory()}
+        still_seen = period.first_step + period.n_steps - self.model.window_length
+        # not a set: a step that was measured twice counts twice
+        near = sorted(point for point in points if point > still_seen)
+        memory = {"mechanism": NAME, "points": near, **controller.memory()}
         return replace(measured, before=state, state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:

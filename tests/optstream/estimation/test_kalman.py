@@ -77,10 +77,11 @@ def test_a_line_through_the_last_two_and_its_noise():
     assert (line.prior(7).mean[0], line.prior(7).variance) == (10.0, 2.0)
     line.correct(4, np.array([18.0]))
     line.correct(6, np.array([17.0]))
-    prior = line.prior(9)
-    assert prior.mean[0] == pytest.approx(17.0 + 3 * (17.0 - 18.0) / 2)
-    weights = np.array([-3 / 2, 1 + 3 / 2])
-    assert prior.variance == pytest.approx(2.0 * weights @ weights)
+    for step, beyond in ((7, 0.5), (8, 1.0), (9, 1.0), (100, 1.0)):
+        prior = line.prior(step)
+        assert prior.mean[0] == pytest.approx(17.0 + beyond * (17.0 - 18.0))
+        weights = np.array([-beyond, 1 + beyond])
+        assert prior.variance == pytest.approx(2.0 * weights @ weights)
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,13 @@ def test_the_error_is_the_mean_over_series_of_the_relative_correction():
     assert steered.memory()["errors"] == [[1, pytest.approx(expected)]]
 
 
+def test_negative_values_are_compared_by_their_size():
+    steered = controller()
+    steered.saw(0, np.array([-100]))
+    steered.saw(1, np.array([-170]))
+    assert steered.memory()["errors"] == [[1, pytest.approx(40 / 140)]]
+
+
 def test_small_values_are_compared_with_the_floor():
     steered = controller()
     steered.saw(0, np.array([0]))

@@ -85,8 +85,8 @@ def test_periods_in_any_order_cost_at_most_epsilon_and_no_plan_is_refused(data):
         assert sum(start <= point < start + window for point in points) <= samples
 
 
-def test_in_a_calm_stream_all_samples_of_every_window_are_used_and_none_more():
-    """Set point out of reach from above: it would measure every step, and the rule says when it may."""
+def test_where_every_step_is_due_each_window_is_filled_and_none_overfilled():
+    """A set point that every error exceeds: it would measure every step, and the rule says when it may."""
     mechanism = build(set_point=1e-9, integration_time=1)
     (release,) = in_periods(mechanism, np.tile(WALK, 3), [288])
     points = release.measured.positions
@@ -188,6 +188,23 @@ def test_a_lost_memory_starts_anew_where_there_is_room():
     alone = mechanism.measure(WALK[:, :3], noise=simulated_noise(1), first_step=48, state=full)
     nothing = mechanism.fitted(alone)
     assert (nothing.values.tolist(), nothing.variances.min()) == ([[0.0] * 3] * 2, UNKNOWN * 0.25)
+
+
+def test_a_step_that_was_measured_twice_counts_twice():
+    mechanism = build(n_samples=2)
+    once = StepSpend(0, "samples", 40, (1,), Fraction(8), 4)
+    for spends, first in (([once], 0), ([once, once], 40)):
+        state = mechanism.recall(spends)
+        for lengths in ([60], [8, 52]):
+            at, measured = 48, []
+            for length in lengths:
+                release = mechanism.release(
+                    np.ones((1, length)), noise=simulated_noise(1), first_step=at, state=state
+                )
+                measured += [at + position for position in release.measured.positions]
+                state, at = release.state, at + length
+            assert measured[0] == 48 + first
+            state = mechanism.recall(spends)
 
 
 def test_another_mechanisms_memory_and_that_of_a_later_period_are_not_used():
