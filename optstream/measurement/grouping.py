@@ -67,7 +67,7 @@ def measure_groups(
     next_step, `noisy`, for each series the noisy values of its open group (empty if closed), and `raw`.
     Raises ParameterError if the spends price other steps; then nothing was drawn.
 
-    Privacy: Lemma 3 for the noisy values; Lemma 5 (sparse vector) for the groups, one instance with one
+    Privacy: Lemma 9 (PeGaSus' groups) and, for the noisy values, Lemma 3: one sparse vector instance with one
     positive answer a group. A step enters the instance of one group only, so it loses the grouper's epsilon,
     wherever the group began and ends.
     """

@@ -33,9 +33,9 @@ def measure_in_turn(
     plan: what was reserved for the period; its cap, the steps that other periods took and its scale are those
     of the measurements. It is settled to a step spend of the chosen steps. Noise is drawn step by step.
 
-    Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the plan's unit charge.
-    At most `cap` of them lie in any window (Lemma 7's rule), and which ones is decided by a controller and a
-    rule that know noisy numbers and public facts only, so they compose adaptively (Lemma 1).
+    Privacy: Lemma 10 (samples chosen in turn): a changed step that is measured loses at most the plan's unit
+    charge. At most `cap` of them lie in any window, and which ones is decided by a controller and a rule that
+    know noisy numbers and public facts only, so they compose adaptively.
     """
     exact = open_private_period(period)
     rule = WindowBudget(

@@ -38,8 +38,11 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]
 
 
 def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
-    """Those that share a window with a step at or after `end`, and later ones, each once, rising."""
-    return sorted({(step, weight) for step, weight in steps if step > end - window_length})
+    """Those that share a window with a step at or after `end`, and later ones, rising.
+
+    A step that was measured twice stands there twice: it was paid for twice.
+    """
+    return sorted((step, weight) for step, weight in steps if step > end - window_length)
 
 
 def held_after(measured: Measured) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Measured Fourier coordinates: exact integers, and never moved by more than Lemma 12 says."""
+"""Measured Fourier coordinates: exact integers, and never moved by more than Lemma 8 says."""
 
 from fractions import Fraction
 from itertools import product

@@ -36,7 +36,7 @@ def test_the_basis_is_orthonormal_and_its_columns_are_equally_long(n_steps):
     np.testing.assert_allclose(whole @ whole.T, np.eye(n_steps), atol=1e-12)
     for n_coordinates in range(1, n_steps + 1, 2):
         part = fourier_basis(n_steps, n_coordinates)
-        # Lemma 12 needs this of every step: its squares add up to d / p
+        # Lemma 8 needs this of every step: its squares add up to d / p
         np.testing.assert_allclose((part**2).sum(axis=0), n_coordinates / n_steps, atol=1e-12)
 
 
