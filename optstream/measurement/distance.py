@@ -1,0 +1,113 @@
+"""Publishing a step only where it lies far from the last release: budget distribution and absorption."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.measurement.steps import measured_points
+from optstream.noise import NoiseSource
+from optstream.privacy import CappedSpend, StepSpend
+from optstream.privacy.exact import round_up_to_float
+from optstream.privacy.publication_rules import PublicationRule
+from optstream.stream import Measured, PrivatePeriod
+from optstream.stream.private_period import open_private_period
+
+Integers = NDArray[np.int64]
+
+
+def measure_by_distance(
+    period: PrivatePeriod,
+    held: Sequence[int],
+    distance: StepSpend,
+    publications: CappedSpend,
+    rule: PublicationRule,
+    noise: NoiseSource,
+) -> Measured:
+    """Measure the steps that a noisy distance finds far from the last release, for all series at once.
+
+    held: the last release, noisy units, one for each series. distance: its plan, weight 1 at every step, its
+    scale that of the noise. publications: their plan; a weight of 1 is the rule's whole budget. rule: what a
+    publication may cost; where it offers nothing, nothing is asked and nothing is charged.
+    A step is published if the distance, summed over series, exceeds the noise that publishing would bring to
+    them all: exact integers and fractions, decided without dividing. Noise is drawn in the order of time.
+    Raises ParameterError if the last release has other series or the plan is for other steps; then nothing
+    was drawn.
+
+    Privacy: Lemma 3 for each publication, whose noise has the scale that its price asks for, rounded up. The
+    distance to noisy numbers is one answer, which a changed step moves by at most alpha in each leaf that
+    changes: it loses alpha / scale as a linear query does. Decisions, and offers, are functions of noisy
+    outputs (Lemma 7), so no window pays more than its distances and the rule's budget.
+    """
+    _check(period, held, distance, publications)
+    exact = open_private_period(period)
+    last: Integers = np.array(held, dtype=np.int64)
+    asked, paid = [0] * period.n_steps, [Fraction(0)] * period.n_steps
+    positions, points, scales = list[int](), list[Integers](), list[float]()
+    for step in range(period.n_steps):
+        grains = rule.offer(step)
+        if not grains:
+            continue
+        asked[step] = 1
+        weight = Fraction(grains, rule.n_grains)
+        scale = round_up_to_float(publications.scale / weight)
+        if is_far(exact[:, step], last, scale, float(distance.scale), noise):
+            last = exact[:, step] + noise.discrete_laplace(scale, last.shape)
+            rule.publish(step, grains)
+            paid[step] = weight
+            positions.append(step)
+            points.append(last)
+            scales.append(scale)
+    shape = (period.n_leaves, len(positions))
+    return measured_points(
+        period,
+        positions,
+        np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
+        np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
+        _settled(distance, publications, asked, paid),
+        noise,
+    )
+
+
+def is_far(
+    exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
+) -> bool:
+    """Whether the noisy distance of one step, (n_series,), from the last release asks for a new one.
+
+    It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
+
+    Privacy: Lemma 3, as a single answer: the sum of |exact - last| over the series moves by at most as much
+    as the series do, and `last` is noisy.
+    """
+    away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
+    return bool(away > last.size * Fraction(publication_scale))
+
+
+def _check(
+    period: PrivatePeriod, held: Sequence[int], distance: StepSpend, publications: CappedSpend
+) -> None:
+    """Raise ParameterError for a last release or plans that are not this period's. Privacy: none; public."""
+    if len(held) != period.n_leaves:
+        raise ParameterError(
+            f"the state holds a last release of {len(held)} series, and this period has {period.n_leaves}"
+        )
+    whole = (period.first_step, period.n_steps)
+    if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):
+        raise ParameterError("the plan does not price the steps it is for")
+
+
+def _settled(
+    distance: StepSpend, publications: CappedSpend, asked: Sequence[int], paid: Sequence[Fraction]
+) -> tuple[StepSpend, StepSpend]:
+    """What was spent, of what was planned. Privacy: none; both follow from noisy outputs."""
+
+    def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
+        """The plan's own price, at the steps that paid it. Privacy: none."""
+        return StepSpend(
+            plan.level, plan.stage, plan.first_step, tuple(weights),
+            plan.scale, plan.alpha_units, plan.leaves_changed,
+        )  # fmt: skip
+
+    return spent(distance, asked), spent(publications, paid)

@@ -1,0 +1,108 @@
+"""Budget absorption against its algorithm, by hand and by brute force."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.mechanisms.budget_absorption import BudgetAbsorption
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import round_up_to_float
+
+
+class SilentNoise:
+    simulated = True
+
+    def discrete_laplace(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
+
+
+def quarters(*counts):
+    return tuple(Fraction(count, 4) for count in counts)
+
+
+def test_by_hand_shares_are_absorbed_and_repaid():
+    """A window of 4 and epsilon 8: a share is 1, its scale 1, a distance's 1."""
+    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+    stream = [0, 0, 50, 50, 90, 90, 90, 90, 90, 90, 90, 130, 999, 999, 999, 999]
+    release = mechanism.release([stream], noise=SilentNoise())
+    distance, publications = release.spends
+    # step 2 takes 3 shares and silences 3 and 4; step 5 has one; step 11 has a window's and silences 12 to 14
+    assert publications.weights == quarters(0, 0, 3, 0, 0, 1, 0, 0, 0, 0, 0, 4, 0, 0, 0, 1)
+    assert distance.weights == (1, 1, 1, 0, 0, 1, 1, 1, 1, 1, 1, 1, 0, 0, 0, 1)
+    held = [0, 0, 50, 50, 50, 90, 90, 90, 90, 90, 90, 130, 130, 130, 130, 999]
+    assert release.values.tolist() == [held]
+
+
+def test_by_hand_one_share_a_step_while_the_stream_jumps_at_every_step():
+    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+    release = mechanism.release([np.arange(1, 7) * 1000], noise=SilentNoise())
+    assert release.spends[1].weights == quarters(1, 1, 1, 1, 1, 1)
+
+
+@pytest.mark.parametrize(("distance", "expected"), [(3, 0), (4, 1)])
+def test_by_hand_a_publication_must_be_worth_its_noise(distance, expected):
+    """One share of 1 at the first step, a scale of 1 for each of three series, 3 in all; strictly."""
+    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+    release = mechanism.release([[distance - 2], [-1], [1]], noise=SilentNoise())
+    assert release.spends[1].weights == quarters(expected)
+
+
+@pytest.mark.parametrize("begins", [0, 100])
+def test_shares_add_up_from_the_streams_first_step_whatever_its_number(begins):
+    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+    first = mechanism.release([[0, 0]], noise=SilentNoise(), first_step=begins)
+    second = mechanism.release([[70]], noise=SilentNoise(), first_step=begins + 2, state=first.state)
+    assert second.spends[1].weights == quarters(3)
+    # the debt is remembered for as long as it lasts
+    third = mechanism.release([[0, 0, 0]], noise=SilentNoise(), first_step=begins + 3, state=second.state)
+    assert third.spends[1].weights == quarters(0, 0, 1)
+
+
+def test_a_debt_that_no_window_sees_any_more_is_remembered():
+    """Four shares at step 3 pay for 4 to 6; at step 8 a window of 4 sees none of it, and two are there."""
+    mechanism = BudgetAbsorption(PrivacyModel("8", 4, 1, "1"))
+    first = mechanism.release([[0, 0, 0, 50, 50, 50, 50, 50]], noise=SilentNoise())
+    assert first.spends[1].weights == quarters(0, 0, 0, 4, 0, 0, 0, 0)
+    assert first.state["spent"] == []
+    second = mechanism.release([[90]], noise=SilentNoise(), first_step=8, state=first.state)
+    assert second.spends[1].weights == quarters(2)
+
+
+def brute_force(series, window, noise):
+    """The algorithm as published, epsilon 2 * window, alpha 1: (step, shares, release) of what it publishes.
+
+    Steps that it silences are not asked, as ours.
+    """
+    last, at, shares, published = np.zeros(len(series), dtype=int), -1, 1, []
+    for step in range(series.shape[1]):
+        silenced = shares - 1
+        if at >= 0 and step - at <= silenced:
+            continue
+        absorbed = min(step - (at + silenced), window)
+        distance = np.abs(series[:, step] - last).mean()
+        noisy = distance + noise.discrete_laplace(1.0, (1,))[0] / len(series)
+        if noisy > 1 / absorbed:
+            scale = round_up_to_float(Fraction(1, absorbed))
+            last = series[:, step] + noise.discrete_laplace(scale, (len(series),))
+            at, shares = step, absorbed
+            published.append((step, absorbed, list(last)))
+    return published
+
+
+@pytest.mark.parametrize("window", [1, 2, 5, 16])
+def test_the_schedule_is_the_algorithms(window):
+    mechanism = BudgetAbsorption(PrivacyModel(2 * window, window, 1, "1"))
+    generator = np.random.default_rng(window)
+    for seed in range(20):
+        steps = generator.integers(-3, 4, (2, 60)) * (generator.random(60) < 0.3)
+        series = steps.cumsum(axis=1)
+        release = mechanism.release(series, noise=simulated_noise(seed))
+        weights = release.spends[1].weights
+        drawn = [
+            (step, weights[step] * window, list(release.measured.points[:, place]))
+            for place, step in enumerate(release.measured.positions)
+        ]
+        assert drawn == brute_force(series, window, simulated_noise(seed))
+        assert len(drawn) > 3
