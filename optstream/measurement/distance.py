@@ -36,10 +36,10 @@ def measure_by_distance(
     Raises ParameterError if the last release has other series or the plan is for other steps; then nothing
     was drawn.
 
-    Privacy: Lemma 3 for each publication, whose noise has the scale that its price asks for, rounded up. The
-    distance to noisy numbers is one answer, which a changed step moves by at most alpha in each leaf that
-    changes: it loses alpha / scale as a linear query does. Decisions, and offers, are functions of noisy
-    outputs (Lemma 7), so no window pays more than its distances and the rule's budget.
+    Privacy: Lemma 11 (publications by distance): each publication has noise of the scale that its price asks
+    for, rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha
+    in each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
+    functions of noisy outputs, so no window pays more than its distances and the rule's budget.
     """
     _check(period, held, distance, publications)
     exact = open_private_period(period)
@@ -78,7 +78,7 @@ def is_far(
 
     It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
 
-    Privacy: Lemma 3, as a single answer: the sum of |exact - last| over the series moves by at most as much
+    Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much
     as the series do, and `last` is noisy.
     """
     away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])

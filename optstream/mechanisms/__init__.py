@@ -1,5 +1,7 @@
 """One file for each published mechanism, composed of the rooms below."""
 
+from optstream.mechanisms.budget_absorption import BudgetAbsorption
+from optstream.mechanisms.budget_distribution import BudgetDistribution
 from optstream.mechanisms.fast import Fast
 from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.hierarchical import Hierarchical
@@ -11,6 +13,8 @@ from optstream.mechanisms.sample import Sample
 from optstream.mechanisms.uniform import Uniform
 
 __all__ = [
+    "BudgetAbsorption",
+    "BudgetDistribution",
     "Fast",
     "Fourier",
     "Hierarchical",

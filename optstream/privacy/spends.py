@@ -159,7 +159,8 @@ def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, tuple):
-        return [entry if isinstance(entry, int) else str(entry) for entry in value]
+        # a whole number is written as one, whatever its type: what is read back is written the same
+        return [int(entry) if entry == int(entry) else str(entry) for entry in value]
     return str(value) if isinstance(value, Fraction) else value
 
 
