@@ -1,7 +1,6 @@
 """Budget distribution and absorption: their cost over any periods in any order, and what they remember."""
 
 import json
-from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -15,8 +14,8 @@ from optstream.mechanisms import Hierarchical
 from optstream.mechanisms.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend, PrivacyModel, StepSpend, worst_window
-from optstream.stream import AggregationTree, Measured
+from optstream.privacy import CappedSpend, PrivacyModel, worst_window
+from optstream.stream import AggregationTree
 
 BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
 ALMOST = 1 - Fraction(1, 2**40)
@@ -177,111 +176,6 @@ def test_the_steps_noise_is_what_its_price_says(kind):
 
 
 @BOTH
-def test_where_nothing_can_be_offered_nothing_is_drawn(kind):
-    """Another period has taken the whole budget of every window around."""
-    mechanism = build(kind)
-    taken = StepSpend(0, "publications", 5, (1,), Fraction(2), 1)
-    state = mechanism.recall([taken])
-    noise = SilentNoise()
-    release = mechanism.release([[10**6] * 5], noise=noise, state=state)
-    assert noise.asked == []
-    assert cost(mechanism, release.spends) == 0
-    assert release.measured.positions == ()
-    assert len(release.spends) == 2
-
-
-@BOTH
-def test_the_budget_of_a_late_day_is_what_both_neighbours_left(kind):
-    """Days 1 and 3 are released first and spend all they may; the day between comes late."""
-    mechanism = build(kind, 6)
-    jumps = np.arange(1, 13)[None] * 10**6
-    first = mechanism.release(jumps[:, :4], noise=SilentNoise())
-    third = mechanism.release(
-        jumps[:, 8:], noise=SilentNoise(), first_step=8, state=mechanism.recall(first.spends)
-    )
-    state = mechanism.recall([*first.spends, *third.spends], first.state)
-    late = mechanism.release(jumps[:, 4:8], noise=SilentNoise(), first_step=4, state=state)
-    assert cost(mechanism, [*first.spends, *late.spends, *third.spends]) <= 1
-    # control: a day that knows of the first alone spends what the third has spent
-    blind = mechanism.release(jumps[:, 4:8], noise=SilentNoise(), first_step=4, state=first.state)
-    assert cost(mechanism, [*first.spends, *blind.spends, *third.spends]) > 1
-    assert late.state["spent"][-1] == third.state["spent"][-1]
-
-
-@BOTH
-def test_a_void_day_is_charged_whole_and_the_days_beside_it_are_not_refused(kind):
-    mechanism = build(kind, 6)
-    void = mechanism.plan(4, 4, mechanism.recall([]))
-    for first, n_steps in ((8, 4), (0, 4)):
-        state = mechanism.recall(void)
-        plan = mechanism.plan(n_steps, first, state)
-        assert cost(mechanism, [*void, *plan]) <= 1
-        release = mechanism.release([[10**6] * n_steps], noise=SilentNoise(), first_step=first, state=state)
-        assert covers(plan, release.spends, 6, "sliding")
-        assert cost(mechanism, [*void, *release.spends]) <= 1
-    far = mechanism.release([[10**6] * 4], noise=SilentNoise(), first_step=13, state=mechanism.recall(void))
-    assert far.measured.positions
-
-
-@BOTH
-def test_a_revision_of_a_day_pays_beside_the_first(kind):
-    mechanism = build(kind, 6)
-    values = np.arange(1, 7)[None] * 10**6
-    first = mechanism.release(values, noise=SilentNoise())
-    again = mechanism.release(values, noise=SilentNoise(), state=mechanism.recall(first.spends))
-    publications = [first.spends[1], again.spends[1]]
-    assert cost(mechanism, publications) <= Fraction(1, 2)
-    recalled = dict(map(tuple, mechanism.recall(publications)["spent"]))
-    assert dict(map(tuple, again.state["spent"])) == {
-        step: part for step, part in recalled.items() if step > 0
-    }
-
-
-@BOTH
-def test_what_another_configuration_spent_is_rounded_up(kind):
-    mechanism, other = build(kind), build(BudgetDistribution, epsilon="3/2")
-    spends = other.release(np.arange(12)[None] * 10**6, noise=SilentNoise()).spends
-    grains = dict(map(tuple, mechanism.recall(spends)["spent"]))
-    for step, charge in enumerate(spends[1].charges):
-        paid = Fraction(grains.get(step, 0), mechanism._n_grains) / 2
-        assert min(charge, Fraction(1, 2)) <= paid
-        assert paid - charge < Fraction(1, 2 * mechanism._n_grains)
-    assert build(kind).recall([replace(spends[0], stage="publication")])["spent"] == []
-
-
-@BOTH
-def test_a_lost_memory_is_sound_and_begins_again_from_zero(kind):
-    mechanism = build(kind)
-    before = mechanism.release(np.arange(12)[None] * 10**6, noise=SilentNoise())
-    state = mechanism.recall(before.spends)
-    assert state["spent"]
-    after = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=state)
-    assert cost(mechanism, [*before.spends, *after.spends]) <= 1
-    assert after.measured.positions
-    kept = mechanism.release([[11 * 10**6] * 8], noise=SilentNoise(), first_step=12, state=before.state)
-    assert kept.measured.positions == ()
-    assert (kept.values == 11 * 10**6).all()
-
-
-@BOTH
-def test_measurements_survive_their_bytes(kind):
-    mechanism = build(kind)
-    values = jumping(np.random.default_rng(1), 2, 9)
-    for n_steps in (9, 1):
-        release = mechanism.release(values[:, :n_steps], noise=simulated_noise(2))
-        reread = Measured.from_bytes(release.measured.to_bytes())
-        again = mechanism.estimate(reread)
-        assert np.array_equal(again.values, release.values)
-        assert again.spends == release.spends
-        assert again.state == release.state
-        following = [
-            mechanism.release(values, noise=simulated_noise(3), first_step=n_steps, state=state).values
-            for state in (release.state, reread.state)
-        ]
-        assert np.array_equal(*following)
-
-
-@BOTH
 @pytest.mark.parametrize("value", [0, 1, -1, 2**49, -(2**49), 2**50 - 1])
 def test_awkward_streams(kind, value):
     mechanism = build(kind, 5, "1/1000")
@@ -322,19 +216,6 @@ def test_a_share_outside_the_budget_is_refused(kind, share):
         build(kind, share=share)
     with pytest.raises(ParameterError, match="must be exact"):
         build(kind, share=0.5)
-
-
-@BOTH
-def test_a_state_that_is_not_one_is_refused(kind):
-    mechanism = build(kind)
-    for state in ({}, {"mechanism": "Sample", "points": []}, {"mechanism": kind.__name__}):
-        with pytest.raises(ParameterError, match=f"state of {kind.__name__}"):
-            mechanism.plan(4, 4, state)
-    left = mechanism.release([[5, 5]], noise=SilentNoise()).state
-    noise = SilentNoise()
-    with pytest.raises(ParameterError, match="last release of 1 series, and this period has 2"):
-        mechanism.release([[5], [5]], noise=noise, first_step=2, state=left)
-    assert noise.asked == []
 
 
 @BOTH
