@@ -11,7 +11,7 @@ step = "30min"
 time_zone = "Europe/Paris"
 day = "elapsed"                 # a day of 46, 48 or 50 half-hours; "fixed": 48 slots on every local day
 
-[mechanism]
+[mechanism]                     # others, of docs/mechanisms.md, go without sampling, features and stages
 name = "OptStream"
 weights = "variance"            # or "paper"
 

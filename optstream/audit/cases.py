@@ -6,7 +6,7 @@ from typing import Literal
 
 from optstream.audit import controls, plans
 from optstream.audit.attack import ERROR, Progress, audit
-from optstream.audit.field import FIELD, alone, on_tree
+from optstream.audit.field import FIELD, FieldCase, on_tree
 from optstream.audit.mechanism import Auditable, MechanismSubject
 from optstream.audit.neighbours import worst_cases
 from optstream.audit.plans import FLAT, RAGGED, SINGLE
@@ -105,13 +105,8 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
         *mechanism_cases("OptStream, paper, window of 48", plans.day("paper"), FLAT, [48])[:1],
         *(Case("ours", sampler) for sampler in plans.enumerated_samplers()),
     ]
-    for field, build in FIELD.items():
-        cases += mechanism_cases(f"{field}, window of 2", alone(build, 2), SINGLE, [2])[:1]
-        cases += _across(mechanism_cases(f"{field}, window of 4", alone(build, 4), FLAT, [3, 5]))
-        tree = mechanism_cases(
-            f"{field}, window of 4, tree, two roaming", on_tree(build, 4, RAGGED), RAGGED, [4]
-        )
-        cases += tree if days else tree[:1]
+    for field in FIELD:
+        cases += _field_cases(field, days)
     if days:
         cases += mechanism_cases(f"{name} 48", plans.day("strict"), FLAT, [48])
         cases += _across(mechanism_cases(f"{name} 48", plans.day("strict"), FLAT, [46, 48, 50], 2))
@@ -121,6 +116,18 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
     return tuple(cases)
 
 
+def _field_cases(field: FieldCase, everything: bool) -> list[Case]:
+    """Another mechanism of the field: one window, windows across borders, and a tree; all pairs if asked."""
+    whole, periods = field.lengths
+    name = f"{field.name}, window of {field.model.window_length}"
+    trees = mechanism_cases(f"{field.name} on a tree, two roaming", on_tree(field, RAGGED), RAGGED, [4])
+    return [
+        *mechanism_cases(name, field.alone, SINGLE, whole, base=field.base)[: None if everything else 1],
+        *_across(mechanism_cases(name, field.alone, SINGLE, periods, base=field.base)),
+        *trees[: None if everything else 1],
+    ]
+
+
 def mechanism_cases(
     name: str,
     mechanism_for: Callable[[int], Auditable],
@@ -128,13 +135,15 @@ def mechanism_cases(
     lengths: Sequence[int],
     first_step: int = 0,
     claims: float | None = None,
+    base: float = 0.0,
 ) -> tuple[Case, ...]:
     """Any mechanism on its worst neighbours; `mechanism_for(n_steps)` makes it for a period's length.
 
-    claims: what it is held to, if not the accountant's figure.
+    base: the readings that both sides differ from. claims: what it is held to, if not the accountant's
+    figure.
     """
     mechanisms = [mechanism_for(length) for length in lengths]
-    pairs = worst_cases(mechanisms[0].model, tree, lengths, first_step)
+    pairs = worst_cases(mechanisms[0].model, tree, lengths, first_step, base)
     return tuple(Case("ours", MechanismSubject(name, mechanisms, pair, claims)) for pair in pairs)
 
 

@@ -1,6 +1,7 @@
 """The other mechanisms of the field as the audit runs them: windows so short that a bound comes near."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from optstream.mechanisms import (
     BudgetAbsorption,
@@ -16,27 +17,51 @@ from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 
-Build = Callable[[PrivacyModel], SeriesMechanism]
 
-FIELD: Mapping[str, Build] = {
-    "Laplace": Laplace,
-    "Sample": Sample,
-    "Fourier": lambda model: Fourier(model, n_coefficients=2, shortest_period=1),
-    "BudgetDistribution": BudgetDistribution,
-    "BudgetAbsorption": BudgetAbsorption,
-    "PeGaSus": PeGaSus,
-    "Fast": lambda model: Fast(model, n_samples=2, integration_time=1),
-}
+@dataclass(frozen=True)
+class FieldCase:
+    """A mechanism, the promise under which it shows most, and readings around which its decisions turn.
+
+    lengths: of one period that holds a window, and of periods whose border a window straddles.
+    """
+
+    name: str
+    build: Callable[[PrivacyModel], SeriesMechanism]
+    model: PrivacyModel
+    base: float = 0.0
+    lengths: tuple[tuple[int, ...], tuple[int, ...]] = ((2,), (3, 1, 2))
+
+    def alone(self, n_steps: int) -> SeriesMechanism:
+        """Over plain series."""
+        return self.build(self.model)
+
+
+def _fourier(n_coefficients: int) -> Callable[[PrivacyModel], SeriesMechanism]:
+    return lambda model: Fourier(model, n_coefficients, shortest_period=4)
+
+
+def _fast(model: PrivacyModel) -> SeriesMechanism:
+    return Fast(model, n_samples=2, integration_time=1, set_point=0.5)
+
+
+PAIR = PrivacyModel("1", 2, 1)
+DECIDING = PrivacyModel("4", 2, 10, resolution=1)
+FIELD = (
+    FieldCase("Laplace", Laplace, PAIR),
+    FieldCase("Sample", Sample, PAIR),
+    FieldCase("Fourier, mean", _fourier(1), PrivacyModel("1", 9, 1), lengths=((9,), (8, 8))),
+    FieldCase("Fourier", _fourier(2), PrivacyModel("1", 6, 1), lengths=((6,), (4, 6))),
+    # first publications have a scale of 40 / 4, and distances lie on either side of that
+    FieldCase("BudgetDistribution", BudgetDistribution, DECIDING, base=5.0),
+    FieldCase("BudgetAbsorption", BudgetAbsorption, DECIDING, base=5.0),
+    FieldCase("PeGaSus", PeGaSus, PAIR),
+    FieldCase("Fast", _fast, PrivacyModel("1", 4, 1), base=2.0, lengths=((4,), (3, 5))),
+)
 """Uniform is Laplace by another name, and measures the same."""
 
 
-def alone(build: Build, window: int) -> Callable[[int], SeriesMechanism]:
-    """A mechanism over plain series, for any length of period."""
-    return lambda n_steps: build(PrivacyModel("1", window, 1))
-
-
-def on_tree(build: Build, window: int, tree: AggregationTree) -> Callable[[int], SeriesMechanism]:
-    """The same at each level of a tree, the leaves with half of epsilon, two leaves roaming."""
-    shares = [*(["1/4"] * (tree.n_levels - 2)), "1/4", "1/2"][-tree.n_levels :]
-    model = PrivacyModel("1", window, 1, unit="roaming", leaves_per_step=2)
-    return lambda n_steps: Hierarchical(build(model), tree, shares)
+def on_tree(case: FieldCase, tree: AggregationTree) -> Callable[[int], SeriesMechanism]:
+    """The same at each level of a tree, most at the root, which two roaming leaves move together."""
+    shares = ["1/2", *(["1/2"] if tree.n_levels == 2 else ["1/4"] * (tree.n_levels - 1))]
+    model = PrivacyModel("1", 4, 1, unit="roaming", leaves_per_step=2)
+    return lambda n_steps: Hierarchical(case.build(model), tree, shares)

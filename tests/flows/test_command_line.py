@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 from typer.testing import CliRunner
 
-from flows import command_line
+from flows import command_line, options
 from flows.command_line import app, check_house
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import load_settings
@@ -106,7 +106,7 @@ def test_the_audit_catches_a_control_and_says_so(here):
 
 
 def test_dates_are_inclusive():
-    assert command_line._days(date(2016, 2, 28), date(2016, 3, 1))[1:] == [
+    assert options.days_between(date(2016, 2, 28), date(2016, 3, 1))[1:] == [
         date(2016, 2, 29),
         date(2016, 3, 1),
     ]

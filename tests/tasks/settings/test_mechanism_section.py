@@ -24,7 +24,7 @@ def write(tmp_path, monkeypatch):
 
     def _write(name, *changes, keep=(), **keys):
         listed = "".join(f"{key} = {value}\n" for key, value in keys.items())
-        text = re.sub(r"\[mechanism\]\n(.+\n)+", f'[mechanism]\nname = "{name}"\n{listed}', EXAMPLE)
+        text = re.sub(r"\[mechanism\].*\n(.+\n)+", f'[mechanism]\nname = "{name}"\n{listed}', EXAMPLE)
         text = text if "stages" in keep else re.sub(r"stages = .+\n", "", text)
         for table in {"sampling", "features"} - set(keep):
             text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
