@@ -68,6 +68,7 @@ class Fast(OnlineMechanism):
     process_deviation: float | None = None
     error_floor: float | None = None
     adaptive: ClassVar[bool] = True
+    noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_fast(self)

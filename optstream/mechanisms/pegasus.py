@@ -47,6 +47,7 @@ class PeGaSus(OnlineMechanism):
     threshold: Exact | None = None
     smoother: str = "median"
     adaptive: ClassVar[bool] = True
+    noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         share = exact(self.perturber_share, "perturber_share of PeGaSus")

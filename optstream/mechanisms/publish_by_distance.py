@@ -36,6 +36,7 @@ class PublishByDistance(OnlineMechanism):
     model: PrivacyModel
     distance_share: Fraction = HALF
     adaptive: ClassVar[bool] = True
+    noise_is_known: ClassVar[bool] = False
     name: ClassVar[str]
 
     def __post_init__(self) -> None:

@@ -1,0 +1,73 @@
+"""The dry run of every other mechanism: prices are the plan's own; bands only where they are known."""
+
+import re
+from datetime import date
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.noise import simulated_noise
+from optstream.privacy import worst_window
+from tasks.dry_run import dry_run
+from tasks.mechanism import mechanism_for
+from tasks.preview import dry_run_document
+from tasks.settings import load_settings
+from tasks.settings.mechanisms import MECHANISMS
+
+DAY = date(2025, 1, 15)
+OTHERS = [name for name in MECHANISMS if name != "OptStream"]
+KNOWN = {"Laplace": 480.0, "Uniform": 480.0, "Sample": 10.0}
+"""Scales at the whole epsilon: 48 * 10 and 10; a level has half of it, and so twice the scale."""
+
+
+@pytest.fixture
+def settings_of(small):
+    def make(name):
+        file = small().settings.file
+        text = file.read_text().replace('name = "OptStream"', f'name = "{name}"')
+        file.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+        return load_settings(file)
+
+    return make
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_prices_are_the_accountants(settings_of, name):
+    settings = settings_of(name)
+    days = [DAY, date(2025, 3, 30), date(2025, 10, 26)]
+    found = dry_run(settings, days)
+    assert found.fits
+    for day, period in zip(days, found.periods, strict=True):
+        mechanism = mechanism_for(settings, day)
+        spends = mechanism.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
+        assert period.epsilon == worst_window(spends, 48).epsilon
+        stages = [stage for level in period.levels for stage in level.stages]
+        assert [stage.epsilon for stage in stages] == [worst_window([s], 48).epsilon for s in spends]
+        assert all(stage.noise for stage in stages)
+        assert sum(level.epsilon for level in period.levels) == mechanism.epsilon == found.epsilon
+    assert dry_run_document(found)["plan"]["epsilon"] == str(found.epsilon)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_bands_are_shown_only_where_the_draw_does_not_decide_them(settings_of, name):
+    levels = dry_run(settings_of(name), [DAY]).periods[0].levels
+    assert all((level.band is not None) == (name in (*KNOWN, "Fourier")) for level in levels)
+    if name in KNOWN:
+        assert levels[1].stages[0].noise[0].scale == pytest.approx(2 * KNOWN[name], rel=1e-9)
+
+
+def test_the_bands_of_laplace_are_those_of_its_releases(settings_of):
+    """400 releases with seeded noise, far from the bound: their spread is the band, within 8 percent."""
+    settings = settings_of("Laplace")
+    levels = dry_run(settings, [DAY]).periods[0].levels
+    mechanism, noise = mechanism_for(settings, DAY), simulated_noise(5)
+    drawn = [mechanism.release(np.full((2, 48), 1e6), noise=noise).values for _ in range(400)]
+    spread = np.std(drawn, axis=0)
+    assert np.sqrt((spread[0] ** 2).mean()) == pytest.approx(levels[0].band.typical, rel=0.08)
+    assert np.sqrt((spread[1:] ** 2).mean()) == pytest.approx(levels[1].band.typical, rel=0.08)
+
+
+def test_a_number_of_points_is_suggested_for_optstream_alone(settings_of):
+    with pytest.raises(ParameterError, match="leave out --lipschitz"):
+        dry_run(settings_of("Laplace"), [DAY], 5.0)
