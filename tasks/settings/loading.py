@@ -98,8 +98,8 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
                 problems.append(_unnamed(table))
                 continue
             section = named
-        if name in ONLY_OPTSTREAM and named not in (None, MECHANISMS["OptStream"]):
-            if name in document:
+        if name in ONLY_OPTSTREAM and named is not MECHANISMS["OptStream"]:
+            if named is not None and name in document:
                 problems.append(f'[{name}] must be left out: it is for mechanism.name "OptStream"')
         elif name not in document:
             problems.append(f"[{name}] is missing; its keys: {', '.join(_keys(section))}")
@@ -117,7 +117,11 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
 def _unnamed(table: Mapping[str, Any]) -> str:
     if "name" not in table:
         return f"mechanism.name is missing; it must be {NAMES}"
-    return f"mechanism.name must be {NAMES}; got {_shown(table['name'])}"
+    near = difflib.get_close_matches(
+        str(table["name"]).casefold(), [name.casefold() for name in MECHANISMS], n=1
+    )
+    meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
+    return f"mechanism.name must be {NAMES}; got {_shown(table['name'])}{meant}"
 
 
 def _problems(

@@ -108,6 +108,12 @@ def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys
     assert re.search(message, refusal(*arguments, **keys))
 
 
+def test_the_nearest_name_is_offered_and_no_other_table_is_blamed(refusal):
+    message = refusal("Pegasus")
+    assert message.endswith("got 'Pegasus'; did you mean PeGaSus?")
+    assert "sampling" not in message
+
+
 def test_a_mechanism_without_a_name_is_told_the_names(refusal):
     message = refusal("Laplace", ('name = "Laplace"\n', ""))
     assert "mechanism.name is missing; it must be" in message
