@@ -5,27 +5,28 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
+from optstream.estimation.unmeasured import with_unmeasured_leaves
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
+from optstream.mechanisms.mechanism import Mechanism
 from optstream.mechanisms.parameters import settled, stage_names
 from optstream.mechanisms.plan import LevelPlan, equal_points
 from optstream.mechanisms.points import choices, next_state, state_of, taken_points
-from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import LARGEST_SCALE
-from optstream.mechanisms.values import as_period
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact
 from optstream.privacy.model import Calibration
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, State
 
 
 @dataclass(frozen=True, init=False)
-class OptStream:
+class OptStream(Mechanism):
     """The mechanism of the OptStream paper on a tree.
 
     Every node measures the sampled steps and the sums of each feature's parts with Laplace noise;
@@ -95,7 +96,7 @@ class OptStream:
             )
 
     @property
-    def adaptive(self) -> bool:
+    def adaptive(self) -> bool:  # type: ignore[override]
         """Whether what is measured depends on what was measured before: then periods go one by one."""
         return isinstance(self.sampling, L1Sampling)
 
@@ -121,22 +122,7 @@ class OptStream:
         residue = first_step % self.model.window_length
         return tuple(replace(spend, first_step=first_step) for spend in _public_plan(self, residue, n_steps))
 
-    def measure(
-        self,
-        values: ArrayLike | PrivatePeriod,
-        *,
-        noise: NoiseSource,
-        first_step: int = 0,
-        state: State | None = None,
-    ) -> Measured:
-        """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
-
-        values: (n_leaves, n_steps) in tree.leaves order and the unit of the readings, or a PrivatePeriod.
-        state: with L1 sampling, the points of all other periods within a window of this one; the promise
-        over several periods holds only with it (the ledger's path always passes it).
-        Raises ParameterError for a shape, type or size that does not fit; then nothing was drawn.
-        """
-        period = as_period(values, self.model, first_step)
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         n_steps, first_step = period.n_steps, period.first_step
         spends = self.plan(n_steps, first_step, state)
         if self.adaptive:
@@ -156,32 +142,11 @@ class OptStream:
             state=state,
         )
 
-    def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements; repeatable, free."""
+    def _values(self, measured: Measured) -> NDArray[np.float64]:
         if self.post_processing:
-            values = make_consistent(measured, self.tree, self.features, self.weights, self.lower_bound)
-        else:
-            values = reconstruct(measured)
-        return Release(
-            values=values,
-            measured=measured,
-            spends=measured.spends,
-            epsilon=self.epsilon,
-            epsilon_alone=worst_window(measured.spends, self.model.window_length, self.model.windows).epsilon,
-            state=measured.state,
-            simulated=measured.simulated,
-        )
-
-    def release(
-        self,
-        values: ArrayLike | PrivatePeriod,
-        *,
-        noise: NoiseSource,
-        first_step: int = 0,
-        state: State | None = None,
-    ) -> Release:
-        """Measure and estimate in a row. Costs and raises as `measure`."""
-        return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))
+            seen = with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
+            return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
+        return reconstruct(measured)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """The state that the spends of other periods imply, earlier and later ones: their measured steps."""

@@ -241,3 +241,22 @@ def test_data_decide_nothing_that_was_not_charged(window, samples, length, calib
 def test_a_state_that_is_not_one_is_refused(state):
     with pytest.raises(ParameterError, match="state of OptStream"):
         build().plan(48, 48, state)
+
+
+def test_a_late_day_without_room_for_a_single_point_is_released_all_the_same():
+    """The days around it have taken all points of its windows: its leaves share what the nation is, evenly."""
+    tree = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+    mechanism = OptStream(
+        PrivacyModel("1", 6, 1), tree, sampling=L1Sampling(3, "1"), features=[], level_shares=["1/2", "1/2"]
+    )
+    state = {"points": {"0": [], "1": [-3, -2, -1, 6, 7, 8]}}
+    release = mechanism.release(np.full((2, 6), 1000.0), noise=simulated_noise(3), state=state)
+    assert not any(
+        weight
+        for spend in release.spends
+        if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (1, "samples")
+        for weight in spend.weights
+    )
+    assert np.allclose(release.values[1], release.values[2])
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+    assert release.values[0].mean() == pytest.approx(2000, rel=0.2)

@@ -1,0 +1,91 @@
+"""What every mechanism is: a plan that is priced, a draw that costs it, an estimate that is free."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optstream.mechanisms.release import Release
+from optstream.mechanisms.values import as_period
+from optstream.noise import NoiseSource
+from optstream.privacy import PrivacyModel, Spend, worst_window
+from optstream.stream import Measured, PrivatePeriod, State
+
+
+class Mechanism(ABC):
+    """What flow, audit and conformance suite ask of a mechanism.
+
+    model: what is protected. adaptive: whether a period's measurements depend on those of other periods, so
+    that periods go one by one.
+    """
+
+    model: PrivacyModel
+    adaptive: ClassVar[bool] = False
+
+    @property
+    @abstractmethod
+    def epsilon(self) -> Fraction:
+        """What the plan, repeated for ever, costs any window."""
+
+    @abstractmethod
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """The most that a period will cost, known before anything is drawn. Costs no privacy."""
+
+    @abstractmethod
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        """Draw the measurements of one period, at most the plan's spends."""
+
+    @abstractmethod
+    def _values(self, measured: Measured) -> NDArray[np.float64]:
+        """Every node's value at every step, from the measurements alone; free."""
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """The state for a period, from what the ledger knows. Costs no privacy.
+
+        spends: of all other periods within a window, earlier and later ones: what was spent is read from them
+        alone. before: the state that the period before left, if there is one: only estimates need it.
+        """
+        return None
+
+    def measure(
+        self,
+        values: ArrayLike | PrivatePeriod,
+        *,
+        noise: NoiseSource,
+        first_step: int = 0,
+        state: State | None = None,
+    ) -> Measured:
+        """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
+
+        values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod. first_step: the running
+        index of its first step. state: what the period before left; None at the start of a stream. The
+        promise over several periods holds only with it.
+        Raises ParameterError for a shape, type, size or state that does not fit; then nothing was drawn.
+        """
+        return self._draw(as_period(values, self.model, first_step), noise, state)
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements; repeatable, free."""
+        return Release(
+            values=self._values(measured),
+            measured=measured,
+            spends=measured.spends,
+            epsilon=self.epsilon,
+            epsilon_alone=worst_window(measured.spends, self.model.window_length, self.model.windows).epsilon,
+            state=measured.state,
+            simulated=measured.simulated,
+        )
+
+    def release(
+        self,
+        values: ArrayLike | PrivatePeriod,
+        *,
+        noise: NoiseSource,
+        first_step: int = 0,
+        state: State | None = None,
+    ) -> Release:
+        """Measure and estimate in a row. Costs and raises as `measure`."""
+        return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))
