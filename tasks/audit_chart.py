@@ -5,27 +5,17 @@ from pathlib import Path
 from typing import Any
 
 import altair as alt
-import vl_convert
 
-from optstream.errors import ParameterError
+from tasks.chart import BLUE, FONT, GREY, GRID, INK, RED, write_file
 
-FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
-INK, BLUE, RED, GREY, GRID = "#1a1a1a", "#08519c", "#a50f15", "#636363", "#e4e4e4"
 MEASURED, CLAIMED, ACCOUNTANT = "at least (measured)", "claimed", "the accountant's figure"
 KINDS = {"ours": "mechanisms of the house", "control": "broken on purpose", "twin": "their honest twins"}
 WIDTH, ROW, LARGEST = 420, 19, 60
-PIXELS_PER_POINT = 2
 
 
 def write_chart(rows: Sequence[Mapping[str, Any]], path: Path) -> None:
     """Write it; rows as `AuditRow.to_document`. Raises ParameterError unless path ends in .svg or .png."""
-    document = draw(rows).to_json()
-    if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
-    elif path.suffix == ".png":
-        path.write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
-    else:
-        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")
+    write_file(draw(rows), path)
 
 
 def draw(rows: Sequence[Mapping[str, Any]]) -> alt.VConcatChart:

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import altair as alt
 import numpy as np
-import vl_convert
 
-from optstream.errors import ParameterError
-from tasks.audit_chart import BLUE, FONT, GREY, GRID, INK, PIXELS_PER_POINT, RED
 from tasks.charged_history import History
+from tasks.chart import BLUE, FONT, GREY, GRID, INK, RED, write_file
 from tasks.leakage import Leakage
 
 WIDTH, HEIGHT = 720, 300
@@ -34,13 +32,7 @@ LABELS = {
 
 def write_chart(found: Leakage, path: Path) -> None:
     """Write it. Raises ParameterError unless path ends in .svg or .png."""
-    document = draw(found).to_json()
-    if path.suffix == ".svg":
-        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
-    elif path.suffix == ".png":
-        path.write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
-    else:
-        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")
+    write_file(draw(found), path)
 
 
 def draw(found: Leakage) -> alt.LayerChart:

@@ -244,7 +244,7 @@ def test_a_state_that_is_not_one_is_refused(state):
 
 
 def test_a_late_day_without_room_for_a_single_point_is_released_all_the_same():
-    """The days around it have taken all points of its windows: its leaves share what the nation is, evenly."""
+    """The days around it took all points of its windows: its leaves share what the nation is, evenly."""
     tree = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
     mechanism = OptStream(
         PrivacyModel("1", 6, 1), tree, sampling=L1Sampling(3, "1"), features=[], level_shares=["1/2", "1/2"]

@@ -1,0 +1,23 @@
+"""What all charts share: colours that print in grey, and how a chart becomes a file."""
+
+from pathlib import Path
+
+import altair as alt
+import vl_convert
+
+from optstream.errors import ParameterError
+
+FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
+INK, BLUE, RED, GREY, GRID = "#1a1a1a", "#08519c", "#a50f15", "#636363", "#e4e4e4"
+PIXELS_PER_POINT = 2
+
+
+def write_file(chart: alt.TopLevelMixin, path: Path) -> None:
+    """Write a chart. Raises ParameterError unless path ends in .svg or .png."""
+    document = chart.to_json()
+    if path.suffix == ".svg":
+        path.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
+    elif path.suffix == ".png":
+        path.write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
+    else:
+        raise ParameterError(f"a chart is written as .svg or .png; got {path.name}")
