@@ -33,9 +33,14 @@ class PeGaSusTree(Hierarchical):
     A node of a level without leaves has the common refinement of its children's groups: a step joins if it
     joins in every child. Groups are released, so that is free: such a level needs no grouper, and its noise
     has all of its epsilon. A level with leaves is measured by PeGaSus, all of its nodes, and a level whose
-    share is 0 hands on what it takes. It is worth it where all children are flat at the same time, or where
-    no node has groups worth having; with many children that move at different times a refined group is
-    seldom longer than a step. Its deviation may be the sum of what its children's groups were allowed.
+    share is 0 hands on what it takes. A refined group's deviation may be the sum of what its children's were
+    allowed.
+
+    By default it seldom pays: the groupers' noise lets a leaf's groups last three steps on average even where
+    nothing changes, so with many children a refined group is one step, and the level is plain `Laplace`. That
+    is better than own groups where those smear what moves (12 French regions, alpha 10 MW, epsilon 1: the
+    nation's error falls by 42 %) and worse where the noise is large beside what moves, even if nothing moves.
+    Refined groups pay where children change together and thresholds are far above the groupers' noise.
 
     Nothing is handed down from parent to child: a flat sum may hide children that move.
 

@@ -197,6 +197,8 @@ def test_lost_state_closes_groups_and_nothing_is_smoothed_on():
     assert root_begins_anew(public_part) == (True, True)  # lost raw state below
     assert root_begins_anew(lambda state: None) == (True, True)
     assert root_begins_anew(lambda state: with_root(state, next_step=9)) == (True, False)
+    assert root_begins_anew(lambda state: with_root(state, terms=["8", "1"])) == (False, True)
+    assert root_begins_anew(lambda state: with_root(state, terms=["9", "1"])) == (True, False)
     assert root_begins_anew(lambda state: with_root(state, terms=["8", "1/10"])) == (True, False)
     assert root_begins_anew(lambda state: with_root(state, noisy=[[1, 2]])) == (True, False)
     assert root_begins_anew(lambda state: with_root(state, noisy=[[1] * 10, [2] * 10])) == (True, False)
@@ -207,6 +209,12 @@ def test_lost_state_closes_groups_and_nothing_is_smoothed_on():
         return with_raw(on_tree(threshold=10**6).recall([], known), raw_bytes(state))
 
     assert root_begins_anew(forgotten) == (True, False)
+
+
+def test_a_group_is_of_one_resolution_and_one_scale():
+    tenths = on_tree(model=replace(MODEL, resolution="1/10"))
+    left = tenths.measure(blocks(10), noise=simulated_noise(1)).state["levels"]["0"]
+    assert left["terms"] == ["80", "1/10"]
 
 
 def test_a_period_that_is_measured_again_begins_anew_on_every_level():
