@@ -5,7 +5,7 @@ from datetime import date
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import Hierarchical, OptStream
+from optstream.mechanisms import Hierarchical, OptStream, PeGaSusTree
 from optstream.stream import Feature
 from tasks.settings import Settings
 
@@ -22,8 +22,9 @@ def mechanism_for(settings: Settings, day: date) -> Mechanism:
     given = settings.mechanism.parameters
     if settings.mechanism.name == "Fourier":
         given |= {"calibration": settings.privacy.calibration, "shortest_period": settings.shortest_day}
+    on_tree = PeGaSusTree if given.pop("groups", "own") == "children" else Hierarchical
     pattern = getattr(mechanisms, settings.mechanism.name)(settings.model, **given)
-    return Hierarchical(pattern, settings.tree, settings.level_shares, float(settings.lower_bound))
+    return on_tree(pattern, settings.tree, settings.level_shares, float(settings.lower_bound))
 
 
 def _optstream(settings: Settings, day: date) -> OptStream:

@@ -116,7 +116,7 @@ def _median_left(sizes: NDArray[np.int64]) -> Floats:
     """Of Laplace noise with variance 2 b^2: that of a median is b^2 / n times 1 + 2 sqrt(2 / pi) / sqrt(n).
 
     The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n,
-    which it is for n = 1 and 2. Within 4 % for every n.
+    which it is for n = 1 and 2. Within 9 % of simulated groups at the sizes that are tested, 1 to 30.
     """
     left: Floats = np.minimum(1.0 + MEDIAN_EXCESS / np.sqrt(sizes), 2.0) / (2.0 * sizes)
     return left

@@ -8,6 +8,7 @@ from optstream.mechanisms.hierarchical import Hierarchical
 from optstream.mechanisms.laplace import Laplace
 from optstream.mechanisms.optstream import OptStream
 from optstream.mechanisms.pegasus import PeGaSus
+from optstream.mechanisms.pegasus_tree import PeGaSusTree
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.sample import Sample
 from optstream.mechanisms.uniform import Uniform
@@ -21,6 +22,7 @@ __all__ = [
     "Laplace",
     "OptStream",
     "PeGaSus",
+    "PeGaSusTree",
     "Release",
     "Sample",
     "Uniform",

@@ -27,9 +27,10 @@ class Hierarchical(OnlineMechanism):
 
     Each level has a mechanism of its own, like the given one: the level's nodes are its series, its share of
     epsilon the model's epsilon. What a mechanism decides (BD and BA whether to publish, FAST when to sample)
-    it decides once for all nodes of a level, so that a customer who changes leaf meets one set of decisions.
-    Levels add up. The levels' estimates go through the same least squares as OptStream's, each value
-    weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`.
+    it decides once for all nodes of a level, so that a customer who changes leaf meets one set of decisions;
+    PeGaSus decides for each node, which its lemma allows: a step costs the same at every node, whatever was
+    decided there. Levels add up. The levels' estimates go through the same least squares as OptStream's, each
+    value weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`.
 
     mechanism: the pattern, made with the whole stream's model. level_shares: of its epsilon, root first; 0
     above the leaves means derived from below. lower_bound: of every leaf, None for no bound.

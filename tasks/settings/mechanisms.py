@@ -50,6 +50,7 @@ class PeGaSus(Mechanism):
     smoother: Literal["median", "average", "james_stein"] = Field(
         "median", description='"median", "average" or "james_stein"'
     )
+    groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
 
 
 class Fast(Mechanism):

@@ -8,7 +8,7 @@ import pytest
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import Hierarchical, OptStream
+from optstream.mechanisms import Hierarchical, OptStream, PeGaSus, PeGaSusTree
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 
@@ -34,6 +34,10 @@ def _optstream_l1(model, shortest):
 
 def _plain(name: str, **parameters: Any) -> Make:
     return lambda model, shortest: getattr(mechanisms, name)(model, **parameters)
+
+
+def _pegasus_tree(model, shortest):
+    return PeGaSusTree(PeGaSus(model), TREE, ["1/3", "2/3"])
 
 
 def _fourier(model, shortest):
@@ -69,6 +73,7 @@ def _on_tree(make: Make) -> Make:
 ALL: Mapping[str, Make] = {
     **PLAIN,
     **{f"{name} on a tree": _on_tree(make) for name, make in PLAIN.items()},
+    "PeGaSusTree": _pegasus_tree,
     "OptStream": _opt(EquallySpaced(2)),
     "OptStream L1": _optstream_l1,
 }

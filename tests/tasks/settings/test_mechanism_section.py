@@ -7,7 +7,7 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ConfigurationError
-from optstream.mechanisms import Hierarchical
+from optstream.mechanisms import Hierarchical, PeGaSusTree
 from tasks.example import EXAMPLE
 from tasks.mechanism import mechanism_for
 from tasks.settings import load_settings
@@ -60,7 +60,7 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
 
 
 def test_every_mechanism_of_the_house_can_be_configured():
-    made = set(mechanisms.__all__) - {"Hierarchical", "Release"}
+    made = set(mechanisms.__all__) - {"Hierarchical", "PeGaSusTree", "Release"}
     assert set(MECHANISMS) == made
 
 
@@ -70,6 +70,15 @@ def test_keys_reach_the_mechanism(write):
     assert fourier.shortest_period == 46
     budget = mechanism_for(load_settings(write("BudgetAbsorption", distance_share='"1/3"')), DAY).mechanism
     assert str(budget.distance_share) == "1/3"
+
+
+def test_groups_are_each_levels_own_or_come_from_the_children(write):
+    own = mechanism_for(load_settings(write("PeGaSus")), DAY)
+    children = mechanism_for(load_settings(write("PeGaSus", groups='"children"', smoother='"average"')), DAY)
+    assert (type(own), type(children)) == (Hierarchical, PeGaSusTree)
+    assert children.mechanism.smoother == "average"
+    assert [spend.level for spend in own.plan(4)] == [0, 0, 1, 1]
+    assert [spend.level for spend in children.plan(4)] == [0, 1, 1]
 
 
 def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
@@ -96,6 +105,7 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
         (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
         (("Sample",), {"keep": ["stages"]}, "budget.stages must be left out"),
         (("BudgetAbsorption",), {"distance_share": '"1"'}, "distance_share must be a share between 0 and 1"),
+        (("PeGaSus",), {"groups": '"parents"'}, 'groups must be "own" or "children"'),
         (("PeGaSus",), {"smoother": '"mean"'}, 'smoother must be "median", "average" or "james_stein"'),
         (
             ("Laplace", ('calibration = "strict"', 'calibration = "paper"')),
