@@ -35,13 +35,13 @@ LOOPBACK = "127.0.0.1"
 START_SECONDS = 60
 STOP_SECONDS = 10
 
-NO_TELEMETRY = {
+ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
     "GX_ANALYTICS_ENABLED": "false",
+    "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",  # a result on disk would be a pickle of readings
 }
 DEFAULTS = {
-    "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",  # a result on disk would be a pickle of readings
     "PREFECT_LOGGING_LOG_PRINTS": "false",
     "PREFECT_TASKS_DEFAULT_RETRIES": "0",  # a repeat could draw noise again
     "PREFECT_FLOWS_DEFAULT_RETRIES": "0",
@@ -108,7 +108,7 @@ def prepare(trusted_folder: Path) -> Orchestrator:
     registered first, so it runs last. Raises RuntimeError if prefect was imported before and knows no server.
     """
     if "prefect" in sys.modules:
-        os.environ.update(NO_TELEMETRY)
+        os.environ.update(ALWAYS)
         return Orchestrator(_known_server())
     os.environ.update(environment(trusted_folder, os.environ))
     if "PREFECT_API_URL" in os.environ:
@@ -130,7 +130,7 @@ def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, s
     console = "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"
     if "PREFECT_LOGGING_LEVEL" not in current and console not in current:
         added[console] = "CRITICAL"  # the terminal shows what OptStream says; log lines stay in the database
-    return added | NO_TELEMETRY
+    return added | ALWAYS
 
 
 def _known_server() -> str:

@@ -74,7 +74,11 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> History | None:
     epsilons = np.zeros(int(starts[-1]))
     for record, period in zip(drawn, periods, strict=True):
         _check_calendar(record, period, calendar)
-        _add(epsilons, record, by, int(steps[0]), (period - days[0]).days)
+        if by == "step":
+            _add_steps(epsilons, record, int(steps[0]))
+        else:
+            window = settings.privacy.window
+            epsilons[(period - days[0]).days] += sum(period_charge(one, window) for one in record.spends)
     return History(by, calendar, epsilons, days, starts, len(drawn), len(records) - len(drawn))
 
 
@@ -91,11 +95,8 @@ def _check_calendar(record: ReleaseRecord, day: date, calendar: Calendar) -> Non
         )
 
 
-def _add(epsilons: Floats, record: ReleaseRecord, by: By, first_step: int, day: int) -> None:
-    """Add a release's charges in place."""
-    if by == "period":
-        epsilons[day] += sum(period_charge(spend) for spend in record.spends)
-        return
+def _add_steps(epsilons: Floats, record: ReleaseRecord, first_step: int) -> None:
+    """Add what each step of a release is charged, in place."""
     for spend in record.spends:
         place = spend.first_step - first_step
         epsilons[place : place + spend.n_steps] += step_charges(spend)

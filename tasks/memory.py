@@ -36,14 +36,15 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, first_step:
     What was spent is read from the ledger alone. What only estimates need comes from the last period before
     that has measurements; if they are gone or of another format, the mechanism starts without it.
     """
-    if not mechanism.adaptive:
-        return Memory()
-    spends = ledger.charged_near(settings.stream.name, first_step, n_steps)
     earlier = ledger.drawn_before(settings.stream.name, first_step)
+    folder = earlier and settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    if not mechanism.adaptive:
+        # what another mechanism may have left is taken all the same, and so destroyed
+        return Memory(None, folder, earlier and earlier.measurements_hash)
+    spends = ledger.charged_near(settings.stream.name, first_step, n_steps)
     before: Mapping[str, Any] | None = None
-    if earlier is None:
+    if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))
-    folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
     with suppress(LedgerError, ParameterError, OSError):
         before = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
     return Memory(mechanism.recall(spends, before), folder, earlier.measurements_hash)

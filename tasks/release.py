@@ -20,7 +20,7 @@ from optstream.stream.state import raw_bytes, with_raw
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.settings import Settings
-from tasks.trusted_store import DrawingFile, deferred_stop, take_raw
+from tasks.trusted_store import DrawingFile, deferred_stop, destroy_raw, take_raw
 from tasks.work import Status, Work
 
 REVISION = 0
@@ -150,7 +150,7 @@ def draw(run: Run, work: Work) -> Work:
             raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
         # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
         raw = take_raw(work.memory.folder, work.memory.digest)
-        state = with_raw(work.memory.state, raw) if raw else work.memory.state
+        state = with_raw(work.memory.state, raw) if raw and mechanism.adaptive else work.memory.state
         file.preallocate(
             _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
         )
@@ -160,6 +160,7 @@ def draw(run: Run, work: Work) -> Work:
             measured = mechanism.measure(period, noise=run.noise, state=state)
             digest = file.fill(measured.to_bytes(), raw_bytes(measured.state))
             run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
+            file.settle()
         except BaseException as error:
             _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
             raise
@@ -178,16 +179,27 @@ def let_go(run: Run, works: Iterable[Work]) -> None:
 
 def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
     """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away."""
-    file.mark_raised()
-    file.discard()
+    marked = True
+    try:
+        file.mark_raised()
+        file.discard()
+    except OSError:
+        marked = False
     try:
         void(run, work, reason)
-    except LedgerError:
+    except LedgerError as error:
+        if not marked:
+            # Neither the folder nor the ledger took the word: a next run would take this owner for dead.
+            raise LedgerError(
+                f"{work.day} raised in its draw, and neither ledger nor trusted folder could be told: "
+                "do not run it again before a person has made it VOID"
+            ) from error
         record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
         if record and work.reservation and record.fencing_token == work.reservation.fencing_token:
             raise
         # another run took the day over long ago, and it is that run's now
-    file.forget_raised()
+    if marked:
+        file.forget_raised()
 
 
 def _room(settings: Settings, work: Work, plan: ReleaseRecord | None) -> int:
@@ -203,5 +215,6 @@ def _cells(settings: Settings, work: Work) -> int:
 
 
 def void(run: Run, work: Work, reason: str) -> None:
-    """Give the day up: it stays charged and is never drawn again."""
+    """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state."""
+    destroy_raw(run.settings.measurements_of(work.day, REVISION))
     run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), work.reservation)

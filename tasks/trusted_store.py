@@ -6,7 +6,7 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
@@ -46,19 +46,22 @@ class DrawingFile:
     def __init__(self, folder: Path, token: int) -> None:
         self._folder, self._token = folder, token
         self._aside, self._raw_aside = folder / f"{token}.drawing", folder / f"{token}.drawing{RAW}"
+        self._intact, self._raised = folder / f"{token}.intact", folder / f"{token}.raised"
         self._final: Path | None = None
 
     def preallocate(self, size: int, raw_size: int) -> None:
         """Hold disk space, durable, before the first noise sample: a full disk cannot void a day.
 
-        raw_size: for raw state. Raises OSError if the disk has no room.
+        raw_size: for raw state. The word that this owner raised is prepared too: leaving it then takes a
+        rename and no space. Raises OSError if the disk has no room.
         """
         make_private_folder(self._folder)
-        for path, length in ((self._aside, size), (self._raw_aside, raw_size)):
+        for path, length in ((self._aside, size), (self._raw_aside, raw_size), (self._intact, 0)):
             path.unlink(missing_ok=True)
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
             try:
-                os.posix_fallocate(descriptor, 0, length)
+                if length:
+                    os.posix_fallocate(descriptor, 0, length)
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
@@ -94,15 +97,21 @@ class DrawingFile:
         for path in (self._aside, self._raw_aside, *final):
             path.unlink(missing_ok=True)
 
+    def settle(self) -> None:
+        """The ledger has the draw: nobody need know any more whether this owner raised."""
+        self._intact.unlink(missing_ok=True)
+
     def mark_raised(self) -> None:
-        """Leave word, durable, that this owner raised after its first sample: the ledger may be away."""
-        with suppress(OSError):
-            _write(self._folder / f"{self._token}.raised", b"", os.O_CREAT | os.O_TRUNC)
-            sync_folder(self._folder)
+        """Leave word, durable, that this owner raised after its first sample: the ledger may be away.
+
+        Raises OSError if even a rename fails.
+        """
+        self._intact.replace(self._raised)
+        sync_folder(self._folder)
 
     def forget_raised(self) -> None:
         """Take the word back, once the ledger has it."""
-        (self._folder / f"{self._token}.raised").unlink(missing_ok=True)
+        self._raised.unlink(missing_ok=True)
 
     def has_raised(self) -> bool:
         """Whether some owner left that word."""
@@ -111,6 +120,12 @@ class DrawingFile:
 
 def _raw_beside(path: Path) -> Path:
     return path.with_name(path.name + RAW)
+
+
+def destroy_raw(folder: Path) -> None:
+    """Destroy all raw state of a release that will not be followed from."""
+    for path in sorted(folder.glob(f"*{RAW}")):
+        path.unlink(missing_ok=True)
 
 
 def take_raw(folder: Path | None, digest: str | None) -> bytes | None:

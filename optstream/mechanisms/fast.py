@@ -19,6 +19,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
 from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.state import public_part
 
 NAME = "Fast"
 SHARE_SAMPLED = Fraction(15, 100)
@@ -111,7 +112,7 @@ class Fast(OnlineMechanism):
         # not a set: a step that was measured twice counts twice
         near = sorted(point for point in points if point > still_seen)
         memory = {"mechanism": NAME, "points": near, **controller.memory()}
-        return replace(measured, before=state, state=memory)
+        return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
         """As the period before left it, or at the start of a stream.

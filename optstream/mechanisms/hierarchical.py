@@ -17,6 +17,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.exact import Exact
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream.state import public_part
 
 NAME = "Hierarchical"
 
@@ -110,7 +111,9 @@ class Hierarchical(OnlineMechanism):
             )
             for level, mechanism in self.levels
         }  # fmt: skip
-        return together(parts, _state_of({level: part.state for level, part in parts.items()}), state)
+        return together(
+            parts, _state_of({level: part.state for level, part in parts.items()}), public_part(state)
+        )
 
     def merged(self, measured: Measured) -> Measured:
         """The levels' own estimates as one, in the tree's order; a derived level has nothing of its own."""

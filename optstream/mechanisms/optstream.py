@@ -39,7 +39,8 @@ class OptStream(Mechanism):
     derived. stage_shares: of a level's epsilon, for (samples, features), or (sampling, samples, features)
     with L1 sampling; equal by default. weights: "variance" or "paper" (estimation). calibration: "strict"
     costs at most epsilon in any window, for ever; "paper" takes the paper's scales and costs more than it
-    says, which `epsilon` of its releases states. lower_bound: of every leaf, None for no bound.
+    says, which `epsilon` of its releases states (with L1 sampling for periods of `shortest_period`: longer
+    ones cost more). lower_bound: of every leaf, None for no bound.
     post_processing: False leaves out features and program: the perturbed points, reconstructed.
     shortest_period: steps of the shortest period that will ever be released, by default this one's; only
     L1 sampling needs it, for short periods meet a window more often.

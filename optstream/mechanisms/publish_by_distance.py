@@ -20,6 +20,7 @@ from optstream.privacy.exact import exact
 from optstream.privacy.publication_rules import PUBLICATIONS, PublicationRule, grains_of
 from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.state import public_part
 
 DISTANCE = "distance"
 HALF = Fraction(1, 2)
@@ -97,7 +98,7 @@ class PublishByDistance(OnlineMechanism):
         fewest = ceil(publications.scale * self._n_grains / LARGEST_SCALE)
         rule = self._rule(budget, fewest, first_step, memory)
         drawn = measure_by_distance(period, memory["held"], distance, publications, rule, noise)
-        measured = replace(drawn, before=memory)
+        measured = replace(drawn, before=public_part(memory))
         spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
         seen = still_seen(spent.items(), first_step + n_steps, window)
         after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}

@@ -15,6 +15,7 @@ from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.state import public_part
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Sample(OnlineMechanism):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         positions = self._positions(period.n_steps, period.first_step, state)
         (spend,) = self.plan(period.n_steps, period.first_step, state)
-        measured = replace(measure_steps(period, positions, spend, noise), before=state)
+        measured = replace(measure_steps(period, positions, spend, noise), before=public_part(state))
         points = [*own_state(state, "Sample").get("points", ()), *(period.first_step + p for p in positions)]
         end = period.first_step + period.n_steps
         seen = still_seen(((point, 1) for point in points), end, self.model.window_length)

@@ -78,10 +78,11 @@ class CoordinatesChange:
         return _worst(self, windows)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """What one period costs with discrete Laplace noise of this scale, in units of the grid."""
-        window = self.window_length
-        changes = [self.within(n_steps, n) for n in range(min(n_steps, window) + 1)]
-        changes += [changes[-1]] * (n_steps - window)
+        """What one period costs with discrete Laplace noise of this scale, in units of the grid.
+
+        Charged up to all of its steps, also where a window holds fewer: the loss of a whole period is more.
+        """
+        changes = [self.within(n_steps, n) for n in range(n_steps + 1)]
         return PeriodSpend(0, stage, first_step, tuple(change / scale for change in changes))
 
 

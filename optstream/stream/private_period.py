@@ -1,7 +1,7 @@
 """The only type that holds raw values."""
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -59,6 +59,9 @@ class PrivatePeriod:
         return (
             f"PrivatePeriod(n_leaves={self.n_leaves}, n_steps={self.n_steps}, first_step={self.first_step})"
         )
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a private period is not pickled: it would leave the trusted zone in clear")
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

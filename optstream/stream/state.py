@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NoReturn, SupportsIndex
 
 from optstream.errors import ParameterError
 
@@ -13,8 +13,8 @@ State = Mapping[str, Any]
 class RawState:
     """Raw values that a mechanism carries to the next period, such as the open group of PeGaSus.
 
-    It shows nothing: no repr, no comparison, no attribute gives a value, and JSON refuses it. Only the rooms
-    of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the trusted store.
+    Nothing shows it: no repr, no comparison, no public attribute gives a value; JSON and pickle refuse it.
+    Only the rooms of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` serves the trusted store.
     """
 
     __slots__ = ("__content",)
@@ -29,6 +29,9 @@ class RawState:
 
     def __repr__(self) -> str:
         return "RawState()"
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> NoReturn:
+        raise TypeError("a raw state is not pickled: it would leave the trusted zone in clear")
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__

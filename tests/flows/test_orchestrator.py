@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks.prefect_server import free_port
-from flows.orchestrator import DEFAULTS, NO_TELEMETRY, Orchestrator, environment, prepare
+from flows.orchestrator import ALWAYS, DEFAULTS, Orchestrator, environment, prepare
 from optstream.errors import ConfigurationError
 
 READING = "4711.8151"
@@ -190,7 +190,7 @@ def test_an_operator_s_server_that_is_down_is_an_error() -> None:
 
 def test_the_operator_s_own_variables_win_but_telemetry() -> None:
     own = dict.fromkeys([*DEFAULTS, "PREFECT_HOME", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"], "own")
-    assert environment(Path("trusted"), own | dict.fromkeys(NO_TELEMETRY, "true")) == NO_TELEMETRY
+    assert environment(Path("trusted"), own | dict.fromkeys(ALWAYS, "true")) == ALWAYS
 
 
 def test_the_database_lies_in_the_trusted_folder_unless_the_operator_runs_the_server() -> None:

@@ -26,13 +26,17 @@ def step_charges(spend: Spend) -> Floats:
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
 
 
-def period_charge(spend: Spend) -> float:
-    """What the spend loses when all steps of its period change. Raises ParameterError as `step_charges`."""
+def period_charge(spend: Spend, window_length: int) -> float:
+    """What the spend loses when all steps of its period change. Raises ParameterError as `step_charges`.
+
+    window_length: a capped spend holds its cap in every window, so a longer period may hold it several times.
+    """
     match spend:
         case StepSpend():
             return float(sum(spend.weights) * spend.unit_charge)
         case PeriodSpend():
             return float(spend.charges[-1])
         case CappedSpend():
-            return float(min(spend.n_steps, spend.cap) * spend.unit_charge)
+            windows = -(-spend.n_steps // window_length)
+            return float(min(spend.n_steps, windows * spend.cap) * spend.unit_charge)
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")

@@ -15,7 +15,7 @@ from optstream.ledger.accounts import covers
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.noise import secure_noise, simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import AggregationTree, Measured, PrivatePeriod
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, RawState
 from optstream.stream.state import public_part, raw_bytes, with_raw
 
 MODEL = PrivacyModel("1", 6, 1)
@@ -89,6 +89,20 @@ def test_measurements_survive_their_bytes_and_give_the_same_release(make, wavy):
         assert reread.spends == release.spends
         assert reread.simulated
         assert np.array_equal(mechanism.estimate(reread).values, release.values)
+
+
+def raw_entries(state):
+    """Every raw entry of a state, at any depth."""
+    if isinstance(state, RawState):
+        return [state]
+    return [raw for value in state.values() for raw in raw_entries(value)] if isinstance(state, dict) else []
+
+
+def test_what_a_period_began_with_is_kept_without_its_raw_part(make, wavy):
+    """Raw state goes no further than the next draw."""
+    for release in run(make(MODEL, 6), wavy(18), [6, 6, 6], simulated_noise(7)):
+        parts = (release.measured, *release.measured.parts)
+        assert not any(raw_entries(part.before) for part in parts)
 
 
 def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy):

@@ -1,5 +1,6 @@
 """Exactly one draw: owners that raise, die, stall or wake up, and ledgers that forgot."""
 
+import errno
 import hashlib
 import signal
 from datetime import date
@@ -10,7 +11,7 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
-from tasks import chunk, release
+from tasks import chunk, release, trusted_store
 from tasks.report import budget_of
 from tasks.trusted_store import DrawingFile
 from tasks.work import Status
@@ -123,6 +124,37 @@ def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(house, 
     assert not works[FIRST].outcome.status.is_good
     assert house.record(FIRST).state is ReleaseState.VOID
     assert not (house.folder / "published").exists()
+
+
+def test_the_word_that_a_draw_raised_needs_no_space(house, monkeypatch):
+    """The disk is full for the trusted folder and for the ledger: a rename still leaves the word."""
+
+    write = trusted_store._write
+
+    def full(path, *arguments):
+        if "measurements" in path.parts:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *arguments)
+
+    monkeypatch.setattr(type(house.ledger), "void", failing)
+    monkeypatch.setattr(trusted_store, "_write", full)
+    house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert house.record(FIRST).drawing
+    monkeypatch.undo()
+    house.later(hours=1)
+    works = house.release(FIRST)
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+
+
+def test_where_not_even_a_rename_leaves_the_word_a_person_is_told(house, monkeypatch):
+    def broken(file):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(type(house.ledger), "void", failing)
+    monkeypatch.setattr(DrawingFile, "mark_raised", broken)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
 
 
 def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(house, monkeypatch):

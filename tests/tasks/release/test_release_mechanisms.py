@@ -181,3 +181,23 @@ def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanis
     assert any(name.name == "1-0000.raw" for name in raw_files(house))
     with pytest.raises(LedgerError, match="gone"):
         read_verified(house.settings.measurements_of(DAYS[0], 0), "0" * 64)
+
+
+def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_mechanism):
+    house = with_mechanism("PeGaSus")
+    house.release(DAYS[0])
+    assert raw_files(house)
+    house.configure('name = "PeGaSus"', 'name = "Laplace"')
+    house.release(DAYS[2])
+    assert raw_files(house) == []
+
+
+def test_raw_state_of_a_day_that_becomes_void_is_destroyed(with_mechanism):
+    house = with_mechanism("PeGaSus")
+    house.release(DAYS[0], steps=chunk.STEPS[:6])
+    (path,) = house.settings.measurements_of(DAYS[0], 0).glob("*[0-9a-f]")
+    path.write_bytes(b"altered")
+    house.later(hours=1)
+    house.release(DAYS[0])
+    assert house.record(DAYS[0]).state is ReleaseState.VOID
+    assert raw_files(house) == []

@@ -24,7 +24,16 @@ def test_charges_are_the_accountants(spend):
     assert charges.shape == (spend.n_steps,)
     assert charges.max() == pytest.approx(float(worst_window([spend], 1).epsilon), rel=1e-15)
     whole = worst_window([spend], spend.n_steps).epsilon
-    assert period_charge(spend) == pytest.approx(float(whole), rel=1e-15)
+    assert period_charge(spend, spend.n_steps) == pytest.approx(float(whole), rel=1e-15)
+
+
+def test_a_period_longer_than_a_window_may_hold_its_cap_several_times():
+    """One point in any window of 2, 6 steps: a day of points at 0, 2 and 4 is an outcome of this plan."""
+    plan = CappedSpend(0, "samples", 0, 6, 1, (), Fraction(3), 1)
+    outcome = StepSpend(0, "samples", 0, (1, 0, 1, 0, 1, 0), Fraction(3), 1)
+    assert worst_window([outcome], 2).epsilon == worst_window([plan], 2).epsilon
+    assert period_charge(plan, 2) == period_charge(outcome, 2) == pytest.approx(1)
+    assert period_charge(plan, 6) == pytest.approx(1 / 3)
 
 
 def test_each_step_has_its_own_charge():
@@ -36,4 +45,4 @@ def test_each_step_has_its_own_charge():
 @pytest.mark.parametrize("price", [step_charges, period_charge])
 def test_an_unknown_kind_is_refused(price):
     with pytest.raises(ParameterError, match="temporal leakage cannot price a str"):
-        price("a gift")
+        price("a gift", *([1] if price is period_charge else []))
