@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Table, create_engine, event, insert, make_url, text
+from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
@@ -16,6 +16,8 @@ from optstream.ledger.upgrade import upgrade, version_of
 
 UPGRADE_LOCK = 7_034_158_201
 """PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
+
+ROWS_AT_ONCE = 2000
 
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
@@ -165,3 +167,12 @@ def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
     """Insert one row and return its key."""
     keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key
     return int(keys[0])
+
+
+def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
+    cursor = connection.execute(query).cursor
+    if cursor is None:
+        raise LedgerError("the ledger's database gave no rows")
+    while rows := cursor.fetchmany(ROWS_AT_ONCE):
+        yield from rows
