@@ -7,6 +7,7 @@ nights are added through the library: each step is one transaction, every commit
 """
 
 import argparse
+import os
 import statistics
 import sys
 import tempfile
@@ -68,6 +69,19 @@ def heads_of(ledger: Ledger, n_heads: int) -> list[str]:
         ]
 
 
+def syncs(folder: Path) -> list[float]:
+    """How long this disk takes, now, to sync 4 KiB: a transaction waits for a few of these."""
+    seconds = []
+    with (folder / "synced").open("wb") as file:
+        for _ in range(100):
+            file.write(b"x" * 4096)
+            file.flush()
+            started = time.perf_counter()
+            os.fsync(file.fileno())
+            seconds.append(time.perf_counter() - started)
+    return seconds
+
+
 def run(history: History, folder: Path, table: Table, verify: bool) -> None:
     """Write the ledger, measure, and add the rows to the table."""
     started = time.perf_counter()
@@ -77,7 +91,7 @@ def run(history: History, folder: Path, table: Table, verify: bool) -> None:
     written = time.perf_counter() - started
     name = f"{history.releases:,}"
     table.add_row(name, f"write in bulk, {size:.1f} GB", "", "", f"{written:.0f} s")
-    for step, seconds in measure(history, ledger).items():
+    for step, seconds in [*measure(history, ledger).items(), ("sync 4 KiB", syncs(folder))]:
         ordered = sorted(seconds)
         median, high = statistics.median(ordered), ordered[int(0.95 * len(ordered))]
         table.add_row(name, step, f"{1e3 * median:.1f} ms", f"{1e3 * high:.1f} ms", "")

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -115,15 +116,21 @@ class History:
     """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
 
     def __init__(self) -> None:
-        self._first_steps: dict[str, list[int]] = {}
+        self._first_steps: defaultdict[str, list[int]] = defaultdict(list)
+        self._movable: dict[str, bool] = {}
 
     def add(self, first_step: int, document: str) -> None:
         """Charge one more. first_step: as the document says."""
         shape = document.replace(f'"first_step":{first_step},', '"first_step":0,', 1)
-        if '"kind":"capped"' in document or '"first_step":0,' not in shape:
-            # it names steps of other periods, or is written in another way: it is not moved
-            shape, first_step = document, 0
-        self._first_steps.setdefault(shape, []).append(first_step)
+        movable = self._movable.get(shape)
+        if movable is None:
+            # a capped one names steps of other periods; another may be written as no spend is
+            movable = '"first_step":0,' in shape and '"kind":"capped"' not in shape
+            self._movable[shape] = movable
+        if movable and (shape != document or first_step == 0):
+            self._first_steps[shape].append(first_step)
+        else:
+            self._first_steps[document].append(0)
 
     def cost(self, window_length: int, windows: str) -> WindowCost:
         """The worst window."""

@@ -17,8 +17,6 @@ from optstream.ledger.upgrade import upgrade, version_of
 UPGRADE_LOCK = 7_034_158_201
 """PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
 
-ROWS_AT_ONCE = 2000
-
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
     """An engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
@@ -171,8 +169,5 @@ def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
-    cursor = connection.execute(query).cursor
-    if cursor is None:
-        raise LedgerError("the ledger's database gave no rows")
-    while rows := cursor.fetchmany(ROWS_AT_ONCE):
-        yield from rows
+    cursor: Any = connection.execute(query).cursor
+    return iter(cursor)
