@@ -183,6 +183,32 @@ def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
         assert list(pool.map(opening, range(6))) == [[]] * 6
 
 
+def test_threads_that_open_different_ledgers_do_not_mix_them(tmp_path):
+    """Alembic keeps what it works on in its modules."""
+    together = Barrier(6)
+
+    def opening(number):
+        together.wait()
+        return open_ledger(f"sqlite:///{tmp_path}/{number}.sqlite").verify()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(opening, range(6))) == [[]] * 6
+
+
+HOLD = {
+    "sqlite": "BEGIN IMMEDIATE",
+    "postgresql": f"SELECT pg_advisory_xact_lock({engine.UPGRADE_LOCK})",
+}
+
+
+def test_an_upgrade_waits_for_the_one_under_way(first_version, round_the_library):
+    with round_the_library() as holder:
+        holder.exec_driver_sql(HOLD[holder.dialect.name])
+        with pytest.raises(LedgerError, match=r"locked|LockNotAvailable"):
+            open_ledger(first_version, busy_timeout_seconds=0.05)
+    assert open_ledger(first_version).verify() == []
+
+
 LATER = """
 import sqlalchemy as sa
 from alembic import op
