@@ -2,14 +2,16 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import Connection, Select, and_, insert, select, update
 
+from optstream.ledger.engine import plain_rows
 from optstream.ledger.schema import grants, releases, spends
-from optstream.privacy import Spend, WindowCost, charged_to_windows, worst_window
-from optstream.privacy.accounting import NO_COST
+from optstream.privacy import Spend, WindowCost, charged_to_windows, worst_of_repeated, worst_window
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
@@ -26,12 +28,16 @@ def spend_rows(plan: Sequence[Spend]) -> list[dict[str, Any]]:
     ]
 
 
-def spends_hash(grant_id: int, rows: Iterable[Any]) -> str:
+def spends_hash(grant_id: int, rows: Iterable[Mapping[str, Any]]) -> str:
     """sha256 of what is charged, the columns that searches go by included. rows: of `spend_rows`."""
-    digest = hashlib.sha256(f"grant {grant_id}\n".encode())
-    for row in rows:
-        digest.update(f"{row['position']} {row['first_step']} {row['n_steps']} {row['document']}\n".encode())
-    return digest.hexdigest()
+    ordered = ((row["position"], row["first_step"], row["n_steps"], row["document"]) for row in rows)
+    return hash_of_spends(grant_id, ordered)
+
+
+def hash_of_spends(grant_id: int, rows: Iterable[tuple[int, int, int, str]]) -> str:
+    """As `spends_hash`, of plain rows: position, first step, steps, document."""
+    lines = [f"{position} {first} {steps} {document}\n" for position, first, steps, document in rows]
+    return hashlib.sha256(f"grant {grant_id}\n{''.join(lines)}".encode()).hexdigest()
 
 
 def store(
@@ -106,19 +112,49 @@ def cost_touching(
     return worst_window([*history, *plan], grant.window_length, grant.windows, touching=steps)
 
 
+class History:
+    """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
+
+    def __init__(self) -> None:
+        self._first_steps: defaultdict[str, list[int]] = defaultdict(list)
+        self._movable: dict[str, bool] = {}
+
+    def add(self, first_step: int, document: str) -> None:
+        """Charge one more. first_step: as the document says."""
+        shape = document.replace(f'"first_step":{first_step},', '"first_step":0,', 1)
+        movable = self._movable.get(shape)
+        if movable is None:
+            # a capped one names steps of other periods; another may be written as no spend is
+            movable = '"first_step":0,' in shape and '"kind":"capped"' not in shape
+            self._movable[shape] = movable
+        if movable and (shape != document or first_step == 0):
+            self._first_steps[shape].append(first_step)
+        else:
+            self._first_steps[document].append(0)
+
+    def cost(self, window_length: int, windows: str) -> WindowCost:
+        """The worst window."""
+        repeated = [
+            (spend_from_document(json.loads(shape)), first_steps)
+            for shape, first_steps in self._first_steps.items()
+        ]
+        if windows == "sliding":
+            return worst_of_repeated(repeated, window_length)
+        written_out = (
+            replace(spend, first_step=spend.first_step + shift)
+            for spend, shifts in repeated
+            for shift in shifts
+        )
+        return worst_window(written_out, window_length, "aligned")
+
+
 def cost_of_all(connection: Connection, grant: Any) -> WindowCost:
-    """The worst window of the grant's whole history, cut where no window can see both sides."""
-    worst, part, seen = NO_COST, list[Spend](), 0
-    for spend in (*charged_to_grant(connection, grant), None):
-        if part and (spend is None or spend.first_step - seen >= grant.window_length):
-            cost = worst_window(part, grant.window_length, grant.windows)
-            worst = max(worst, cost, key=lambda one: one.epsilon)
-            part = []
-        if spend is not None:
-            end = spend.first_step + spend.n_steps
-            seen = max(seen, end) if part else end
-            part.append(spend)
-    return worst
+    """The worst window of the grant's whole history."""
+    history = History()
+    query = _charged().add_columns(spends.c.first_step).where(spends.c.grant_id == grant.id)
+    for document, first_step in plain_rows(connection, query):
+        history.add(first_step, document)
+    return history.cost(grant.window_length, grant.windows)
 
 
 def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, windows: str) -> bool:

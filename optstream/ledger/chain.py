@@ -1,9 +1,9 @@
 """The events of a stream: each carries the hash of the one before, so no edit, gap or swap goes unseen."""
 
-import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
+from hashlib import sha256
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -11,16 +11,34 @@ from sqlalchemy import Connection, insert, select, update
 from optstream.ledger.records import stamp
 from optstream.ledger.schema import events, releases, streams
 
+HEADS_AT_ONCE = 1000
+
+HASHED = ("previous", "number", "at", "kind", "period", "revision", "body")
+"""The columns of an event that its hash is made of, in this order."""
+
 GENESIS = "0" * 64
 """What stands for the hash before a stream's first event."""
 
 
-def event_hash(stream: str, row: Any) -> str:
+def event_hash(stream: str, row: Mapping[str, Any]) -> str:
     """sha256 of the stream's name and the event's columns, a line each; none of them holds a line break."""
-    columns = ("previous", "number", "at", "kind", "period", "revision", "body")
+    return hash_of_event(stream, *(row[column] for column in HASHED))
+
+
+def hash_of_event(
+    stream: str,
+    previous: str,
+    number: int,
+    at: str,
+    kind: str,
+    period: str | None,
+    revision: int | None,
+    body: str,
+) -> str:
+    """As `event_hash`, of plain columns."""
     # None is written as nothing; a period is never empty text
-    lines = [stream, *("" if row[column] is None else str(row[column]) for column in columns)]
-    return hashlib.sha256("\n".join(lines).encode()).hexdigest()
+    key = f"{'' if period is None else period}\n{'' if revision is None else revision}"
+    return sha256(f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{key}\n{body}".encode()).hexdigest()
 
 
 def append(
@@ -55,6 +73,12 @@ def move(connection: Connection, release: Any, kind: str, now: datetime, **colum
     append(connection, release.stream_id, kind, now, columns, (release.period, release.revision))
 
 
-def contains(connection: Connection, head: str) -> bool:
-    """Whether some event has this hash."""
-    return connection.execute(select(events.c.id).where(events.c.hash == head)).first() is not None
+def missing(connection: Connection, heads: Iterable[str]) -> list[str]:
+    """Those of the heads that no event has as its hash, sorted."""
+    asked = sorted(set(heads))
+    found: set[str] = set()
+    # a catalogue of ten years carries thousands; a database takes so many in one question
+    for place in range(0, len(asked), HEADS_AT_ONCE):
+        some = asked[place : place + HEADS_AT_ONCE]
+        found.update(connection.execute(select(events.c.hash).where(events.c.hash.in_(some))).scalars())
+    return [head for head in asked if head not in found]

@@ -6,31 +6,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from sqlalchemy import (
-    URL,
-    Connection,
-    Engine,
-    Table,
-    create_engine,
-    event,
-    insert,
-    inspect,
-    make_url,
-    select,
-    text,
-)
+from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import NullPool
 
 from optstream.errors import LedgerError
-from optstream.ledger.schema import SCHEMA_VERSION, metadata, schema_version
+from optstream.ledger.schema import SCHEMA
+from optstream.ledger.upgrade import upgrade, version_of
 
-CREATION_LOCK = 7_034_158_201
-"""PostgreSQL's advisory lock under which the tables are made: an arbitrary number, the same for all."""
+UPGRADE_LOCK = 7_034_158_201
+"""PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
 
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
-    """An engine on the ledger at `url`, its tables made if it has none.
+    """An engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
 
     Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
     database that does not answer and a schema newer than this version of OptStream.
@@ -41,7 +30,7 @@ def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
         if dialect == "sqlite":
             engine = _sqlite(address, busy_timeout_seconds)
         elif dialect == "postgresql":
-            engine = create_engine(address, isolation_level="READ COMMITTED", hide_parameters=True)
+            engine = _postgresql(address, busy_timeout_seconds)
         else:
             raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
     except (ArgumentError, NoSuchModuleError):
@@ -52,8 +41,11 @@ def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
         raise LedgerError(f"the ledger's database needs the driver {error.name!r}: install it") from None
     except OSError as error:
         raise LedgerError(f"the ledger's file or folder cannot be made: {error.strerror}") from error
-    with writing(engine) as connection:
-        _make_schema(connection)
+    with reading(engine) as connection:
+        version = version_of(connection)
+    if version != SCHEMA:
+        with _migrating(engine) as connection:
+            upgrade(connection, SCHEMA)
     return engine
 
 
@@ -70,6 +62,18 @@ def reading(engine: Engine) -> Iterator[Connection]:
     snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
     with _translated(engine), engine.execution_options(**snapshot).begin() as connection:
         yield connection
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may change the tables, alone; all of it or nothing."""
+    options = engine.execution_options(ledger_writes=True, ledger_migrates=True)
+    with _translated(engine), options.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": UPGRADE_LOCK})
+        yield connection
+        if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
+            raise LedgerError("rows of the ledger point to rows that are gone: its schema was not upgraded")
 
 
 @contextmanager
@@ -106,10 +110,37 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
         connection.execute("PRAGMA foreign_keys=ON")
 
     def begun(connection: Connection) -> None:
-        writes = connection.get_execution_options().get("ledger_writes", False)
-        connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
+        options = connection.get_execution_options()
+        if options.get("ledger_migrates", False):
+            # to change a column the whole table is copied, dropped and renamed; only possible out here
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ledger_writes", False) else "BEGIN")
 
     event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
+    if "+" not in address.drivername:
+        address = address.set(drivername="postgresql+psycopg")
+    # no pool, as above; a lost connection is also met by the next transaction and not by the one after
+    engine = create_engine(
+        address, poolclass=NullPool, isolation_level="READ COMMITTED", hide_parameters=True
+    )
+    settings = text(
+        "SELECT set_config('lock_timeout', :milliseconds, true), set_config('synchronous_commit', "
+        # a server may be told to confirm before the disk has it; stricter settings than `on` are left
+        "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
+        "ELSE current_setting('synchronous_commit') END, true)"
+    )
+    # 0 would be for ever
+    milliseconds = str(max(1, round(1000 * busy_timeout_seconds)))
+
+    def begun(connection: Connection) -> None:
+        if connection.get_execution_options().get("ledger_writes", False):
+            connection.execute(settings, {"milliseconds": milliseconds})
+
     event.listen(engine, "begin", begun)
     return engine
 
@@ -130,22 +161,13 @@ def _make_private(file: Path) -> None:
         os.close(descriptor)
 
 
-def _make_schema(connection: Connection) -> None:
-    if connection.dialect.name == "postgresql":
-        connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": CREATION_LOCK})
-    if not inspect(connection).has_table(schema_version.name):
-        metadata.create_all(connection)
-        connection.execute(insert(schema_version).values(version=SCHEMA_VERSION))
-        return
-    found = connection.execute(select(schema_version.c.version)).scalars().all()
-    if list(found) != [SCHEMA_VERSION]:
-        raise LedgerError(
-            f"the ledger has schema version {', '.join(map(str, found)) or 'none'} and this OptStream knows "
-            f"{SCHEMA_VERSION}: use the OptStream that wrote it, or a newer one"
-        )
-
-
 def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
     """Insert one row and return its key."""
     keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key
     return int(keys[0])
+
+
+def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
+    cursor: Any = connection.execute(query).cursor
+    return iter(cursor)

@@ -97,7 +97,7 @@ class Reader:
     def contains_head(self, head: str) -> bool:
         """Whether some event has this hash; if not, the ledger is older than what gave the hash."""
         with reading(self._engine) as connection:
-            return chain.contains(connection, head)
+            return not chain.missing(connection, [head])
 
     def verify(self) -> list[str]:
         """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.

@@ -1,7 +1,10 @@
-"""The tables. Exact numbers are text; spends and events are written once and never touched again."""
+"""The tables. Exact numbers are text; spends and events are written once and never touched again.
+
+What is here is what the queries go by. Databases are made and changed by `migrations`, and by nothing else; a
+test compares the two.
+"""
 
 from sqlalchemy import (
-    DDL,
     BigInteger,
     Boolean,
     CheckConstraint,
@@ -13,16 +16,17 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
-    event,
 )
 
-SCHEMA_VERSION = 1
+SCHEMA = "0002"
+"""The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
 Key = BigInteger().with_variant(Integer, "sqlite")
 
 metadata = MetaData()
 
+# Programs from before the migrations look here, and refuse a number that they do not know.
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
 grants = Table(
@@ -114,21 +118,3 @@ events = Table(
     Column("hash", Text, nullable=False, unique=True),
     UniqueConstraint("stream_id", "number", name="one_event"),
 )
-
-
-def _statement(text: str) -> DDL:
-    return DDL(text)  # type: ignore[no-untyped-call]
-
-
-_POSTGRESQL_FUNCTION = _statement(
-    "CREATE OR REPLACE FUNCTION optstream_append_only() RETURNS trigger LANGUAGE plpgsql AS "
-    "'BEGIN RAISE EXCEPTION ''the ledger only appends here''; END'"
-)
-event.listen(metadata, "before_create", _POSTGRESQL_FUNCTION.execute_if(dialect="postgresql"))
-for _table in (spends, events):
-    for _verb in ("UPDATE", "DELETE"):
-        _trigger = f"CREATE TRIGGER {_table.name}_no_{_verb.lower()} BEFORE {_verb} ON {_table.name}"
-        _sqlite = _statement(f"{_trigger} BEGIN SELECT RAISE(ABORT, 'the ledger only appends here'); END")
-        _postgresql = _statement(f"{_trigger} FOR EACH ROW EXECUTE FUNCTION optstream_append_only()")
-        event.listen(_table, "after_create", _sqlite.execute_if(dialect="sqlite"))
-        event.listen(_table, "after_create", _postgresql.execute_if(dialect="postgresql"))

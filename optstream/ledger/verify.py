@@ -1,15 +1,17 @@
 """Checking the ledger against itself: the chain is recomputed and every row replayed from its events."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Collection, Generator, Iterator
 from fractions import Fraction
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from optstream.ledger.accounts import cost_of_all, spends_hash
-from optstream.ledger.chain import GENESIS, event_hash
+from optstream.ledger.accounts import History, hash_of_spends
+from optstream.ledger.chain import GENESIS, HASHED, hash_of_event
+from optstream.ledger.engine import plain_rows
 from optstream.ledger.enrol import OF_GRANT, event_body, terms_of
 from optstream.ledger.schema import events, grants, releases, spends, streams
 from optstream.ledger.transitions import describe
@@ -20,106 +22,152 @@ REPLAYED = tuple(
     for column in releases.columns
     if column.name not in ("id", "stream_id", "period", "revision", "lease_until")
 )
-Generation = tuple[int, str, int, int]
-"""Stream's key, period, revision, generation of its spends."""
+GENERATION = REPLAYED.index("generation")
+RELEASES_AT_ONCE = 500
+
+Generation = tuple[str, int, int]
+"""Period, revision, generation of its spends."""
+Replay = dict[tuple[str, int], dict[str, Any]]
+"""What the events say of each release: column to value, by period and revision."""
+
+_generation = itemgetter(0, 1, 2)
+_decode = json.JSONDecoder().raw_decode
 
 
 def problems(connection: Connection) -> Iterator[str]:
-    """Everything that does not fit, in words; nothing if the ledger is whole."""
-    recorded: dict[Generation, str] = {}
-    for stream in connection.execute(select(streams).order_by(streams.c.name)).all():
-        replayed: dict[tuple[str, int], dict[str, Any]] = {}
-        yield from _chain(connection, stream, replayed, recorded)
-        yield from _releases(connection, stream, replayed)
-    yield from _spends(connection, recorded)
+    """Everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
     for grant in connection.execute(select(grants).order_by(grants.c.name)).all():
-        yield from _grant(connection, grant)
+        history = History()
+        members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.name)
+        for stream in connection.execute(members).all():
+            replayed: Replay = {}
+            recorded: dict[Generation, str] = {}
+            yield from _chain(connection, stream, replayed, recorded)
+            rows = yield from _releases(connection, stream, replayed)
+            yield from _spends(connection, stream, rows, recorded, history)
+        yield from _grant(connection, grant, history)
+    yield from _strays(connection)
 
 
 def _chain(
-    connection: Connection,
-    stream: Any,
-    replayed: dict[tuple[str, int], dict[str, Any]],
-    recorded: dict[Generation, str],
+    connection: Connection, stream: Any, replayed: Replay, recorded: dict[Generation, str]
 ) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say of its releases and spends."""
-    previous, number, terms = GENESIS, 0, None
-    query = select(events).where(events.c.stream_id == stream.id).order_by(events.c.number)
-    for row in connection.execute(query).mappings():
-        place = f"stream {stream.name!r}, event {row['number']}"
-        if row["number"] != number:
-            yield f"{place}: event {number} should be here; events are missing or out of order"
-        if row["previous"] != previous:
-            yield f"{place}: does not follow the event before it"
-        if row["hash"] != event_hash(stream.name, row):
-            yield f"{place}: was changed after it was written"
-        previous, number = row["hash"], row["number"] + 1
-        body = _body(row["body"])
-        if row["period"] is None:
+    before, expected, terms = GENESIS, 0, None
+    columns = [events.c[name] for name in HASHED]
+    query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
+    for row in plain_rows(connection, query):
+        previous, number, at, kind, period, revision, text, digest = row
+        digest_now = hash_of_event(stream.name, previous, number, at, kind, period, revision, text)
+        if (number, previous, digest) != (expected, before, digest_now):
+            yield from _broken(f"stream {stream.name!r}, event {number}", row, expected, before, digest_now)
+        before, expected = digest, number + 1
+        body = _body(text)
+        if period is None:
             terms = body
             continue
-        release = replayed.setdefault((row["period"], row["revision"]), {})
-        release.update(body)
+        replayed.setdefault((period, revision), {}).update(body)
         if "spends_hash" in body:
-            generation = (stream.id, row["period"], row["revision"], body.get("generation", 0))
-            recorded[generation] = body["spends_hash"]
-    if (stream.head, stream.n_events) != (previous, number):
+            recorded[period, revision, body.get("generation", 0)] = body["spends_hash"]
+    if (stream.head, stream.n_events) != (before, expected):
         yield f"stream {stream.name!r}: its last event is not the one that its row names"
     if terms != event_body(terms_of(connection, stream)):
         yield f"stream {stream.name!r}: its terms are not those that its events record"
 
 
+def _broken(place: str, row: Any, expected: int, before: str, digest: str) -> Iterator[str]:
+    if row[1] != expected:
+        yield f"{place}: event {expected} should be here; events are missing or out of order"
+    if row[0] != before:
+        yield f"{place}: does not follow the event before it"
+    if row[-1] != digest:
+        yield f"{place}: was changed after it was written"
+
+
 def _body(text: str) -> dict[str, Any]:
     try:
-        body = json.loads(text)
+        body, end = _decode(text)
     except ValueError:
-        body = None
-    return body if isinstance(body, dict) else {}
+        return {}
+    return body if isinstance(body, dict) and end == len(text) else {}
 
 
 def _releases(
-    connection: Connection, stream: Any, replayed: dict[tuple[str, int], dict[str, Any]]
-) -> Iterator[str]:
-    query = select(releases).where(releases.c.stream_id == stream.id)
-    for row in connection.execute(query).mappings():
-        named = describe(stream.name, row["period"], row["revision"])
-        said = replayed.pop((row["period"], row["revision"]), None)
+    connection: Connection, stream: Any, replayed: Replay
+) -> Generator[str, None, list[tuple[int, str, int, int]]]:
+    """Compare the stream's releases with their events; return their id, period, revision and generation."""
+    found = []
+    columns = [releases.c[name] for name in ("id", "period", "revision", *REPLAYED)]
+    query = select(*columns).where(releases.c.stream_id == stream.id).order_by(releases.c.id)
+    for release_id, period, revision, *values in plain_rows(connection, query):
+        found.append((release_id, period, revision, values[GENERATION]))
+        said = replayed.pop((period, revision), None)
         if said is None:
-            yield f"{named}: no event tells of it"
+            yield f"{describe(stream.name, period, revision)}: no event tells of it"
             continue
-        differing = [name for name in REPLAYED if said.get(name) != row[name]]
+        # a driver may give 0 and 1 for false and true; they are equal
+        differing = [name for name, value in zip(REPLAYED, values, strict=True) if said.get(name) != value]
         if differing:
+            named = describe(stream.name, period, revision)
             yield f"{named}: {', '.join(differing)} differ from what its events record"
     for period, revision in replayed:
         yield f"{describe(stream.name, period, revision)}: its events are there, its row is gone"
+    return found
 
 
-def _spends(connection: Connection, recorded: dict[Generation, str]) -> Iterator[str]:
-    """Compare every generation of spends with the hash that its event recorded."""
-    names: dict[int, str] = {
-        row.id: row.name for row in connection.execute(select(streams.c.id, streams.c.name)).all()
-    }
+def _spends(
+    connection: Connection,
+    stream: Any,
+    rows: list[tuple[int, str, int, int]],
+    recorded: dict[Generation, str],
+    history: History,
+) -> Iterator[str]:
+    """Compare every generation of spends with the hash that its event recorded; charge the one in force."""
+    nothing = hash_of_spends(stream.grant_id, ())
+    for place in range(0, len(rows), RELEASES_AT_ONCE):
+        some = {row[0]: row[1:] for row in rows[place : place + RELEASES_AT_ONCE]}
+        for (release_id, generation, grant_id), group in groupby(
+            _spend_rows(connection, some), key=_generation
+        ):
+            period, revision, in_force = some[release_id]
+            kept = [row[3:] for row in group]
+            if recorded.pop((period, revision, generation), None) != hash_of_spends(grant_id, kept):
+                named = describe(stream.name, period, revision)
+                yield f"{named}: its spends are not those of its events"
+            if generation == in_force:
+                for _, first_step, _, document in kept:
+                    history.add(first_step, document)
+    for (period, revision, _), digest in recorded.items():
+        if digest != nothing:
+            yield f"{describe(stream.name, period, revision)}: its spends are gone"
+
+
+def _spend_rows(connection: Connection, release_ids: Collection[int]) -> Iterator[Any]:
+    ordered = (spends.c.release_id, spends.c.generation, spends.c.position)
     query = (
-        select(spends, releases.c.stream_id, releases.c.period, releases.c.revision)
-        .join(releases, releases.c.id == spends.c.release_id)
-        .order_by(spends.c.release_id, spends.c.generation, spends.c.position)
+        select(
+            spends.c.release_id,
+            spends.c.generation,
+            spends.c.grant_id,
+            spends.c.position,
+            spends.c.first_step,
+            spends.c.n_steps,
+            spends.c.document,
+        )
+        .where(spends.c.release_id.in_(release_ids))
+        .order_by(*ordered)
     )
-    found: set[Generation] = set()
-    for key, group in groupby(connection.execute(query).mappings(), key=_generation):
-        found.add(key[:4])
-        if recorded.get(key[:4]) != spends_hash(key[4], group):
-            yield f"{describe(names[key[0]], key[1], key[2])}: its spends are not those of its events"
-    nothing = {spends_hash(grant_id, ()) for grant_id in connection.execute(select(grants.c.id)).scalars()}
-    for generation, digest in recorded.items():
-        if generation not in found and digest not in nothing:
-            yield f"{describe(names[generation[0]], generation[1], generation[2])}: its spends are gone"
+    return plain_rows(connection, query)
 
 
-def _generation(row: Any) -> tuple[int, str, int, int, int]:
-    return row["stream_id"], row["period"], row["revision"], row["generation"], row["grant_id"]
+def _strays(connection: Connection) -> Iterator[str]:
+    """Streams of no grant would not be looked at above."""
+    query = select(streams.c.name).where(streams.c.grant_id.not_in(select(grants.c.id)))
+    for name in connection.execute(query).scalars():
+        yield f"stream {name!r}: its grant is gone"
 
 
-def _grant(connection: Connection, grant: Any) -> Iterator[str]:
+def _grant(connection: Connection, grant: Any, history: History) -> Iterator[str]:
     longest = connection.execute(
         select(func.max(spends.c.n_steps)).where(spends.c.grant_id == grant.id)
     ).scalar_one()
@@ -131,7 +179,7 @@ def _grant(connection: Connection, grant: Any) -> Iterator[str]:
         if differing:
             yield f"grant {grant.name!r}: {', '.join(differing)} differ from those of stream {stream.name!r}"
     try:
-        cost = cost_of_all(connection, grant)
+        cost = history.cost(grant.window_length, grant.windows)
     except (ValueError, KeyError, TypeError, ArithmeticError):
         yield f"grant {grant.name!r}: some of its spends cannot be read, so its windows have no price"
         return

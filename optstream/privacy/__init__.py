@@ -1,6 +1,6 @@
 """What is protected, and what it costs."""
 
-from optstream.privacy.accounting import WindowCost, charged_to_windows, worst_window
+from optstream.privacy.accounting import WindowCost, charged_to_windows, worst_of_repeated, worst_window
 from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
@@ -12,5 +12,6 @@ __all__ = [
     "StepSpend",
     "WindowCost",
     "charged_to_windows",
+    "worst_of_repeated",
     "worst_window",
 ]

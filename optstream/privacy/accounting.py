@@ -1,6 +1,7 @@
 """The accountant: the worst loss of any window over a history of spends, exact."""
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -50,6 +51,49 @@ def worst_window(
     periods = groupby(sorted(known, key=_period), key=_period)
     costs = [_worst(list(same), window_length, touching, period) for period, same in periods]
     return max(costs, key=lambda cost: cost.epsilon)
+
+
+def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
+    """As `worst_window` with sliding windows, of a history that repeats itself: each spend with its shifts.
+
+    A spend is charged once for every shift, that many steps later; a shift that is there twice counts twice.
+    A `CappedSpend` names steps of other periods, which do not move with it: its shifts must be 0. Time
+    O(distinct spends * (period + window) + distinct shifts * window); memory the longest stretch of steps
+    that windows connect.
+    """
+    together: dict[tuple[int, ...], list[Spend]] = {}
+    for spend, shifts in repeated:
+        together.setdefault(tuple(sorted(shifts)), []).append(spend)
+    # what always comes together is added up once
+    charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in together.items()]
+    denominator = math.lcm(*(charged.denominator for charged, _ in charges))
+    placed = [
+        (charged.first_start + shift, charged.numerators * (denominator // charged.denominator * count))
+        for charged, shifts in charges
+        for shift, count in shifts.items()
+    ]
+    worst, stretch, stop = NO_COST, list[tuple[int, NDArray[np.object_]]](), 0
+    for start, numerators in sorted(placed, key=lambda one: one[0]):
+        if stretch and start > stop:
+            worst = max(worst, _worst_of_sum(stretch, stop, denominator), key=lambda cost: cost.epsilon)
+            stretch = []
+        stop = max(stop, start + numerators.size) if stretch else start + numerators.size
+        stretch.append((start, numerators))
+    if not stretch:
+        return NO_COST
+    return max(worst, _worst_of_sum(stretch, stop, denominator), key=lambda cost: cost.epsilon)
+
+
+def _worst_of_sum(
+    stretch: Sequence[tuple[int, NDArray[np.object_]]], stop: int, denominator: int
+) -> WindowCost:
+    """The worst window of charges laid over each other: (first window, numerators), by first window."""
+    first = stretch[0][0]
+    total = np.zeros(stop - first, dtype=object)
+    for start, numerators in stretch:
+        total[start - first : start - first + numerators.size] += numerators
+    most = int(np.argmax(total))
+    return WindowCost(Fraction(int(total[most]), denominator), first + most)
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:

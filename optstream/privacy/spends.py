@@ -165,5 +165,7 @@ def _plain(value: Any) -> Any:
 
 
 def _weight(text: str | int) -> int | Fraction:
+    if type(text) is int:
+        return text
     weight = Fraction(text)
     return weight.numerator if weight.denominator == 1 else weight

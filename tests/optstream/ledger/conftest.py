@@ -1,10 +1,13 @@
-"""A ledger on disk with one stream, and plans that are easy to add up."""
+"""A ledger with one stream, on each of the databases, and plans that are easy to add up."""
 
+from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
 
 from optstream.ledger import StreamTerms, open_ledger
 from optstream.privacy import PrivacyModel, StepSpend
@@ -25,12 +28,51 @@ def terms(stream="load", grant="customers", epsilon="1", window_length=4, hierar
 def kit():
     """Times, plans and terms; epsilon 1 in any window of 4 steps."""
     now = datetime(2026, 3, 1, 2, tzinfo=UTC)
-    return SimpleNamespace(now=now, lease=timedelta(minutes=10), plan=step_plan, terms=terms)
+    return SimpleNamespace(
+        now=now, lease=timedelta(minutes=10), plan=step_plan, terms=terms, drop_triggers=drop_triggers
+    )
 
 
 @pytest.fixture
-def url(tmp_path):
+def sqlite_url(tmp_path):
     return f"sqlite:///{tmp_path}/trusted/ledger.sqlite"
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def url(request):
+    """Where a ledger may be made: on either database."""
+    return request.getfixturevalue(f"{request.param}_url")
+
+
+@pytest.fixture
+def round_the_library(url):
+    """A transaction on the ledger's database that OptStream knows nothing of; undone if it raises."""
+
+    @contextmanager
+    def call(address=url):
+        engine = create_engine(address.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+        with engine.begin() as connection:
+            yield connection
+
+    return call
+
+
+TRIGGERS = {
+    "sqlite": "SELECT name, tbl_name FROM sqlite_master WHERE type = 'trigger'",
+    "postgresql": "SELECT tgname, tgrelid::regclass FROM pg_trigger WHERE NOT tgisinternal",
+}
+
+
+def drop_triggers(connection):
+    """What somebody does first who wants to change what may not be changed."""
+    dialect = connection.dialect.name
+    for trigger, table in connection.execute(text(TRIGGERS[dialect])).all():
+        connection.execute(
+            text(f"DROP TRIGGER {trigger}" + (f" ON {table}" if dialect == "postgresql" else ""))
+        )
+    if dialect == "postgresql":
+        # foreign keys are not looked at either, as SQLite does not unless it is told to
+        connection.execute(text("SET session_replication_role = replica"))
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """The window-by-window prices against the accountant's, and `covers` against brute force."""
 
+from dataclasses import replace
 from fractions import Fraction
 from random import Random
 
 import pytest
 
-from optstream.ledger.accounts import covers
-from optstream.privacy import PeriodSpend, StepSpend, charged_to_windows, worst_window
+from optstream.ledger.accounts import History, covers, spend_rows
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, charged_to_windows, worst_window
 
 
 def random_spend(random, first_step, n_steps):
@@ -26,6 +27,41 @@ def test_prices_agree_with_the_accountant(window_length):
         worst = worst_window(plan, window_length)
         assert max(prices) == worst.epsilon
         assert prices[worst.first_step + 30] == worst.epsilon
+
+
+def random_history(random):
+    """Days that repeat themselves, capped plans that look back, some of them twice."""
+    days = [random_spend(random, 0, 5) for _ in range(2)]
+    for first_step in random.sample(range(-20, 20, 5), 4):
+        for day in random.choices(days, k=2):
+            yield replace(day, first_step=first_step)
+        taken = tuple(sorted(random.sample(range(first_step - 6, first_step), 2)))
+        yield CappedSpend(0, "points", first_step, 5, Fraction(random.randrange(1, 4)), taken, Fraction(1), 2)
+
+
+@pytest.mark.parametrize("windows", ["sliding", "aligned"])
+def test_a_history_costs_what_its_spends_do(windows):
+    random = Random(windows)
+    for _ in range(40):
+        spends, history = list(random_history(random)), History()
+        for row in spend_rows(spends):
+            history.add(row["first_step"], row["document"])
+        assert history.cost(3, windows).epsilon == worst_window(spends, 3, windows).epsilon
+
+
+def test_a_history_goes_by_the_documents(kit):
+    """A row's own step may be wrong, or the document written in another way."""
+    (day, later) = spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")])
+    spaced = later["document"].replace('"first_step":2,', '"first_step" : 2,')
+    for first_step, document in ((2, spaced), (400, later["document"])):
+        history = History()
+        history.add(0, day["document"])
+        history.add(first_step, document)
+        assert history.cost(4, "sliding").epsilon == Fraction(3, 2)
+    history = History()
+    history.add(400, day["document"])
+    history.add(2, later["document"])
+    assert history.cost(4, "sliding").epsilon == Fraction(3, 2)
 
 
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])

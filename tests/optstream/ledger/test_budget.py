@@ -3,14 +3,23 @@
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from fractions import Fraction
-from threading import Barrier
+from importlib import import_module
+from threading import Barrier, BrokenBarrierError
 
 import pytest
+from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import ReleaseState, open_ledger
+from optstream.ledger import ReleaseState, enrol, open_ledger
+from optstream.ledger import engine as engine_module
+from optstream.ledger.schema import grants
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
+
+# `optstream.ledger.ledger` the module, whatever the package calls by that name
+ledger_module = import_module("optstream.ledger.ledger")
+reserve_module = import_module("optstream.ledger.reserve")
 
 
 def test_an_overspend_is_refused_and_nothing_is_inserted(ledger, reserve, kit):
@@ -127,7 +136,8 @@ def test_the_whole_history_is_the_worst_of_its_parts(ledger, reserve, kit):
     assert ledger.window_spent("customers", 12, 1).epsilon == Fraction(4, 9)
 
 
-def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, url, kit, tmp_path):
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit, tmp_path):
     publish("day 0", kit.plan(0, "1/8"))
     old = tmp_path / "backup" / "ledger.sqlite"
     old.parent.mkdir()
@@ -163,6 +173,65 @@ def test_of_two_threads_with_room_for_one_exactly_one_passes(ledger, kit):
             assert sorted(pool.map(attempt, (0, 1))) == ["refused", "reserved"]
     assert ledger.worst("customers").epsilon == 1
     assert ledger.verify() == []
+
+
+def both_at_once(ledger, kit, monkeypatch, streams):
+    """Two runs reserve adjacent days that do not both fit; each, once it has checked, waits for the other."""
+    together = Barrier(2)
+    check = reserve_module._check_windows
+
+    def check_and_wait(*arguments):
+        check(*arguments)
+        with suppress(BrokenBarrierError):
+            together.wait(timeout=1)
+
+    monkeypatch.setattr(reserve_module, "_check_windows", check_and_wait)
+
+    def attempt(side):
+        plan = (PeriodSpend(0, "joint", 4 * side, (Fraction(0), *(Fraction(3, 4),) * 4)),)
+        try:
+            ledger.reserve(streams[side], f"day {side}", 0, plan, f"run {side}", kit.now, kit.lease)
+        except BudgetError:
+            return "refused"
+        except LedgerError:
+            return "failed"
+        return "reserved"
+
+    with ThreadPoolExecutor(2) as pool:
+        return sorted(pool.map(attempt, (0, 1)))
+
+
+@pytest.mark.parametrize("streams", [("load", "load"), ("load", "second")], ids=["one stream", "two streams"])
+def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypatch, streams):
+    ledger.enrol(kit.terms("second"), kit.now)
+    assert both_at_once(ledger, kit, monkeypatch, streams) == ["refused", "reserved"]
+    assert ledger.worst("customers").epsilon == Fraction(3, 4)
+    assert ledger.verify() == []
+
+
+def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch):
+    """The control. SQLite notices too, but late and as a failure: it lets nobody write on an old snapshot."""
+    ledger.enrol(kit.terms("second"), kit.now)
+    monkeypatch.setattr(reserve_module, "lock", lock_nothing)
+    monkeypatch.setattr(ledger_module, "writing", reading_committed)
+    outcome = both_at_once(ledger, kit, monkeypatch, ("load", "second"))
+    if url.startswith("sqlite"):
+        assert outcome == ["failed", "reserved"]
+    else:
+        assert outcome == ["reserved", "reserved"]
+        assert ledger.worst("customers").epsilon == Fraction(3, 2)
+
+
+def lock_nothing(connection, stream):
+    row = enrol.find_stream(connection, stream)
+    return row, connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
+
+
+@contextmanager
+def reading_committed(engine):
+    """As `writing`, without SQLite's lock from the start."""
+    with engine_module._translated(engine), engine.begin() as connection:
+        yield connection
 
 
 PROCESS = """

@@ -1,30 +1,26 @@
 """The ledger notices what was done to it behind its back."""
 
 import re
-import sqlite3
 
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import DBAPIError
 
 from optstream.ledger import open_ledger
 
 
 @pytest.fixture
-def tamper(publish, ledger, kit, tmp_path):
-    """Run SQL on the file of a ledger with two releases, past the triggers; return what verify says."""
+def tamper(publish, ledger, kit, round_the_library):
+    """Run SQL on the database of a ledger with two releases, past the triggers; return what verify says."""
     publish("day 0", kit.plan(0, "1/8"))
     publish("day 1", kit.plan(4, "1/8"))
     assert ledger.verify() == []
 
     def call(*statements):
-        connection = sqlite3.connect(tmp_path / "trusted" / "ledger.sqlite")
-        for (trigger,) in connection.execute(
-            "SELECT name FROM sqlite_master WHERE type = 'trigger'"
-        ).fetchall():
-            connection.execute(f"DROP TRIGGER {trigger}")
-        for statement in statements:
-            assert connection.execute(statement).rowcount > 0, "the statement must hit something"
-        connection.commit()
-        connection.close()
+        with round_the_library() as connection:
+            kit.drop_triggers(connection)
+            for statement in statements:
+                assert connection.execute(text(statement)).rowcount > 0, "the statement must hit something"
         return " ".join(ledger.verify())
 
     return call
@@ -76,14 +72,36 @@ def test_an_overspend_put_in_by_hand_is_found(tamper):
     )
 
 
+@pytest.fixture
+def refused(ledger, publish, round_the_library):
+    """Assert that the database refuses a statement and is as it was."""
+    publish()
+
+    def contents():
+        with round_the_library() as connection:
+            tables = ("spends", "events", "releases")
+            return [connection.execute(text(f"SELECT * FROM {table} ORDER BY id")).all() for table in tables]
+
+    def call(statement):
+        before = contents()
+        with pytest.raises(DBAPIError, match="only appends"), round_the_library() as connection:
+            connection.execute(text(statement))
+        assert contents() == before
+        assert ledger.verify() == []
+
+    return call
+
+
 @pytest.mark.parametrize("table", ["spends", "events"])
 @pytest.mark.parametrize("statement", ["UPDATE {} SET id = id + 1000", "DELETE FROM {}"])
-def test_the_database_itself_refuses_to_change_spends_and_events(publish, tmp_path, table, statement):
-    publish()
-    connection = sqlite3.connect(tmp_path / "trusted" / "ledger.sqlite")
-    with pytest.raises(sqlite3.IntegrityError, match="only appends"):
-        connection.execute(statement.format(table))
-    connection.close()
+def test_the_database_itself_refuses_to_change_spends_and_events(refused, table, statement):
+    refused(statement.format(table))
+
+
+@pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("statement", ["TRUNCATE spends", "TRUNCATE events", "TRUNCATE streams CASCADE"])
+def test_the_database_itself_refuses_to_empty_them(refused, statement):
+    refused(statement)
 
 
 def test_heads_move_and_old_ones_stay_known(ledger, publish, url, kit):

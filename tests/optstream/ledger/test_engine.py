@@ -27,7 +27,8 @@ def test_file_and_folders_are_private(tmp_path, kit):
     reader.close()
 
 
-def test_commits_are_synced_and_writers_exclude_each_other(url, ledger):
+def test_commits_are_synced_and_writers_exclude_each_other(sqlite_url, kit):
+    url, ledger = sqlite_url, open_ledger(sqlite_url)
     with engine.writing(engine.open_engine(url, 30)) as connection:
         pragmas = {
             name: connection.exec_driver_sql(f"PRAGMA {name}").scalar_one()
@@ -42,25 +43,25 @@ def test_commits_are_synced_and_writers_exclude_each_other(url, ledger):
         assert ledger.verify() == []  # readers do not wait
 
 
-def test_a_locked_ledger_says_so_and_records_nothing(url, ledger, kit):
+HOLD = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "LOCK TABLE streams"}
+
+
+def test_a_locked_ledger_says_so_and_records_nothing(url, ledger, kit, round_the_library):
     impatient = open_ledger(url, busy_timeout_seconds=0.01)
-    holder = sqlite3.connect(url.removeprefix("sqlite:///"))
-    holder.execute("BEGIN IMMEDIATE")
-    with pytest.raises(LedgerError, match="locked"):
-        impatient.enrol(kit.terms("another"), kit.now)
-    holder.rollback()
-    holder.close()
+    with round_the_library() as holder:
+        holder.exec_driver_sql(HOLD[holder.dialect.name])
+        with pytest.raises(LedgerError, match=r"locked|LockNotAvailable"):
+            impatient.enrol(kit.terms("another"), kit.now)
     assert ledger.terms("another") is None
 
 
-def test_a_newer_schema_is_refused_and_left_alone(url, ledger):
-    connection = sqlite3.connect(url.removeprefix("sqlite:///"))
-    connection.execute("UPDATE schema_version SET version = 2")
-    connection.commit()
-    with pytest.raises(LedgerError, match="schema version 2"):
-        open_ledger(url)
-    assert connection.execute("SELECT version FROM schema_version").fetchall() == [(2,)]
-    connection.close()
+@pytest.mark.parametrize(
+    ("told", "kept"), [("off", "on"), ("local", "local"), ("remote_apply", "remote_apply")]
+)
+def test_a_server_that_confirms_too_early_is_told_to_wait(postgresql_cluster, told, kept):
+    opened = engine.open_engine(postgresql_cluster.new_url(f"synchronous_commit={told}"), 30)
+    with engine.writing(opened) as connection:
+        assert connection.exec_driver_sql("SHOW synchronous_commit").scalar_one() == kept
 
 
 def test_a_file_that_is_no_database_is_refused(tmp_path):

@@ -1,12 +1,20 @@
 """The accountant against brute force over every window."""
 
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, charged_to_windows, worst_window
+from optstream.privacy import (
+    CappedSpend,
+    PeriodSpend,
+    StepSpend,
+    charged_to_windows,
+    worst_of_repeated,
+    worst_window,
+)
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 
@@ -91,6 +99,30 @@ def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     assert sum(cost_of(spend, attained) for spend in spends) == found.epsilon
     touching = range(start, start + size)
     assert worst_window(spends, length, touching=touching).epsilon == brute_force(spends, length, touching)
+
+
+FAR = 10**12
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.integers(1, 13), st.data())
+def test_a_repeated_history_is_priced_as_one_that_is_written_out(spends, length, data):
+    shifts = st.lists(st.sampled_from([0, 0, 3, 40, -7, FAR]), min_size=1, max_size=4)
+    repeated = [(spend, [0, 0] if isinstance(spend, CappedSpend) else data.draw(shifts)) for spend in spends]
+    moved = [(spend, shift) for spend, shifts in repeated for shift in shifts]
+    near = [replace(spend, first_step=spend.first_step + shift) for spend, shift in moved if shift != FAR]
+    far = [spend for spend, shift in moved if shift == FAR]
+    expected = max((brute_force(part, length) for part in (near, far) if part), default=Fraction(0))
+    found = worst_of_repeated(repeated, length)
+    assert found.epsilon == expected
+    attained = range(found.first_step, found.first_step + length)
+    back = range(attained.start - FAR, attained.stop - FAR)
+    spent = sum(cost_of(spend, attained) for spend in near) + sum(cost_of(spend, back) for spend in far)
+    assert spent == expected
+
+
+def test_a_history_without_spends_costs_nothing():
+    assert worst_of_repeated([], 4).epsilon == 0
 
 
 def test_aligned_windows_stay_inside_a_period():

@@ -1,0 +1,143 @@
+"""A ledger with years of releases behind it, written in bulk. Used by ledger.py.
+
+The library would take hours for a million releases, a transaction for each step of each. So the rows that it
+would write are computed with the library's own functions and inserted together; `verify` must accept them.
+"""
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from benchmarks.release_year import mechanism_for
+from optstream import AggregationTree, PrivacyModel
+from optstream.ledger import Ledger, ReleaseState, StreamTerms, open_ledger
+from optstream.ledger.accounts import spend_rows, spends_hash
+from optstream.ledger.chain import event_hash
+from optstream.ledger.records import stamp
+from optstream.privacy import Spend
+
+STEPS = 48
+START = datetime(2016, 1, 1, 2, tzinfo=UTC)
+LEASE = timedelta(minutes=15)
+REGIONS = [f"region {number}" for number in range(12)]
+MECHANISM = mechanism_for(
+    "equally spaced", AggregationTree.from_parents({"FR": None} | dict.fromkeys(REGIONS, "FR"))
+)
+BODY = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
+UNDRAWN = dict.fromkeys(("measurements_hash", "staged_hash", "published_name", "reason"))
+
+
+@dataclass(frozen=True)
+class History:
+    """streams, each with a grant of its own, that published every day of so many, each so many times.
+
+    A plan is that of `optstream init`'s example, six spends at epsilon 1; the grant is as many epsilons as
+    there are revisions, so the windows are full.
+    """
+
+    streams: int
+    days: int
+    revisions: int
+
+    @property
+    def releases(self) -> int:
+        return self.streams * self.days * self.revisions
+
+    def terms(self, stream: int) -> StreamTerms:
+        """The terms of one of the streams."""
+        model = PrivacyModel(str(self.revisions), STEPS, 10)
+        return StreamTerms(
+            f"stream {stream}", f"population {stream}", model, "tree", "strict", "30 min, UTC, elapsed"
+        )
+
+    def write(self, file: Path) -> Ledger:
+        """Make the ledger at `file`, which must not exist."""
+        ledger = open_ledger(f"sqlite:///{file}")
+        for stream in range(self.streams):
+            ledger.enrol(self.terms(stream), START)
+        connection = sqlite3.connect(file)
+        # nothing here need outlive a power cut
+        for pragma in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-2000000"):
+            connection.execute(f"PRAGMA {pragma}")
+        names = [name for (name,) in connection.execute("SELECT name FROM streams ORDER BY id")]
+        heads = dict(connection.execute("SELECT id, head FROM streams").fetchall())
+        releases = self._rows(names, heads)
+        while rows := list(islice(releases, 20_000)):
+            for table in ("releases", "spends", "events"):
+                _insert(connection, table, [row for one in rows for row in one[table]])
+        longest = max(spend.n_steps for spend in plan_of(0))
+        connection.execute("UPDATE grants SET longest_spend = ?", (longest,))
+        events = 1 + 5 * self.days * self.revisions
+        connection.executemany(
+            "UPDATE streams SET head = ?, n_events = ? WHERE id = ?",
+            [(head, events, stream) for stream, head in heads.items()],
+        )
+        connection.commit()
+        connection.execute("ANALYZE")
+        connection.close()
+        return ledger
+
+    def _rows(self, names: list[str], heads: dict[int, str]) -> Iterator[dict[str, list[dict[str, Any]]]]:
+        """The rows of each release, night by night as they would have come; `heads` moves along."""
+        release_id = 0
+        numbers = dict.fromkeys(heads, 1)
+        for day in range(self.days):
+            now, rows = START + timedelta(days=day), spend_rows(plan_of(day))
+            period = f"{now:%Y-%m-%d}"
+            for stream, name in enumerate(names, start=1):
+                for revision in range(self.revisions):
+                    release_id += 1
+                    release = _release(stream, stream, rows, now, release_id)
+                    key = {"period": period, "revision": revision}
+                    journal = []
+                    for kind, changed in _moves(release):
+                        event = {
+                            "number": numbers[stream], "at": stamp(now), "kind": kind, **key,
+                            "body": BODY(changed), "previous": heads[stream],
+                        }  # fmt: skip
+                        heads[stream] = event_hash(name, event)
+                        numbers[stream] += 1
+                        journal.append({"stream_id": stream, **event, "hash": heads[stream]})
+                        release |= changed
+                    charged = {"grant_id": stream, "release_id": release_id, "generation": 1}
+                    yield {
+                        "releases": [{"id": release_id, "stream_id": stream, **key, **release}],
+                        "spends": [{**charged, **row} for row in rows],
+                        "events": journal,
+                    }
+
+
+def plan_of(day: int) -> tuple[Spend, ...]:
+    """The plan of a day, counted from the first."""
+    return tuple(MECHANISM.plan(STEPS, STEPS * day))
+
+
+def _release(
+    stream: int, grant: int, rows: list[dict[str, Any]], now: datetime, number: int
+) -> dict[str, Any]:
+    return {
+        "state": ReleaseState.RESERVED.value, "owner": f"night {number}", "lease_until": stamp(now + LEASE),
+        "fence": 1, "drawing": False, "redraws": 0, "first_step": rows[0]["first_step"], "n_steps": STEPS,
+        "generation": 1, "spends_hash": spends_hash(grant, rows), **UNDRAWN,
+    }  # fmt: skip
+
+
+def _moves(release: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """A release's events, each with the columns that it changes."""
+    digest = release["spends_hash"]
+    yield "reserved", dict(release)
+    yield "draw begun", {"drawing": True}
+    yield "drawn", {"state": ReleaseState.DRAWN.value, "drawing": False, "measurements_hash": digest}
+    yield "staged", {"staged_hash": digest, "published_name": f"{release['owner']}.parquet"}
+    yield "published", {"state": ReleaseState.PUBLISHED.value}
+
+
+def _insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> None:
+    columns = list(rows[0])
+    places = ", ".join(f":{column}" for column in columns)
+    connection.executemany(f"INSERT INTO {table} ({', '.join(columns)}) VALUES ({places})", rows)

@@ -1,0 +1,147 @@
+"""Spends and events are only ever added: every statement of a whole life, and every row after each step."""
+
+import re
+from contextlib import contextmanager
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import Engine, event, text
+
+from optstream.errors import BudgetError, LedgerError
+from optstream.ledger import ReleaseState, open_ledger
+from optstream.ledger import transitions as transitions_module
+
+JOURNALS = ("spends", "events")
+CHANGING = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM) (\w+)")
+READING = ("SELECT ", "PRAGMA ", "BEGIN")
+
+
+@contextmanager
+def statements():
+    """Every statement that any engine sends meanwhile."""
+    said = []
+
+    def note(_connection, _cursor, statement, *_rest):
+        said.append(statement)
+
+    event.listen(Engine, "before_cursor_execute", note)
+    try:
+        yield said
+    finally:
+        event.remove(Engine, "before_cursor_execute", note)
+
+
+def verbs_on(said):
+    """The verbs on each table, such as {"releases": {"INSERT INTO", "UPDATE"}}; nothing else is allowed."""
+    found = {}
+    for statement in said:
+        if not statement.startswith(READING):
+            verb, table = CHANGING.match(statement).groups()
+            found.setdefault(table, set()).add(verb)
+    return found
+
+
+def life(ledger, url, kit):
+    """Everything that can happen to a ledger, step by step; yields after each."""
+    now, quarter, eighth = kit.now, kit.plan(0, "1/4"), kit.plan(0, "1/8")
+    key = ("load", "day 0", 0)
+    ledger.enrol(kit.terms(document='{"code": "2"}'), now)
+    yield
+    first = ledger.reserve(*key, quarter, "first", now, kit.lease)
+    yield
+    now += timedelta(hours=1)
+    second = ledger.reserve(*key, eighth, "second", now, kit.lease)  # another plan: a second generation
+    yield
+    with pytest.raises(LedgerError):
+        ledger.begin_draw(first, now)
+    ledger.begin_draw(second, now)
+    yield
+    now += timedelta(hours=1)
+    third = ledger.reserve(*key, eighth, "third", now, kit.lease)  # the second died in its draw
+    ledger.renew(third, now, 2 * kit.lease)
+    ledger.begin_draw(third, now)
+    ledger.record_drawn(third, "measured", kit.plan(0, "1/16"), now)  # settled: a third generation
+    yield
+    ledger.let_go(third, now)
+    fourth = ledger.adopt(*key, "fourth", now + timedelta(hours=1), kit.lease)
+    ledger.record_staged(*key, "staged", "release-1.parquet", now, fourth)
+    ledger.record_published(*key, now, fourth)
+    yield
+    restated = ledger.reserve("load", "day 0", 1, eighth, "fourth", now, kit.lease)
+    ledger.void("load", "day 0", 1, "a person said so", now, restated)
+    yield
+    with pytest.raises(BudgetError):
+        ledger.reserve("load", "day 1", 0, kit.plan(1, "1"), "fourth", now, kit.lease)
+    dearer = ledger.reserve("load", "day 1", 0, kit.plan(4, "1/8"), "fourth", now, kit.lease)
+    ledger.begin_draw(dearer, now)
+    with pytest.raises(LedgerError, match="VOID"):
+        ledger.record_drawn(dearer, "measured", kit.plan(4, "1/4"), now)
+    yield
+    for owner in ("a", "b", "c"):
+        ledger.begin_draw(ledger.reserve("load", "day 2", 0, kit.plan(8, "1/8"), owner, now, kit.lease), now)
+        now += timedelta(hours=1)
+    with pytest.raises(LedgerError, match="VOID"):
+        ledger.reserve("load", "day 2", 0, kit.plan(8, "1/8"), "d", now, kit.lease)
+    yield
+    reopened = open_ledger(url)
+    assert reopened.verify() == []
+    reopened.worst("customers")
+    states = [record.state for record in reopened.releases("load")]
+    assert states == [ReleaseState.PUBLISHED, ReleaseState.VOID, ReleaseState.VOID, ReleaseState.VOID]
+
+
+def test_no_statement_of_a_whole_life_changes_a_spend_or_an_event(url, kit):
+    with statements() as said:
+        ledger = open_ledger(url)
+        ledger.enrol(kit.terms(), kit.now)
+        start = len(said)
+        for _ in life(ledger, url, kit):
+            pass
+    verbs = verbs_on(said[start:])
+    assert [verbs.pop(table) for table in JOURNALS] == [{"INSERT INTO"}] * 2
+    # the hook hears changes where there are some
+    assert verbs == {"releases": {"INSERT INTO", "UPDATE"}, "streams": {"UPDATE"}, "grants": {"UPDATE"}}
+
+
+@pytest.mark.parametrize(
+    ("statement", "verb"),
+    [
+        ("UPDATE spends SET document = '' WHERE first_step = 0", "UPDATE"),
+        ("DELETE FROM spends", "DELETE FROM"),
+    ],
+)
+def test_the_search_for_statements_finds_them(ledger, publish, kit, monkeypatch, statement, verb):
+    """The control: a settlement that writes over its plan instead of adding to it."""
+
+    def settle(connection, *_arguments):
+        connection.execute(text(statement))
+
+    monkeypatch.setattr(transitions_module, "store", settle)
+    reservation = ledger.reserve("load", "day 0", 0, kit.plan(0, "1/4"), "night", kit.now, kit.lease)
+    ledger.begin_draw(reservation, kit.now)
+    with statements() as said, pytest.raises(LedgerError):
+        ledger.record_drawn(reservation, "measured", kit.plan(0, "1/8"), kit.now)
+    assert verbs_on(said)["spends"] == {verb}
+
+
+def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_the_library):
+    """With the triggers gone, so that only the library keeps the promise."""
+
+    def rows():
+        with round_the_library() as connection:
+            return {
+                table: connection.execute(text(f"SELECT * FROM {table} ORDER BY id")).all()
+                for table in JOURNALS
+            }
+
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+    before, growth = rows(), dict.fromkeys(JOURNALS, 0)
+    for _ in life(ledger, url, kit):
+        after = rows()
+        for table in JOURNALS:
+            assert after[table][: len(before[table])] == before[table]
+            growth[table] += len(after[table]) - len(before[table])
+        before = after
+    assert growth["spends"] >= 6
+    assert growth["events"] >= 20

@@ -1,0 +1,271 @@
+"""Every database goes through the migrations: new ones, old ones with their releases, and none too new."""
+
+import json
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+
+import pytest
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import inspect, text
+
+from optstream.errors import BudgetError, LedgerError
+from optstream.ledger import ReleaseState, engine, open_ledger, upgrade
+from optstream.ledger.schema import SCHEMA, metadata
+
+FIRST_VERSION = json.loads((Path(__file__).parent / "first_version.json").read_text())
+"""What the last OptStream without migrations made: its tables on each database, and a ledger's rows."""
+
+
+@pytest.fixture
+def first_version(url, round_the_library):
+    """A database of the first version with four releases, two of them settled."""
+    if url.startswith("sqlite"):
+        Path(url.removeprefix("sqlite:///")).parent.mkdir()
+    with round_the_library() as connection:
+        for statement in FIRST_VERSION["tables"][connection.dialect.name]:
+            connection.exec_driver_sql(statement)
+        for table, rows in FIRST_VERSION["rows"].items():
+            connection.execute(metadata.tables[table].insert(), rows)
+            if connection.dialect.name == "postgresql" and "id" in rows[0]:
+                # keys were given, so nobody told the sequence of them
+                connection.exec_driver_sql(
+                    f"SELECT setval(pg_get_serial_sequence('{table}', 'id'), {len(rows)})"
+                )
+    return url
+
+
+def rows_of(connection):
+    kept = [table for name, table in metadata.tables.items() if name != "schema_version"]
+    return {
+        table.name: [dict(row) for row in connection.execute(table.select().order_by("id")).mappings()]
+        for table in kept
+    }
+
+
+def description_of(connection):
+    """Tables, keys, indices, checks and triggers, as the database tells them."""
+    told = inspect(connection)
+    tables = {
+        name: (
+            [(column["name"], str(column["type"]), column["nullable"]) for column in told.get_columns(name)],
+            sorted(str(index) for index in told.get_indexes(name)),
+            sorted(str(constraint) for constraint in told.get_unique_constraints(name)),
+            sorted(str(key) for key in told.get_foreign_keys(name)),
+            sorted(str(check) for check in told.get_check_constraints(name)),
+        )
+        for name in metadata.tables
+    }
+    triggers = {
+        "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'trigger' ORDER BY sql",
+        "postgresql": "SELECT replace(pg_get_triggerdef(oid), current_schema(), '') FROM pg_trigger "
+        "WHERE NOT tgisinternal AND tgrelid IN ('spends'::regclass, 'events'::regclass) ORDER BY tgname",
+    }
+    return tables, connection.execute(text(triggers[connection.dialect.name])).scalars().all()
+
+
+def test_the_migrations_make_the_tables_that_the_queries_go_by(ledger, round_the_library):
+    with round_the_library() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), metadata) == []
+        connection.exec_driver_sql("ALTER TABLE releases ADD COLUMN unknown INTEGER")
+        (difference,) = compare_metadata(MigrationContext.configure(connection), metadata)
+        assert difference[0] == "remove_column"
+
+
+def test_the_newest_migration_is_todays_schema():
+    config = Config()
+    config.set_main_option("script_location", str(upgrade.MIGRATIONS))
+    scripts = ScriptDirectory.from_config(config)
+    assert scripts.get_heads() == [SCHEMA]
+    known = [script.revision for script in scripts.walk_revisions()]
+    assert known == [f"{number:04}" for number in range(int(SCHEMA), 0, -1)]
+
+
+def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(first_version, round_the_library):
+    with round_the_library() as connection:
+        before = rows_of(connection)
+    ledger = open_ledger(first_version)
+    with round_the_library() as connection:
+        assert rows_of(connection) == before
+        assert upgrade.version_of(connection) == SCHEMA
+    assert ledger.verify() == []
+    heads = [row["head"] for row in before["streams"]] + [row["hash"] for row in before["events"]]
+    assert all(ledger.contains_head(head) for head in heads)
+    states = [(one.period, one.state) for one in ledger.releases("load")]
+    expected = [ReleaseState.PUBLISHED, ReleaseState.DRAWN, ReleaseState.RESERVED]
+    assert states == [(f"day {number}", state) for number, state in enumerate(expected)]
+
+
+def test_work_goes_on_after_an_upgrade(first_version, kit):
+    ledger = open_ledger(first_version)
+    head = ledger.head("load")
+    with pytest.raises(BudgetError):
+        ledger.reserve("second", "day 2", 0, kit.plan(8, "1/4"), "night", kit.now, kit.lease)
+    ledger.reserve("second", "day 2", 0, kit.plan(8, "1/8"), "night", kit.now, kit.lease, [head])
+    adopted = ledger.adopt("load", "day 1", 0, "night", kit.now, kit.lease)
+    ledger.record_staged("load", "day 1", 0, "staged", "release-2.parquet", kit.now, adopted)
+    ledger.record_published("load", "day 1", 0, kit.now, adopted)
+    assert ledger.verify() == []
+    assert len(open_ledger(first_version).releases("second")) == 2
+
+
+def test_an_upgraded_database_is_a_new_one(first_version, round_the_library, request, tmp_path):
+    open_ledger(first_version)
+    on_sqlite = first_version.startswith("sqlite")
+    fresh = (
+        f"sqlite:///{tmp_path}/fresh.sqlite"
+        if on_sqlite
+        else request.getfixturevalue("postgresql_cluster").new_url()
+    )
+    open_ledger(fresh)
+    with round_the_library() as upgraded, round_the_library(fresh) as new:
+        assert description_of(upgraded) == description_of(new)
+
+
+def test_a_newer_schema_is_refused_and_left_alone(url, ledger, round_the_library):
+    newer = f"{int(SCHEMA) + 1:04}"
+    with round_the_library() as connection:
+        connection.execute(text(f"UPDATE alembic_version SET version_num = '{newer}'"))
+        before = description_of(connection), rows_of(connection)
+    with pytest.raises(LedgerError, match=f"schema {newer}, newer than the {SCHEMA}"):
+        open_ledger(url)
+    with round_the_library() as connection:
+        assert (description_of(connection), rows_of(connection)) == before
+
+
+@pytest.mark.parametrize(
+    "statement", ["UPDATE alembic_version SET version_num = 'x'", "DELETE FROM alembic_version"]
+)
+def test_a_database_without_a_version_is_refused(url, ledger, round_the_library, statement):
+    with round_the_library() as connection:
+        connection.execute(text(statement))
+    with pytest.raises(LedgerError, match="does not say which schema"):
+        open_ledger(url)
+
+
+def test_a_program_from_before_the_migrations_would_refuse(ledger, round_the_library):
+    """It accepts exactly 1."""
+    with round_the_library() as connection:
+        assert connection.execute(text("SELECT version FROM schema_version")).scalars().all() == [2]
+
+
+def test_an_upgrade_that_fails_changes_nothing(first_version, round_the_library, monkeypatch):
+    with round_the_library() as connection:
+        before = description_of(connection), rows_of(connection)
+
+    def fail(connection, to):
+        upgrade.upgrade(connection, to)
+        assert inspect(connection).has_table("alembic_version")
+        raise LedgerError("the lights went out")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(engine, "upgrade", fail)
+        with pytest.raises(LedgerError, match="lights"):
+            open_ledger(first_version)
+    with round_the_library() as connection:
+        assert not inspect(connection).has_table("alembic_version")
+        assert (description_of(connection), rows_of(connection)) == before
+    assert open_ledger(first_version).verify() == []
+
+
+def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
+    together = Barrier(6)
+
+    def opening(_):
+        together.wait()
+        return open_ledger(first_version).verify()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(opening, range(6))) == [[]] * 6
+
+
+def test_threads_that_open_different_ledgers_do_not_mix_them(tmp_path):
+    """Alembic keeps what it works on in its modules."""
+    together = Barrier(6)
+
+    def opening(number):
+        together.wait()
+        return open_ledger(f"sqlite:///{tmp_path}/{number}.sqlite").verify()
+
+    with ThreadPoolExecutor(6) as pool:
+        assert list(pool.map(opening, range(6))) == [[]] * 6
+
+
+HOLD = {
+    "sqlite": "BEGIN IMMEDIATE",
+    "postgresql": f"SELECT pg_advisory_xact_lock({engine.UPGRADE_LOCK})",
+}
+
+
+def test_an_upgrade_waits_for_the_one_under_way(first_version, round_the_library):
+    with round_the_library() as holder:
+        holder.exec_driver_sql(HOLD[holder.dialect.name])
+        with pytest.raises(LedgerError, match=r"locked|LockNotAvailable"):
+            open_ledger(first_version, busy_timeout_seconds=0.05)
+    assert open_ledger(first_version).verify() == []
+
+
+LATER = """
+import sqlalchemy as sa
+from alembic import op
+
+revision, down_revision = "{revision}", "{before}"
+
+
+def upgrade():
+    with op.batch_alter_table("grants") as grants:
+        grants.alter_column("calendar", existing_type=sa.Text, nullable=True)
+        grants.create_check_constraint("some_window", "window_length > 0")
+    {more}
+"""
+
+
+@pytest.fixture
+def later(tmp_path, monkeypatch):
+    """Add a migration that changes a column of a table that others point to; return today's SCHEMA + 1."""
+
+    def call(more=""):
+        newer = f"{int(SCHEMA) + 1:04}"
+        folder = tmp_path / "migrations, 100% new"
+        shutil.copytree(upgrade.MIGRATIONS, folder, ignore=shutil.ignore_patterns("__pycache__"))
+        (folder / "versions" / "later.py").write_text(LATER.format(revision=newer, before=SCHEMA, more=more))
+        monkeypatch.setattr(upgrade, "MIGRATIONS", folder)
+        monkeypatch.setattr(upgrade, "SCHEMA", newer)
+        monkeypatch.setattr(engine, "SCHEMA", newer)
+        return newer
+
+    return call
+
+
+def test_a_table_that_others_point_to_may_be_changed(first_version, round_the_library, later):
+    with round_the_library() as connection:
+        before = rows_of(connection)
+    newer = later()
+    ledger = open_ledger(first_version)
+    assert ledger.verify() == []
+    with round_the_library() as connection:
+        assert upgrade.version_of(connection) == newer
+        assert rows_of(connection) == before
+        (nullable,) = [
+            column["nullable"]
+            for column in inspect(connection).get_columns("grants")
+            if column["name"] == "calendar"
+        ]
+        assert nullable
+        assert {key["referred_table"] for key in inspect(connection).get_foreign_keys("spends")} == {
+            "grants",
+            "releases",
+        }
+
+
+def test_an_upgrade_that_loses_rows_is_undone(first_version, round_the_library, later):
+    later('op.execute("DELETE FROM grants")')
+    with pytest.raises(LedgerError, match=r"point to rows that are gone|ForeignKeyViolation"):
+        open_ledger(first_version)
+    with round_the_library() as connection:
+        assert len(rows_of(connection)["grants"]) == 1
+        assert not inspect(connection).has_table("alembic_version")

@@ -1,0 +1,138 @@
+"""A PostgreSQL server of the tests' own: made in a temporary folder, gone when they end."""
+
+import ctypes
+import os
+import pwd
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+from urllib.parse import quote
+
+START_SECONDS = 60
+SET_PARENT_DEATH_SIGNAL = 1
+
+
+def find_binaries() -> Path | None:
+    """The folder of `initdb` and `postgres`, or None: Debian keeps them off the path."""
+    folders = [*sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)]
+    told = shutil.which("pg_config")
+    if told:
+        said = subprocess.run([told, "--bindir"], capture_output=True, text=True, check=True).stdout
+        folders.insert(0, Path(said.strip()))
+    whole = (folder for folder in folders if (folder / "initdb").exists() and (folder / "postgres").exists())
+    return next(whole, None)
+
+
+@dataclass
+class Cluster:
+    """A server that listens on a socket in its own folder only.
+
+    user: who runs it; initdb refuses root, so for root it is nobody. process: the server while it runs.
+    """
+
+    binaries: Path
+    folder: Path
+    user: str | None
+    process: "subprocess.Popen[bytes] | None" = None
+
+    def __post_init__(self) -> None:
+        self._numbers = count()
+
+    def new_url(self, *settings: str) -> str:
+        """The URL of an empty place: a schema, quicker made than a database. settings: "name=value"."""
+        schema = f"fresh_{next(self._numbers)}"
+        self.run_sql(f"CREATE SCHEMA {schema}")
+        options = " ".join(f"-c{setting}" for setting in (f"search_path={schema}", *settings))
+        return f"postgresql://owner@/postgres?host={self.folder}&options={quote(options)}"
+
+    def run_sql(self, statement: str) -> None:
+        """Run one statement outside of any transaction, as the cluster's owner."""
+        import psycopg
+
+        address = f"host={self.folder} user=owner dbname=postgres"
+        with psycopg.connect(address, autocommit=True) as connection:
+            connection.execute(statement)
+
+    def start(self) -> None:
+        """Start the server and wait until it answers."""
+        import psycopg
+
+        # what a crash of the machine does is not tested here; a commit need not wait for the disk
+        options = [
+            "-c",
+            "listen_addresses=",
+            "-c",
+            f"unix_socket_directories={self.folder}",
+            "-c",
+            "fsync=off",
+        ]
+        command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *options]
+        with (self.folder / "log").open("ab") as log:
+            self.process = subprocess.Popen(
+                command,
+                stdout=log,
+                stderr=log,
+                user=self.user,
+                cwd=self.folder,
+                preexec_fn=_die_with_the_tests,
+            )
+        deadline = time.monotonic() + START_SECONDS
+        while True:
+            try:
+                return self.run_sql("SELECT 1")
+            except psycopg.OperationalError:
+                if self.process.poll() is not None or time.monotonic() > deadline:
+                    raise
+                time.sleep(0.05)
+
+    def stop(self) -> None:
+        """Stop the server as a power cut would: nobody is waited for."""
+        if self.process is not None:
+            self.process.send_signal(signal.SIGQUIT)
+            self.process.wait(START_SECONDS)
+            self.process = None
+
+
+def _die_with_the_tests() -> None:
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGQUIT)
+
+
+@contextmanager
+def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
+    """A running cluster; stopped and removed at the end."""
+    user = "nobody" if os.geteuid() == 0 else None
+    # not below pytest's folder: that one is root's alone, and a socket's path must be short
+    folder = Path(tempfile.mkdtemp(prefix="optstream-postgresql-"))
+    try:
+        if user is not None:
+            account = pwd.getpwnam(user)
+            os.chown(folder, account.pw_uid, account.pw_gid)
+        initdb = [
+            str(binaries / "initdb"),
+            "-D",
+            str(folder / "data"),
+            "-U",
+            "owner",
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+        ]
+        subprocess.run(
+            [*initdb, "--locale=C", "--no-sync"], user=user, cwd=folder, check=True, capture_output=True
+        )
+        cluster = Cluster(binaries, folder, user)
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+    finally:
+        shutil.rmtree(folder)
