@@ -103,7 +103,7 @@ def test_the_spend_charges_what_n_steps_move_over_the_scale(window):
     measured = measure_coordinates(period, change, Fraction(25), simulated_noise(1))
     (spend,) = measured.spends
     assert (spend.stage, spend.first_step, spend.n_steps, spend.level) == (COORDINATES, 17, 6, 0)
-    assert spend.charges == tuple(Fraction(change.within(6, min(n, window)), 25) for n in range(7))
+    assert spend.charges == tuple(Fraction(change.within(6, n), 25) for n in range(7))
     assert measured.simulated
     assert measured.points.shape == (2, 0)
     assert measured.sums[0].shape == (2, 3)

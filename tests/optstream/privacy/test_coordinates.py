@@ -74,7 +74,10 @@ def test_integers_beyond_64_bits_are_still_exact():
     assert huge.worst("sliding") == 2 * huge.within(48, 24)
 
 
-def test_the_charges_of_a_long_period_end_with_the_window():
-    spend = CoordinatesChange(3, 1000, 1, 1, 4, 4).spend("coordinates", 9, 0, ONE)
-    assert len(spend.charges) == 10
-    assert set(spend.charges[4:]) == {spend.charges[4]}
+def test_a_whole_period_that_is_longer_than_a_window_is_charged_for_all_of_its_steps():
+    """Temporal leakage by periods reads what all steps cost; the accountant never looks beyond a window."""
+    change = CoordinatesChange(3, 1000, 1, 1, 4, 4)
+    spend = change.spend("coordinates", 9, 0, ONE)
+    assert spend.charges == tuple(change.within(9, n) for n in range(10))
+    assert spend.charges[9] > spend.charges[4]
+    assert worst_window([spend], 4).epsilon == spend.charges[4]
