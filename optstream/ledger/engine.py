@@ -4,6 +4,8 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from sqlite3 import OperationalError
+from time import monotonic, sleep
 from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
@@ -104,8 +106,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     def connected(connection: Any, _record: object) -> None:
         # the driver would open transactions by itself, too late and not immediate
         connection.isolation_level = None
-        if connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
-            connection.execute("PRAGMA journal_mode=WAL")
+        _use_write_ahead_log(connection, busy_timeout_seconds)
         connection.execute("PRAGMA synchronous=FULL")
         connection.execute("PRAGMA foreign_keys=ON")
 
@@ -119,6 +120,18 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
     return engine
+
+
+def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
+    """Change the file's mode, once for ever. SQLite does not wait here for others that do the same at once."""
+    deadline = monotonic() + patience_seconds
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except OperationalError:
+            if monotonic() > deadline:
+                raise
+            sleep(0.01)
 
 
 def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
