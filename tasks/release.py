@@ -188,18 +188,26 @@ def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
     try:
         void(run, work, reason)
     except LedgerError as error:
-        if not marked:
+        if _is_ours(run, work):
+            if marked:
+                raise
             # Neither the folder nor the ledger took the word: a next run would take this owner for dead.
             raise LedgerError(
                 f"{work.day} raised in its draw, and neither ledger nor trusted folder could be told: "
                 "do not run it again before a person has made it VOID"
             ) from error
-        record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
-        if record and work.reservation and record.fencing_token == work.reservation.fencing_token:
-            raise
         # another run took the day over long ago, and it is that run's now
     if marked:
         file.forget_raised()
+
+
+def _is_ours(run: Run, work: Work) -> bool:
+    """Whether no other run has taken the day over, as far as the ledger can be asked."""
+    try:
+        record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
+    except LedgerError:
+        return True
+    return bool(record and work.reservation and record.fencing_token == work.reservation.fencing_token)
 
 
 def _room(settings: Settings, work: Work, plan: ReleaseRecord | None) -> int:

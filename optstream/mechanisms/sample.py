@@ -56,8 +56,8 @@ class Sample(OnlineMechanism):
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        positions = self._positions(period.n_steps, period.first_step, state)
         (spend,) = self.plan(period.n_steps, period.first_step, state)
+        positions = [step for step, weight in enumerate(spend.weights) if weight]
         measured = replace(measure_steps(period, positions, spend, noise), before=public_part(state))
         points = [*own_state(state, "Sample").get("points", ()), *(period.first_step + p for p in positions)]
         end = period.first_step + period.n_steps
