@@ -1,6 +1,7 @@
-"""Streams and their grants: a promise may not change under releases that were made under it."""
+"""Streams and their grants: a promise changes under releases that were made under it only by amendment."""
 
 import json
+from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -10,14 +11,17 @@ from sqlalchemy import Connection, select, update
 from optstream.errors import LedgerError
 from optstream.ledger.chain import GENESIS, append
 from optstream.ledger.engine import insert_row
-from optstream.ledger.records import StreamTerms
+from optstream.ledger.promises import PROMISED, first_promise, next_promise
+from optstream.ledger.records import StreamTerms, check_name
 from optstream.ledger.schema import grants, releases, streams
 from optstream.privacy import PrivacyModel
 
-OF_GRANT = ("epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows", "calendar")
+OF_GRANT = (*PROMISED, "calendar")
 """What all streams of a grant agree on: their spends are added up, step by step."""
+FIXED = ("grant", "calendar")
+"""What no amendment changes: whose the epsilon is, and which time a step is."""
 
-REMEDY = "a change of the promise needs an amendment; restore the configuration, or release under a new grant"
+REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
 
 
 def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
@@ -59,26 +63,61 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
                 f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
                 f"were made under: {REMEDY}"
             )
-    columns = {
-        "grant_id": _agreed_grant(connection, terms, None if stream is None else stream.id),
+    grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
+    if stream is None:
+        start = {"name": terms.stream, "head": GENESIS, "n_events": 0}
+        stream_id = insert_row(connection, streams, grant_id=grant_id, **start, **_columns(terms))
+    else:
+        stream_id = stream.id
+        change = update(streams).where(streams.c.id == stream_id)
+        connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
+    body = event_body(terms, amendment)
+    append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
+    """Change the promise of a stream that has releases, and with it that of all streams of its grant."""
+    check_name(reason, "reason of an amendment")
+    stream, grant = lock(connection, terms.stream)
+    known, wanted = terms_of(connection, stream).promise(), terms.promise()
+    changed = [name for name, value in known.items() if wanted[name] != value]
+    if not changed:
+        raise LedgerError(f"stream {terms.stream!r} promises exactly that already: there is nothing to amend")
+    fixed = [name for name in FIXED if name in changed]
+    if fixed:
+        raise LedgerError(
+            f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
+            "to its population, step by step; restore the configuration"
+        )
+    number = int(grant.amendment)
+    if any(name in changed for name in PROMISED):
+        number = next_promise(connection, grant, terms.calendar, wanted)
+    members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.id).with_for_update()
+    for member in connection.execute(members).all():
+        agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)
+        change = update(streams).where(streams.c.id == member.id)
+        connection.execute(change.values(**_columns(agreed)))
+        append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
+    """A stream's terms after another stream of its grant has changed the promise."""
+    return replace(terms, model=replace(model, resolution=terms.model.resolution))
+
+
+def _columns(terms: StreamTerms) -> dict[str, str]:
+    return {
         "model": json.dumps(terms.model.to_document(), sort_keys=True),
         "hierarchy_hash": terms.hierarchy_hash,
         "calibration": terms.calibration,
         "calendar": terms.calendar,
         "document": terms.document,
     }
-    if stream is None:
-        start = {"name": terms.stream, "head": GENESIS, "n_events": 0}
-        stream_id = insert_row(connection, streams, **start, **columns)
-    else:
-        stream_id = stream.id
-        connection.execute(update(streams).where(streams.c.id == stream_id).values(**columns))
-    append(connection, stream_id, "enrolled" if stream is None else "terms", now, event_body(terms))
 
 
-def event_body(terms: StreamTerms) -> dict[str, str | int]:
-    """The terms as an event records them."""
-    return {**terms.promise(), "document": terms.document}
+def event_body(terms: StreamTerms, amendment: int) -> dict[str, str | int]:
+    """The terms as an event records them; amendment: the number of the grant's promise."""
+    return {**terms.promise(), "document": terms.document, "amendment": amendment}
 
 
 def terms_of(connection: Connection, stream: Any) -> StreamTerms:
@@ -102,24 +141,20 @@ def _has_releases(connection: Connection, *stream_ids: int) -> bool:
     return connection.execute(query).first() is not None
 
 
-def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> int:
-    """The key of the grant, made or changed if nobody else relies on it; else it must agree."""
-    promise = terms.promise()
-    wanted = {name: promise[name] for name in OF_GRANT}
-    grant = connection.execute(
-        select(grants).where(grants.c.name == terms.grant).with_for_update()
-    ).one_or_none()
+def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
+    """Key and amendment of the grant, made or changed if nobody else relies on it; else it must agree."""
+    wanted = terms.promise()
+    query = select(grants).where(grants.c.name == terms.grant).with_for_update()
+    grant = connection.execute(query).one_or_none()
     if grant is None:
-        return insert_row(connection, grants, name=terms.grant, longest_spend=0, **wanted)
-    differing = [name for name, value in wanted.items() if getattr(grant, name) != value]
-    if differing:
-        members = (
-            connection.execute(select(streams.c.id).where(streams.c.grant_id == grant.id)).scalars().all()
+        return first_promise(connection, terms.grant, terms.calendar, wanted), 0
+    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted[name]]
+    if not differing:
+        return int(grant.id), int(grant.amendment)
+    members = connection.execute(select(streams.c.id).where(streams.c.grant_id == grant.id)).scalars().all()
+    if any(member != stream_id for member in members):
+        raise LedgerError(
+            f"grant {terms.grant!r} is shared, and the {', '.join(differing)} of stream {terms.stream!r} "
+            f"differ from it: streams of one grant must agree; {REMEDY}"
         )
-        if any(member != stream_id for member in members):
-            raise LedgerError(
-                f"grant {terms.grant!r} is shared, and the {', '.join(differing)} of stream {terms.stream!r} "
-                f"differ from it: streams of one grant must agree; {REMEDY}"
-            )
-        connection.execute(update(grants).where(grants.c.id == grant.id).values(**wanted))
-    return int(grant.id)
+    return int(grant.id), next_promise(connection, grant, terms.calendar, wanted)

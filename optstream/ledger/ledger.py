@@ -10,7 +10,7 @@ from sqlalchemy.exc import IntegrityError
 from optstream.errors import LedgerError
 from optstream.ledger import transitions
 from optstream.ledger.engine import open_engine, writing
-from optstream.ledger.enrol import enrol
+from optstream.ledger.enrol import amend, enrol
 from optstream.ledger.reader import Reader
 from optstream.ledger.records import Reservation, StreamTerms
 from optstream.ledger.reserve import Request, reserve
@@ -48,6 +48,15 @@ class Ledger(Reader):
         if it does not agree with the other streams of its grant.
         """
         self._write(lambda connection: enrol(connection, terms, now))
+
+    def amend(self, terms: StreamTerms, reason: str, now: datetime) -> None:
+        """Change the promise of a stream that has releases, and of all streams that share its grant.
+
+        Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
+        judged across the change; what was reserved and not drawn is planned again. reason: why, short.
+        Raises LedgerError if nothing differs, and for another grant or calendar, which nothing can change.
+        """
+        self._write(lambda connection: amend(connection, terms, reason, now))
 
     def reserve(
         self,
@@ -159,6 +168,23 @@ class Ledger(Reader):
         """
         key = (stream, period, revision)
         self._write(lambda connection: transitions.void(connection, key, reason, now, reservation))
+
+    def withdraw(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
+        """Record that a PUBLISHED release leaves the catalogue; it stays charged. Repeating changes nothing.
+
+        reason: short, without any value. A release that is not published is made VOID instead.
+        """
+        key = (stream, period, revision)
+        self._write(lambda connection: transitions.withdraw(connection, key, reason, now))
+
+    def compromise(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
+        """Record that the noise of a release is known to others: its windows have lost everything.
+
+        The accountant answers infinity for every window that the release charges, and reserves nothing
+        more in them. Nothing is refunded, and this is never taken back. Repeating it changes nothing.
+        """
+        key = (stream, period, revision)
+        self._write(lambda connection: transitions.compromise(connection, key, reason, now))
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:
         try:

@@ -3,17 +3,17 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, select
+from sqlalchemy import Connection, Engine, or_, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import chain, transitions
 from optstream.ledger.accounts import charged_to_grant, charged_to_release, cost_of_all, cost_touching
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
-from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, check_key
+from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
 from optstream.ledger.schema import grants, releases
 from optstream.ledger.verify import problems
-from optstream.privacy import Spend, WindowCost
+from optstream.privacy import Spend
 
 
 class Reader:
@@ -47,42 +47,66 @@ class Reader:
             return tuple(_record(connection, stream, release) for release in rows)
 
     def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
-        """The last release before this step that has measurements, DRAWN or PUBLISHED; None if none has."""
+        """The last release before this step that has measurements, DRAWN or PUBLISHED; None if none has.
+
+        Restatements are left out: they go on from nothing, and nothing goes on from them.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 return None
             query = select(releases).where(
                 releases.c.stream_id == row.id,
+                releases.c.revision == 0,
                 releases.c.first_step < first_step,
                 releases.c.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
             )
-            newest = query.order_by(releases.c.first_step.desc(), releases.c.revision.desc()).limit(1)
+            newest = query.order_by(releases.c.first_step.desc()).limit(1)
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
 
-    def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowCost:
+    def latest(self, stream: str, period: str) -> ReleaseRecord | None:
+        """The period's release with the highest revision, or None."""
+        check_key(stream, period, 0)
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return None
+            query = select(releases).where(releases.c.stream_id == row.id, releases.c.period == period)
+            newest = query.order_by(releases.c.revision.desc()).limit(1)
+            release = connection.execute(newest).one_or_none()
+            return None if release is None else _record(connection, stream, release)
+
+    def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
         """What the worst window loses, of those that have one of these steps; all streams of the grant."""
         with reading(self._engine) as connection:
             steps = range(first_step, first_step + n_steps)
             return cost_touching(connection, find_grant(connection, grant), steps)
 
-    def charged_near(self, stream: str, first_step: int, n_steps: int) -> tuple[Spend, ...]:
-        """What this stream's other releases are charged at steps that share a window with these."""
+    def charged_near(
+        self, stream: str, period: str, revision: int, first_step: int, n_steps: int
+    ) -> tuple[Spend, ...]:
+        """What this stream's other releases of the same share are charged at steps that share a window.
+
+        First releases have one share of the grant, restatements another: a plan of the one does not look at
+        what the other spent. By the present promise.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 return ()
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
-            own = range(first_step, first_step + n_steps)
-            reach = range(own.start - grant.window_length + 1, own.stop + grant.window_length - 1)
-            near = charged_to_grant(connection, grant, reach, stream_id=row.id)
-            return tuple(
-                spend for spend in near if (spend.first_step, spend.n_steps) != (first_step, n_steps)
+            lead = grant.window_length - 1
+            reach = range(first_step - lead, first_step + n_steps + lead)
+            others = or_(releases.c.period != period, releases.c.revision != revision)
+            same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
+            charges = charged_to_grant(
+                connection, grant, reach, releases.c.stream_id == row.id, same_share, others
             )
+            return charges.spends
 
-    def worst(self, grant: str) -> WindowCost:
-        """What the worst window of the whole history loses; reads all of it."""
+    def worst(self, grant: str) -> WindowLoss:
+        """What the worst window of the whole history loses, by the present promise; reads all of it."""
         with reading(self._engine) as connection:
             return cost_of_all(connection, find_grant(connection, grant))
 
@@ -126,4 +150,6 @@ def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:
         staged_hash=release.staged_hash,
         published_name=release.published_name,
         reason=release.reason,
+        withdrawn=release.withdrawn,
+        compromised=release.compromised,
     )

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
+from fractions import Fraction
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel, Spend
@@ -83,6 +84,7 @@ class ReleaseRecord:
     drawing: the draw was begun and is not recorded. redraws: how often a dead owner's draw was repeated.
     spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
     first_step, n_steps: the steps of the plan. reason: why it is VOID.
+    withdrawn: why it left the catalogue. compromised: why its noise protects nobody. None where neither.
     """
 
     stream: str
@@ -101,6 +103,19 @@ class ReleaseRecord:
     staged_hash: str | None
     published_name: str | None
     reason: str | None
+    withdrawn: str | None
+    compromised: str | None
+
+
+@dataclass(frozen=True)
+class WindowLoss:
+    """What a window of a grant has lost at most, and the running index of its first step.
+
+    epsilon: exact; `math.inf` where the noise of a release in it was compromised.
+    """
+
+    epsilon: Fraction | float
+    first_step: int
 
 
 def check_name(value: object, name: str) -> None:

@@ -128,6 +128,8 @@ def _insert(connection: Connection, stream: Any, grant: Any, request: Request) -
         "staged_hash": None,
         "published_name": None,
         "reason": None,
+        "withdrawn": None,
+        "compromised": None,
     }
     key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
     release_id = insert_row(connection, releases, **key, **columns)
@@ -148,12 +150,18 @@ def _take_over(
         )
     if alive and release.drawing:
         # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
-        raise LedgerError(f"{request.named}: this run began its draw and recorded no outcome; void it")
-    same_plan = release.spends_hash == spends_hash(grant.id, spend_rows(request.plan))
+        raise LedgerError(
+            f"{request.named}: this run began its draw and recorded no outcome; give it up with "
+            "`optstream withdraw`"
+        )
+    same_plan = (release.spends_hash, release.amendment) == (
+        spends_hash(grant.id, spend_rows(request.plan)),
+        grant.amendment,
+    )
     if (release.drawing or release.redraws) and not same_plan:
         raise LedgerError(
             f"{request.named} was being drawn under another plan when its owner died: run it again under the "
-            "configuration and history of then, or void it"
+            "configuration and history of then, or give it up with `optstream withdraw`"
         )
     redraws = release.redraws + bool(release.drawing)
     if redraws >= REDRAWS_THAT_VOID:
@@ -192,6 +200,7 @@ def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any
         "n_steps": len(steps),
         "generation": generation,
         "spends_hash": spends_hash(grant.id, spend_rows(plan)),
+        "amendment": grant.amendment,
     }
 
 
@@ -207,5 +216,7 @@ def _check_windows(connection: Connection, grant: Any, request: Request, without
         )
 
 
-def _exactly(amount: Fraction) -> str:
+def _exactly(amount: Fraction | float) -> str:
+    if isinstance(amount, float):
+        return "everything (noise in it was compromised)"
     return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"

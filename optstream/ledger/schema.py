@@ -18,7 +18,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA = "0002"
+SCHEMA = "0003"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
@@ -43,6 +43,24 @@ grants = Table(
     Column("calendar", Text, nullable=False),
     # the most steps of any spend: how far before a window a spend that reaches into it may begin
     Column("longest_spend", BigInteger, nullable=False),
+    # the number of the amendment that these columns are
+    Column("amendment", Integer, nullable=False, server_default="0"),
+)
+
+# what a grant promised, from its first terms (number 0) on: old spends are priced anew by it
+amendments = Table(
+    "amendments",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("grant_id", ForeignKey("grants.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    Column("epsilon", Text, nullable=False),
+    Column("window_length", BigInteger, nullable=False),
+    Column("alpha", Text, nullable=False),
+    Column("unit", Text, nullable=False),
+    Column("leaves_per_step", BigInteger, nullable=False),
+    Column("windows", Text, nullable=False),
+    UniqueConstraint("grant_id", "number", name="one_amendment"),
 )
 
 streams = Table(
@@ -82,6 +100,11 @@ releases = Table(
     Column("staged_hash", Text),
     Column("published_name", Text),
     Column("reason", Text),
+    # the grant's amendment under which it was planned
+    Column("amendment", Integer, nullable=False, server_default="0"),
+    # why it was taken out of the catalogue; why its noise protects nobody
+    Column("withdrawn", Text),
+    Column("compromised", Text),
     # a VOID release keeps its place: the period is never drawn again under the same revision
     UniqueConstraint("stream_id", "period", "revision", name="one_release"),
     Index("releases_by_step", "stream_id", "first_step"),

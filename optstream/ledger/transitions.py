@@ -71,7 +71,7 @@ def _require(key: Key, release: Any, state: ReleaseState, action: str) -> None:
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that noise is about to be sampled."""
     key = key_of(reservation)
-    release, _ = _held(connection, key, reservation)
+    release, grant = _held(connection, key, reservation)
     _require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
         raise LedgerError(
@@ -80,6 +80,10 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     if release.lease_until <= stamp(now):
         raise LedgerError(
             f"{describe(*key)}: the lease ended at {release.lease_until}; renew it before the draw"
+        )
+    if release.amendment != grant.amendment:
+        raise LedgerError(
+            f"{describe(*key)} was planned under a promise that was amended since: run it again to plan anew"
         )
     move(connection, release, "draw begun", now, drawing=True)
 
@@ -174,6 +178,26 @@ def void(
 
 def _void(connection: Connection, release: Any, reason: str, now: datetime) -> None:
     move(connection, release, "void", now, state=ReleaseState.VOID.value, drawing=False, reason=reason)
+
+
+def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> None:
+    """Say that a release leaves the catalogue, or make it VOID if it never came there."""
+    check_name(reason, "reason of a withdrawal")
+    release, _ = _held(connection, key, None)
+    if release.withdrawn is not None or release.state == ReleaseState.VOID:
+        return
+    if release.state == ReleaseState.PUBLISHED:
+        move(connection, release, "withdrawn", now, withdrawn=reason)
+    else:
+        _void(connection, release, reason, now)
+
+
+def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
+    """Say that a release's noise protects nobody."""
+    check_name(reason, "reason why noise is compromised")
+    release, _ = _held(connection, key, None)
+    if release.compromised is None:
+        move(connection, release, "compromised", now, compromised=reason)
 
 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:

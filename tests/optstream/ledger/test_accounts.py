@@ -7,7 +7,15 @@ from random import Random
 import pytest
 
 from optstream.ledger.accounts import History, covers, spend_rows
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, charged_to_windows, worst_window
+from optstream.ledger.promises import Promises
+from optstream.privacy import (
+    CappedSpend,
+    PeriodSpend,
+    PrivacyModel,
+    StepSpend,
+    charged_to_windows,
+    worst_window,
+)
 
 
 def random_spend(random, first_step, n_steps):
@@ -16,6 +24,10 @@ def random_spend(random, first_step, n_steps):
         return StepSpend(0, "samples", first_step, weights, Fraction(random.randrange(1, 4)), 2)
     rises = sorted(Fraction(random.randrange(5), 3) for _ in range(n_steps))
     return PeriodSpend(0, "joint", first_step, (Fraction(0), *rises))
+
+
+def promised(window_length, windows="sliding"):
+    return Promises({0: PrivacyModel("1", window_length, "1", windows=windows)}, 0)
 
 
 @pytest.mark.parametrize("window_length", [1, 3, 7, 12])
@@ -43,10 +55,10 @@ def random_history(random):
 def test_a_history_costs_what_its_spends_do(windows):
     random = Random(windows)
     for _ in range(40):
-        spends, history = list(random_history(random)), History()
+        spends, history = list(random_history(random)), History(promised(3, windows))
         for row in spend_rows(spends):
             history.add(row["first_step"], row["document"])
-        assert history.cost(3, windows).epsilon == worst_window(spends, 3, windows).epsilon
+        assert history.cost().epsilon == worst_window(spends, 3, windows).epsilon
 
 
 def test_a_history_goes_by_the_documents(kit):
@@ -54,14 +66,14 @@ def test_a_history_goes_by_the_documents(kit):
     (day, later) = spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")])
     spaced = later["document"].replace('"first_step":2,', '"first_step" : 2,')
     for first_step, document in ((2, spaced), (400, later["document"])):
-        history = History()
+        history = History(promised(4))
         history.add(0, day["document"])
         history.add(first_step, document)
-        assert history.cost(4, "sliding").epsilon == Fraction(3, 2)
-    history = History()
+        assert history.cost().epsilon == Fraction(3, 2)
+    history = History(promised(4))
     history.add(400, day["document"])
     history.add(2, later["document"])
-    assert history.cost(4, "sliding").epsilon == Fraction(3, 2)
+    assert history.cost().epsilon == Fraction(3, 2)
 
 
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])

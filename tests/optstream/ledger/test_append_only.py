@@ -11,7 +11,7 @@ from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
 from optstream.ledger import transitions as transitions_module
 
-JOURNALS = ("spends", "events")
+JOURNALS = ("spends", "events", "amendments")
 CHANGING = re.compile(r"(INSERT INTO|UPDATE|DELETE FROM) (\w+)")
 READING = ("SELECT ", "PRAGMA ", "BEGIN")
 
@@ -83,6 +83,10 @@ def life(ledger, url, kit):
     with pytest.raises(LedgerError, match="VOID"):
         ledger.reserve("load", "day 2", 0, kit.plan(8, "1/8"), "d", now, kit.lease)
     yield
+    ledger.withdraw(*key, "the supplier erred", now)
+    ledger.compromise("load", "day 2", 0, "a seeded sampler", now)
+    ledger.amend(kit.terms(epsilon="2"), "a person said so", now)
+    yield
     reopened = open_ledger(url)
     assert reopened.verify() == []
     reopened.worst("customers")
@@ -98,7 +102,7 @@ def test_no_statement_of_a_whole_life_changes_a_spend_or_an_event(url, kit):
         for _ in life(ledger, url, kit):
             pass
     verbs = verbs_on(said[start:])
-    assert [verbs.pop(table) for table in JOURNALS] == [{"INSERT INTO"}] * 2
+    assert [verbs.pop(table) for table in JOURNALS] == [{"INSERT INTO"}] * 3
     # the hook hears changes where there are some
     assert verbs == {"releases": {"INSERT INTO", "UPDATE"}, "streams": {"UPDATE"}, "grants": {"UPDATE"}}
 

@@ -166,7 +166,7 @@ def test_an_owner_that_lives_and_asks_again_did_not_die(ledger, reserve, kit):
     second = reserve()
     assert second.fencing_token > first.fencing_token
     ledger.begin_draw(second, kit.now)
-    with pytest.raises(LedgerError, match="void it"):
+    with pytest.raises(LedgerError, match="give it up"):
         reserve()
 
 

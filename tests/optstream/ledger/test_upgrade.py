@@ -15,6 +15,7 @@ from sqlalchemy import inspect, text
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, engine, open_ledger, upgrade
+from optstream.ledger.promises import PROMISED
 from optstream.ledger.schema import SCHEMA, metadata
 
 FIRST_VERSION = json.loads((Path(__file__).parent / "first_version.json").read_text())
@@ -39,11 +40,21 @@ def first_version(url, round_the_library):
     return url
 
 
-def rows_of(connection):
-    kept = [table for name, table in metadata.tables.items() if name != "schema_version"]
+def rows_of(connection, like=None):
+    """Every row by table; `like`: only the tables and columns that an earlier answer had."""
+    told = inspect(connection)
+    tables = [name for name in metadata.tables if name != "schema_version" and told.has_table(name)]
+    found = {
+        table: [
+            dict(row) for row in connection.execute(text(f"SELECT * FROM {table} ORDER BY id")).mappings()
+        ]
+        for table in tables
+    }
+    if like is None:
+        return found
     return {
-        table.name: [dict(row) for row in connection.execute(table.select().order_by("id")).mappings()]
-        for table in kept
+        table: [{name: row[name] for name in before[0]} for row in found[table]]
+        for table, before in like.items()
     }
 
 
@@ -59,11 +70,13 @@ def description_of(connection):
             sorted(str(check) for check in told.get_check_constraints(name)),
         )
         for name in metadata.tables
+        if told.has_table(name)
     }
     triggers = {
         "sqlite": "SELECT sql FROM sqlite_master WHERE type = 'trigger' ORDER BY sql",
         "postgresql": "SELECT replace(pg_get_triggerdef(oid), current_schema(), '') FROM pg_trigger "
-        "WHERE NOT tgisinternal AND tgrelid IN ('spends'::regclass, 'events'::regclass) ORDER BY tgname",
+        "WHERE NOT tgisinternal AND tgrelid::regclass::text IN ('spends', 'events', 'amendments') "
+        "ORDER BY tgname",
     }
     return tables, connection.execute(text(triggers[connection.dialect.name])).scalars().all()
 
@@ -90,8 +103,12 @@ def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(firs
         before = rows_of(connection)
     ledger = open_ledger(first_version)
     with round_the_library() as connection:
-        assert rows_of(connection) == before
+        assert rows_of(connection, before) == before
         assert upgrade.version_of(connection) == SCHEMA
+        (promise,) = rows_of(connection)["amendments"]
+        assert {name: promise[name] for name in PROMISED} == {
+            name: before["grants"][0][name] for name in PROMISED
+        }
     assert ledger.verify() == []
     heads = [row["head"] for row in before["streams"]] + [row["hash"] for row in before["events"]]
     assert all(ledger.contains_head(head) for head in heads)
@@ -249,7 +266,7 @@ def test_a_table_that_others_point_to_may_be_changed(first_version, round_the_li
     assert ledger.verify() == []
     with round_the_library() as connection:
         assert upgrade.version_of(connection) == newer
-        assert rows_of(connection) == before
+        assert rows_of(connection, before) == before
         (nullable,) = [
             column["nullable"]
             for column in inspect(connection).get_columns("grants")

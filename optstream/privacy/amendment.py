@@ -1,0 +1,44 @@
+"""What an old spend costs under a new promise: group privacy, from one neighbour to the next."""
+
+from dataclasses import replace
+from fractions import Fraction
+
+from optstream.errors import ParameterError
+from optstream.privacy.model import PrivacyModel
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+
+
+def repriced(spend: Spend, before: PrivacyModel, now: PrivacyModel) -> Spend:
+    """The spend as the accountant counts it under `now`; it was planned and drawn under `before`.
+
+    Lemma 12 (docs/privacy.md): two neighbours of `now` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
+    `before` that differ in the same steps, so every charge is multiplied by that; never divided, for an
+    old charge holds for smaller changes too. Where windows grow from w to w', a step spend stays as it is
+    (its steps add up), a joint one costs at most ⌈w'/w⌉ times as much, a capped one has at most ⌈w'/w⌉ caps
+    of points. One who may now change leaves within a period pays a joint measurement step by step.
+
+    Costs no privacy. Raises ParameterError for a spend that is not known.
+    """
+    factor = max(1, _ceil(now.alpha / before.alpha))
+    factor *= max(1, _ceil(Fraction(now.leaves_per_step, before.leaves_per_step)))
+    n_windows = max(1, _ceil(Fraction(now.window_length, before.window_length)))
+    match spend:
+        case StepSpend():
+            return replace(spend, alpha_units=spend.alpha_units * factor)
+        case PeriodSpend():
+            if (before.unit, now.unit) == ("customer", "roaming"):
+                one = spend.charges[1] * factor
+                return replace(spend, charges=tuple(n * one for n in range(spend.n_steps + 1)))
+            return replace(spend, charges=tuple(charge * factor * n_windows for charge in spend.charges))
+        case CappedSpend():
+            if n_windows == 1:
+                return replace(spend, alpha_units=spend.alpha_units * factor)
+            most = n_windows * spend.cap
+            points = (min(n, most) for n in range(spend.n_steps + 1))
+            charges = tuple(Fraction(n) * spend.unit_charge * factor for n in points)
+            return PeriodSpend(spend.level, spend.stage, spend.first_step, charges)
+    raise ParameterError(f"a {type(spend).__name__} cannot be priced anew")
+
+
+def _ceil(ratio: Fraction) -> int:
+    return -(-ratio.numerator // ratio.denominator)

@@ -1,0 +1,204 @@
+"""A promise that changes under releases: declared, never for free, judged across the change."""
+
+import math
+from fractions import Fraction
+
+import pytest
+from sqlalchemy import text
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.ledger import ReleaseState, StreamTerms
+from optstream.privacy import PrivacyModel, StepSpend
+
+
+def changed(kit, alpha="1", stream="load", **more):
+    terms = kit.terms(stream, **more)
+    model = PrivacyModel(
+        terms.model.epsilon, terms.model.window_length, alpha, resolution="1", windows=terms.model.windows
+    )
+    return StreamTerms(stream, terms.grant, model, terms.hierarchy_hash, terms.calibration, terms.calendar)
+
+
+def plan_for(alpha_units, first_step, charge):
+    """As `kit.plan`, for another alpha."""
+    return (StepSpend(0, "samples", first_step, (Fraction(charge),) * 4, Fraction(alpha_units), alpha_units),)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"epsilon": "2"}, {"window_length": 5}, {"windows": "aligned"}, {"hierarchy": "x"}, {"alpha": "3"}],
+)
+def test_a_change_is_taken_when_it_is_declared(ledger, publish, kit, change):
+    publish("day 0", kit.plan(0, "1/8"))
+    terms = changed(kit, **change)
+    with pytest.raises(LedgerError, match="optstream ledger amend"):
+        ledger.enrol(terms, kit.now)
+    ledger.amend(terms, "agreed with the board", kit.now)
+    assert ledger.terms("load") == terms
+    ledger.enrol(terms, kit.now)
+    with pytest.raises(LedgerError, match="nothing to amend"):
+        ledger.amend(terms, "again", kit.now)
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize("fixed", [{"grant": "fresh"}, {"calendar": "15 min"}])
+def test_whose_and_which_time_is_never_amended(ledger, publish, kit, fixed):
+    publish()
+    before = ledger.terms("load")
+    terms = StreamTerms(
+        "load", fixed.get("grant", before.grant), before.model, "tree", "strict",
+        fixed.get("calendar", before.calendar),
+    )  # fmt: skip
+    with pytest.raises(LedgerError, match="cannot be amended"):
+        ledger.amend(terms, "a fresh start", kit.now)
+    assert ledger.terms("load") == before
+
+
+def test_windows_are_judged_across_the_change(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))  # 1/8 a step, 1/2 in a window
+    ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
+    # the old steps count twice: the window of steps 1 to 4 holds 3/4 already
+    early = (Fraction(3, 10), *(Fraction(0),) * 3)
+    with pytest.raises(BudgetError, match="from step 1 would cost 21/20"):
+        reserve("day 1", (StepSpend(0, "samples", 4, early, Fraction(2), 2),), terms=changed(kit, alpha="2"))
+    with pytest.raises(LedgerError, match="priced for another alpha"):
+        reserve("day 1", kit.plan(4, "1/4"), terms=changed(kit, alpha="2"))
+    reserve("day 1", plan_for(2, 4, "1/4"), terms=changed(kit, alpha="2"))
+    assert ledger.window_spent("customers", 4, 4).epsilon == 1
+    assert ledger.verify() == []
+
+
+def test_an_alpha_that_shrinks_gives_nothing_back(ledger, publish, reserve, kit):
+    ledger.amend(changed(kit, alpha="2"), "first", kit.now)
+    publish("day 0", plan_for(2, 0, "1/4"))
+    ledger.amend(changed(kit, alpha="1"), "then", kit.now)
+    with pytest.raises(BudgetError):
+        reserve("day 1", kit.plan(2, "1/3"))
+    assert ledger.worst("customers").epsilon == 1
+
+
+def test_what_an_earlier_promise_allowed_is_not_held_against_a_later_one(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/4"))
+    ledger.amend(changed(kit, epsilon="1/2"), "less from now on", kit.now)
+    assert ledger.worst("customers").epsilon == 1  # the gauge does not hide it
+    assert ledger.verify() == []
+    with pytest.raises(BudgetError):
+        reserve("day 1", kit.plan(4, "1/100"))
+    reserve("far", kit.plan(8, "1/8"))
+    assert ledger.verify() == []
+
+
+def test_verify_holds_each_promise_for_what_was_planned_under_it(
+    ledger, publish, reserve, kit, round_the_library
+):
+    publish("day 0", kit.plan(0, "1/4"))
+    ledger.amend(changed(kit, epsilon="1/2"), "less from now on", kit.now)
+    reserve("far", kit.plan(8, "1/8"))
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        connection.execute(
+            text(
+                "INSERT INTO spends "
+                "(grant_id, release_id, generation, position, first_step, n_steps, document) "
+                "SELECT grant_id, release_id, generation, 7, first_step, n_steps, document FROM spends "
+                "WHERE first_step = 8"
+            )
+        )
+    assert any("costs 1, more than 1/2" in problem for problem in ledger.verify())
+
+
+def test_a_plan_from_before_an_amendment_is_made_anew(ledger, reserve, kit):
+    held = reserve("day 0", kit.plan(0, "1/8"))
+    ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
+    with pytest.raises(LedgerError, match="amended since"):
+        ledger.begin_draw(held, kit.now)
+    again = reserve("day 0", plan_for(2, 0, "1/8"), terms=changed(kit, alpha="2"))
+    ledger.begin_draw(again, kit.now)
+    ledger.record_drawn(again, "measured", plan_for(2, 0, "1/8"), kit.now)
+    assert ledger.window_spent("customers", 0, 4).epsilon == Fraction(1, 2)  # once, by its own promise
+    assert ledger.verify() == []
+
+
+def test_the_same_plan_under_another_promise_is_another_plan(ledger, reserve, kit):
+    """A window that grows leaves the spends as they are, and still they are judged again."""
+    reserve("day 0", kit.plan(0, "1/8"))
+    reserve("day 1", kit.plan(4, "1/8"))
+    ledger.amend(changed(kit, window_length=8), "longer", kit.now)
+    reserve("day 2", kit.plan(8, "1/8"))
+    with pytest.raises(BudgetError):
+        reserve("day 3", kit.plan(6, "1/16"))
+    ledger.begin_draw(reserve("day 0", kit.plan(0, "1/8")), kit.now)
+    assert ledger.verify() == []
+
+
+def test_all_streams_of_a_grant_follow(ledger, publish, kit):
+    ledger.enrol(kit.terms("second", hierarchy="another"), kit.now)
+    publish()
+    ledger.amend(changed(kit, epsilon="3"), "more", kit.now)
+    assert ledger.terms("second").model == ledger.terms("load").model
+    assert ledger.terms("second").hierarchy_hash == "another"
+    with pytest.raises(LedgerError, match="grant 'customers' is shared, and the epsilon of stream 'second'"):
+        ledger.enrol(kit.terms("second", hierarchy="another"), kit.now)
+    assert ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE amendments SET alpha = '100' WHERE number = 0",
+        "UPDATE amendments SET epsilon = '100' WHERE number = 1",
+        "DELETE FROM amendments WHERE number = 1",
+        "UPDATE grants SET amendment = 0",
+        "UPDATE releases SET amendment = 1",
+    ],
+)
+def test_an_edit_of_promises_is_found(ledger, publish, kit, round_the_library, statement):
+    publish("day 0", kit.plan(0, "1/8"))
+    ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        assert connection.execute(text(statement)).rowcount == 1
+    assert ledger.verify() != []
+
+
+def test_a_reason_is_short_printable_text(ledger, publish, kit):
+    publish()
+    with pytest.raises(ParameterError, match="reason of an amendment"):
+        ledger.amend(changed(kit, epsilon="2"), "", kit.now)
+
+
+def test_compromised_noise_has_lost_everything_for_ever(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    publish("far", kit.plan(100, "1/8"))
+    ledger.compromise("load", "day 0", 0, "the sampler was seeded", kit.now)
+    ledger.compromise("load", "day 0", 0, "again", kit.now)
+    assert ledger.find("load", "day 0").compromised == "the sampler was seeded"
+    assert ledger.worst("customers").epsilon == math.inf
+    assert ledger.window_spent("customers", 6, 1).epsilon == math.inf
+    assert ledger.window_spent("customers", 7, 1).epsilon == 0
+    assert ledger.window_spent("customers", 100, 1).epsilon == Fraction(1, 2)
+    with pytest.raises(BudgetError, match="noise in it was compromised"):
+        reserve("day 1", kit.plan(6, "1/1000"))
+    reserve("day 2", kit.plan(7, "1/1000"))
+    assert ledger.verify() == []
+
+
+def test_a_withdrawn_release_stays_charged(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    for reason in ("a supplier's error", "told twice"):
+        ledger.withdraw("load", "day 0", 0, reason, kit.now)
+    record = ledger.find("load", "day 0")
+    assert (record.state, record.withdrawn) == (ReleaseState.PUBLISHED, "a supplier's error")
+    assert ledger.worst("customers").epsilon == Fraction(1, 2)
+    reserve("day 0", kit.plan(0, "1/8"), revision=1)
+    assert ledger.verify() == []
+
+
+def test_what_was_never_published_is_void_instead(ledger, reserve, kit):
+    held = reserve("day 0", kit.plan(0, "1/8"))
+    ledger.begin_draw(held, kit.now)
+    ledger.withdraw("load", "day 0", 0, "its owner is dead", kit.now)
+    record = ledger.find("load", "day 0")
+    assert (record.state, record.reason, record.withdrawn) == (ReleaseState.VOID, "its owner is dead", None)
+    with pytest.raises(LedgerError, match="VOID, not RESERVED"):
+        ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
