@@ -79,6 +79,14 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only print what it would cost, and how noisy it would be.")
     ] = False,
+    restate: Annotated[
+        bool,
+        typer.Option(
+            "--restate",
+            help="Measure days that were released once more, as their next revision: charged to the share "
+            "that [budget] restatement_share keeps back.",
+        ),
+    ] = False,
     lipschitz: Annotated[
         float | None,
         typer.Option(
@@ -111,7 +119,7 @@ def run(
         if orchestrator.process:
             preload()
         orchestrator.wait()
-    works = run_days(settings, day, terminal)
+    works = run_days(settings, day, terminal, restate=restate)
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))

@@ -31,8 +31,10 @@ WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
 
 
 @flow(name="optstream-release", persist_result=False, retries=0, validate_parameters=False)
-def release_days(config: str, days: list[str]) -> list[Work]:
+def release_days(config: str, days: list[str], restate: bool = False) -> list[Work]:
     """Release these days of the stream that the configuration file describes.
+
+    restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
 
     Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
     outcomes are the flow's result, kept in memory only.
@@ -40,7 +42,8 @@ def release_days(config: str, days: list[str]) -> list[Work]:
     settings = load_settings(Path(config))
     ledger = open_ledger(settings.ledger_url)
     try:
-        run = Run(settings, ledger, secure_noise(), f"{gethostname()}-{uuid4()}", lambda: datetime.now(UTC))
+        owner = f"{gethostname()}-{uuid4()}"
+        run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), restate=restate)
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
         works = _walk(chunk.READING, run, works)
@@ -96,14 +99,16 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
     return done
 
 
-def run_days(settings: Settings, days: Sequence[date], watcher: Terminal) -> list[Work]:
+def run_days(
+    settings: Settings, days: Sequence[date], watcher: Terminal, *, restate: bool = False
+) -> list[Work]:
     """Run the flow here and now, showing progress to the watcher."""
     token = WATCHER.set(watcher)
     # The thread that sends heartbeats would hold up the end of a short flow by most of a second.
     no_heartbeat = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
     try:
         with no_heartbeat:
-            works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days])
+            works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days], restate)
         return works
     finally:
         WATCHER.reset(token)

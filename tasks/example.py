@@ -43,6 +43,7 @@ FR = ""                         # France (mainland)
 
 [budget]
 levels = ["1/2", "1/2"]         # a share for each level, root first; 0 (not for leaves): derived
+restatement_share = "0"         # of epsilon, kept back: without, a day is never measured again
 stages = ["1/2", "1/2"]         # samples, features; with method "l1" three: sampling, samples, features
 
 [sampling]

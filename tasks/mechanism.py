@@ -6,31 +6,34 @@ from datetime import date
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, PeGaSusTree
+from optstream.privacy import PrivacyModel
 from optstream.stream import Feature
 from tasks.settings import Settings
 
 Mechanism = OptStream | Hierarchical
 
 
-def mechanism_for(settings: Settings, day: date) -> Mechanism:
+def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism:
     """The mechanism that the configuration names, on its tree; OptStream with the features of that day.
 
-    Raises ParameterError if the parameters do not fit each other.
+    Raises ParameterError if the parameters do not fit each other, BudgetError for a restatement where no
+    share of epsilon is kept back.
     """
+    model = settings.model_of(revision)
     if settings.mechanism.name == "OptStream":
-        return _optstream(settings, day)
+        return _optstream(settings, model, day)
     given = settings.mechanism.parameters
     if settings.mechanism.name == "Fourier":
         given |= {"calibration": settings.privacy.calibration, "shortest_period": settings.shortest_day}
     on_tree = PeGaSusTree if given.pop("groups", "own") == "children" else Hierarchical
-    pattern = getattr(mechanisms, settings.mechanism.name)(settings.model, **given)
+    pattern = getattr(mechanisms, settings.mechanism.name)(model, **given)
     return on_tree(pattern, settings.tree, settings.level_shares, float(settings.lower_bound))
 
 
-def _optstream(settings: Settings, day: date) -> OptStream:
+def _optstream(settings: Settings, model: PrivacyModel, day: date) -> OptStream:
     sampling, features = _sampling(settings), settings.features(day)
     return OptStream(
-        settings.model,
+        model,
         settings.tree,
         sampling=sampling,
         features=features,

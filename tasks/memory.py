@@ -10,6 +10,7 @@ from typing import Any
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger
+from optstream.privacy import Spend
 from optstream.stream import Measured, State
 from tasks.mechanism import Mechanism
 from tasks.settings import Settings
@@ -30,21 +31,31 @@ class Memory:
         return len(json.dumps(self.state))
 
 
-def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, first_step: int, n_steps: int) -> Memory:
-    """The memory for the period that begins at first_step.
+def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
+    """The memory for the release of a day.
 
     What was spent is read from the ledger alone. What only estimates need comes from the last period before
-    that has measurements; if they are gone or of another format, the mechanism starts without it.
+    that has measurements; if they are gone or of another format, the mechanism starts without it. A
+    restatement starts without it: a raw state serves one draw, and that was the day's first.
     """
-    earlier = ledger.drawn_before(settings.stream.name, first_step)
+    if revision:
+        return Memory(
+            mechanism.recall(_spent(settings, ledger, day, revision)) if mechanism.adaptive else None
+        )
+    earlier = ledger.drawn_before(settings.stream.name, settings.calendar.first_step(day))
     folder = earlier and settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
     if not mechanism.adaptive:
         # what another mechanism may have left is taken all the same, and so destroyed
         return Memory(None, folder, earlier and earlier.measurements_hash)
-    spends = ledger.charged_near(settings.stream.name, first_step, n_steps)
+    spends = _spent(settings, ledger, day, revision)
     before: Mapping[str, Any] | None = None
     if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))
     with suppress(LedgerError, ParameterError, OSError):
         before = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
     return Memory(mechanism.recall(spends, before), folder, earlier.measurements_hash)
+
+
+def _spent(settings: Settings, ledger: Ledger, day: date, revision: int) -> tuple[Spend, ...]:
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
+    return ledger.charged_near(settings.stream.name, day.isoformat(), revision, first_step, n_steps)

@@ -3,7 +3,7 @@
 from optstream.catalogue import publish as publish_release
 from optstream.errors import LedgerError
 from tasks.estimate import drawn_record
-from tasks.release import REVISION, Run
+from tasks.release import Run, renewed
 from tasks.work import Status, Work
 
 
@@ -14,10 +14,15 @@ def publish(run: Run, work: Work) -> Work:
     """
     if work.staged is None or work.statement is None:
         raise LedgerError("nothing is published that was not staged")
+    work = renewed(run, work)
     drawn_record(run, work)
     settings = run.settings
     head = run.ledger.head(run.stream)
     publication = publish_release(settings.published_folder, work.staged, work.statement, head)
-    run.ledger.record_published(run.stream, work.day.isoformat(), REVISION, run.clock(), work.reservation)
+    run.ledger.record_published(
+        run.stream, work.day.isoformat(), work.revision, run.clock(), work.reservation
+    )
     entry = publication.entry
-    return work.ended(Status.PUBLISHED, f"revision {REVISION}, release {entry.file_hash[:12]}", entry.file)
+    return work.ended(
+        Status.PUBLISHED, f"revision {work.revision}, release {entry.file_hash[:12]}", entry.file
+    )

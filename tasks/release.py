@@ -9,7 +9,7 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from datetime import datetime, timedelta
 
 from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
@@ -23,13 +23,15 @@ from tasks.settings import Settings
 from tasks.trusted_store import DrawingFile, deferred_stop, destroy_raw, take_raw
 from tasks.work import Status, Work
 
-REVISION = 0
 LEASE = timedelta(minutes=15)
 
 
 @dataclass(frozen=True)
 class Run:
-    """Who releases, with what. clock: the time, asked at each step. owner: unique to the run."""
+    """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
+
+    restate: a person asks for another revision of days that were released.
+    """
 
     settings: Settings
     ledger: Ledger
@@ -37,6 +39,7 @@ class Run:
     owner: str
     clock: Callable[[], datetime]
     lease: timedelta = LEASE
+    restate: bool = False
 
     @property
     def stream(self) -> str:
@@ -63,18 +66,32 @@ def enrol(run: Run) -> None:
 
 
 def look_up(run: Run, work: Work) -> Work:
-    """What the ledger knows of the day: nothing to do, a draw to finish, or a fresh day."""
-    found = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
-    match found.state if found else None:
+    """What the ledger knows of the day: nothing to do, a draw to finish, or a fresh release.
+
+    A restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
+    """
+    found = run.ledger.latest(run.stream, work.day.isoformat())
+    if found is None:
+        if run.restate:
+            return work.ended(Status.REFUSED, "it was never released: run it without --restate")
+        return work
+    over = found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID)
+    if over and run.restate:
+        return replace(work, revision=found.revision + 1)
+    work = replace(work, revision=found.revision)
+    if found.withdrawn is not None:
+        return work.ended(Status.WITHDRAWN, f"{found.withdrawn}; a restatement may take its place")
+    match found.state:
         case ReleaseState.PUBLISHED:
             return work.ended(Status.UNCHANGED, "published already; nothing changed, nothing spent")
         case ReleaseState.VOID:
-            assert found is not None
             return work.ended(Status.VOID, f"void, and stays charged: {found.reason}")
         case ReleaseState.DRAWN:
             now = run.clock()
-            held = run.ledger.adopt(run.stream, work.day.isoformat(), REVISION, run.owner, now, run.lease)
-            return replace(work, reservation=held)
+            held = run.ledger.adopt(
+                run.stream, work.day.isoformat(), found.revision, run.owner, now, run.lease
+            )
+            return replace(work, reservation=held, held_since=now)
     return work
 
 
@@ -82,29 +99,38 @@ def reserve(run: Run, work: Work) -> Work:
     """Charge the day's plan to the grant. Raises BudgetError, with nothing spent, if a window is full."""
     settings, day = run.settings, work.day
     calendar = settings.calendar
-    mechanism, first_step, n_steps = (
-        mechanism_for(settings, day),
-        calendar.first_step(day),
-        calendar.n_steps(day),
-    )
+    mechanism = mechanism_for(settings, day, work.revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
-    memory = recall(settings, run.ledger, mechanism, first_step, n_steps)
-    plan = mechanism.plan(n_steps, first_step, memory.state)
+    memory = recall(settings, run.ledger, mechanism, day, work.revision)
+    plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)
+    now = run.clock()
     reservation = run.ledger.reserve(
         run.stream,
         day.isoformat(),
-        REVISION,
+        work.revision,
         plan,
         run.owner,
-        run.clock(),
+        now,
         run.lease,
-        catalogue_heads=_published_heads(settings, day),
+        catalogue_heads=_published_heads(settings, work),
         terms=terms_of(settings),
     )
-    return replace(work, reservation=reservation, memory=memory)
+    return replace(work, reservation=reservation, held_since=now, memory=memory)
 
 
-def _published_heads(settings: Settings, day: date) -> frozenset[str]:
+def renewed(run: Run, work: Work) -> Work:
+    """Hold the day for longer, once a third of the lease is over: its owner lives.
+
+    Raises LedgerError if another run has taken the day over.
+    """
+    now = run.clock()
+    if work.reservation is None or (work.held_since and now - work.held_since < run.lease / 3):
+        return work
+    run.ledger.renew(work.reservation, now, run.lease)
+    return replace(work, held_since=now)
+
+
+def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
     """The ledger's heads that the published folder carries. Raises LedgerError, before anything is spent, if
     the folder is another stream's, lists this day, or has lost its catalogue.
     """
@@ -122,11 +148,11 @@ def _published_heads(settings: Settings, day: date) -> frozenset[str]:
             f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
             "give each stream a published folder of its own"
         )
-    entry = catalogue.entry(day)
-    if entry is not None and entry.revision >= REVISION:
+    entry = catalogue.entry(work.day)
+    if entry is not None and entry.revision >= work.revision:
         raise LedgerError(
-            f"{folder} lists {day} already, and the ledger does not know it: this is not the ledger that the "
-            "folder was written with; bring that one back"
+            f"{folder} lists {work.day} already, and the ledger does not know it: this is not the ledger that "
+            "the folder was written with; bring that one back"
         )
     return catalogue.ledger_heads
 
@@ -137,13 +163,14 @@ def draw(run: Run, work: Work) -> Work:
     A full disk, a polite stop or a refusing ledger is met before the first sample. Once one was drawn,
     any exception makes the release VOID: it stays charged, for what made it fail might depend on the draw.
     """
+    work = renewed(run, work)
     reservation, period = work.reservation, work.period
     if reservation is None or period is None:
         raise LedgerError("nothing is drawn without a reservation and a period")
-    mechanism = mechanism_for(run.settings, work.day)
-    plan = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
+    mechanism = mechanism_for(run.settings, work.day, work.revision)
+    plan = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
     with deferred_stop():
-        file = DrawingFile(run.settings.measurements_of(work.day, REVISION), reservation.fencing_token)
+        file = DrawingFile(run.settings.measurements_of(work.day, work.revision), reservation.fencing_token)
         if file.has_raised():
             # Whoever drew before raised and could not say so: an exception might depend on the draw.
             void(run, work, "an earlier run raised after its first noise sample")
@@ -204,7 +231,7 @@ def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
 def _is_ours(run: Run, work: Work) -> bool:
     """Whether no other run has taken the day over, as far as the ledger can be asked."""
     try:
-        record = run.ledger.find(run.stream, work.day.isoformat(), REVISION)
+        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
     except LedgerError:
         return True
     return bool(record and work.reservation and record.fencing_token == work.reservation.fencing_token)
@@ -224,5 +251,5 @@ def _cells(settings: Settings, work: Work) -> int:
 
 def void(run: Run, work: Work, reason: str) -> None:
     """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state."""
-    destroy_raw(run.settings.measurements_of(work.day, REVISION))
-    run.ledger.void(run.stream, work.day.isoformat(), REVISION, reason, run.clock(), work.reservation)
+    destroy_raw(run.settings.measurements_of(work.day, work.revision))
+    run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)

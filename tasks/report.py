@@ -16,14 +16,17 @@ from tasks.work import Work
 
 @dataclass(frozen=True)
 class Budget:
-    """What the grant gives any window, and what its worst window has been charged so far."""
+    """What the grant gives any window, and what its worst window has been charged so far.
+
+    spent: infinite where noise was compromised.
+    """
 
     grant: Fraction
-    spent: Fraction
+    spent: Fraction | float
     window_length: int
 
     @property
-    def left(self) -> Fraction:
+    def left(self) -> Fraction | float:
         return self.grant - self.spent
 
 
@@ -42,7 +45,7 @@ def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> 
     """The worst window that touches these days, or of the whole history without any."""
     grant, calendar = settings.privacy.population, settings.calendar
     if ledger.terms(settings.stream.name) is None:
-        spent = Fraction(0)
+        spent: Fraction | float = Fraction(0)
     elif days:
         costs = [ledger.window_spent(grant, calendar.first_step(day), calendar.n_steps(day)) for day in days]
         spent = max(cost.epsilon for cost in costs)
@@ -57,10 +60,10 @@ def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
     return [
         DayStatus(
             date.fromisoformat(record.period),
-            record.state.lower(),
+            "withdrawn" if record.withdrawn else record.state.lower(),
             record.revision,
-            _listed(catalogue, date.fromisoformat(record.period)),
-            record.reason or _note(record.state),
+            _listed(catalogue, date.fromisoformat(record.period), record.revision),
+            record.compromised or record.withdrawn or record.reason or _note(record.state),
         )
         for record in ledger.releases(settings.stream.name)
     ]
@@ -119,9 +122,9 @@ def budget_document(budget: Budget) -> dict[str, Any]:
     }
 
 
-def _listed(catalogue: Catalogue | None, day: date) -> str | None:
+def _listed(catalogue: Catalogue | None, day: date, revision: int) -> str | None:
     entry = catalogue.entry(day) if catalogue else None
-    return None if entry is None or entry.withdrawn else entry.file
+    return None if entry is None or entry.withdrawn or entry.revision != revision else entry.file
 
 
 def _note(state: ReleaseState) -> str:

@@ -3,7 +3,7 @@
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,6 +23,7 @@ class Status(StrEnum):
 
     PUBLISHED = "published"
     UNCHANGED = "published already"
+    WITHDRAWN = "withdrawn"
     WAITING = "waiting"
     REFUSED = "refused"
     VOID = "void"
@@ -30,8 +31,8 @@ class Status(StrEnum):
 
     @property
     def is_good(self) -> bool:
-        """Whether the day's release is out."""
-        return self in (Status.PUBLISHED, Status.UNCHANGED)
+        """Whether nothing is left to do: the day's release is out, or a person took it back."""
+        return self in (Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN)
 
 
 @dataclass(frozen=True)
@@ -49,15 +50,18 @@ class Work:
 
     Raw values are in `ingested` and `period` alone, whose reprs show none. alarms: the
     file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
+    held_since: when the reservation's lease was last taken.
     """
 
     day: date
+    revision: int = 0
     outcome: Outcome | None = None
     dump: "Dump | None" = None
     ingested: "IngestedDay | None" = field(default=None, repr=False)
     period: PrivatePeriod | None = None
     alarms: Path | None = None
     reservation: Reservation | None = None
+    held_since: datetime | None = None
     memory: Memory = field(default=Memory(), repr=False)
     staged: StagedRelease | None = field(default=None, repr=False)
     statement: ReleaseStatement | None = field(default=None, repr=False)

@@ -109,6 +109,8 @@ def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
     for key, shares in (("levels", budget.levels), ("stages", budget.stages or ())):
         if sum(shares) > 1:
             yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
+    if budget.restatement_share == 1:
+        yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
     if tree is None:
         return
     if len(budget.levels) != tree.n_levels:

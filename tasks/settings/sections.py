@@ -70,6 +70,11 @@ class Budget(Section):
         min_length=1,
         description='a list of shares in [0, 1], root first, such as ["1/2", "1/2"]',
     )
+    restatement_share: Share = Field(
+        "0",
+        validate_default=True,
+        description="a share of epsilon in [0, 1) that first releases leave to restatements",
+    )
     stages: tuple[PositiveShare, ...] | None = Field(
         None,
         strict=False,

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from functools import cached_property
@@ -10,6 +11,7 @@ from typing import Any
 
 from pydantic import SerializeAsAny
 
+from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from tasks.settings.checks import day_lengths, step_minutes
@@ -65,6 +67,20 @@ class Settings(Section):
             leaves_per_step=self.stream.leaves_per_step,
             windows=self.privacy.windows,
         )
+
+    def model_of(self, revision: int) -> PrivacyModel:
+        """The part of the promise that a release is planned under: its epsilon is its share of the grant.
+
+        First releases (revision 0) have what is not kept back, all restatements together what is.
+        Raises BudgetError for a restatement where nothing is kept back.
+        """
+        share = self.budget.restatement_share
+        if revision and not share:
+            raise BudgetError(
+                "a restatement is a new measurement and needs a share of epsilon of its own: nothing was "
+                'reserved; keep one back for days to come with [budget] restatement_share = "1/10"'
+            )
+        return replace(self.model, epsilon=self.model.epsilon * (share if revision else 1 - share))
 
     @cached_property
     def tree(self) -> AggregationTree:

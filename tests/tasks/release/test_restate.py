@@ -1,0 +1,168 @@
+"""A restatement is a new measurement: it has its own share of the grant, or is refused."""
+
+from datetime import date, timedelta
+from fractions import Fraction
+
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseState
+from tasks import chunk
+from tasks.work import Status
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
+UNTIL_DRAW = chunk.STEPS[:6]
+
+
+@pytest.fixture
+def kept_back(house):
+    """A tenth of epsilon is kept back; two days are released from the rest."""
+    house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    house.release(DAY, NEXT)
+    return house
+
+
+def spent(house):
+    return house.ledger.worst("people").epsilon
+
+
+def restate(house, *days, **more):
+    return [work.outcome for work in house.release(*days, restate=True, **more).values()]
+
+
+def test_first_releases_leave_the_share_alone_and_restatements_use_no_more(kept_back):
+    house = kept_back
+    assert Fraction(89, 100) < spent(house) <= Fraction(9, 10)
+    assert [outcome.status for outcome in restate(house, DAY, NEXT)] == [Status.PUBLISHED] * 2
+    assert Fraction(99, 100) < spent(house) <= 1
+    assert house.ledger.verify() == []
+    rows = read_published(house.folder / "published", verify=True)
+    assert rows["revision"].unique().to_list() == [1]
+    assert check_files(house.folder / "published") == []
+    assert len(list((house.folder / "published/superseded").rglob("*.parquet"))) == 2
+
+
+def test_the_share_holds_one_restatement_of_a_day(kept_back):
+    house = kept_back
+    restate(house, DAY)
+    before = house.files("published", "trusted/measurements")
+    (again,) = restate(house, DAY)
+    assert again.status is Status.REFUSED
+    assert "revision 2" in again.message
+    assert "Nothing was reserved" in again.message
+    assert house.files("published", "trusted/measurements") == before
+    assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+
+
+def test_without_a_share_nothing_is_measured_again(house):
+    house.release(DAY)
+    before = house.files("published")
+    (refused,) = restate(house, DAY)
+    assert refused.status is Status.REFUSED
+    assert "restatement_share" in refused.message
+    assert house.files("published") == before
+    assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 0
+
+
+def test_what_was_never_released_has_nothing_to_restate(kept_back):
+    kept_back.simulate(date(2016, 6, 3))
+    (refused,) = restate(kept_back, date(2016, 6, 3))
+    assert (refused.status, "without --restate" in refused.message) == (Status.REFUSED, True)
+
+
+def test_a_plain_run_leaves_a_restated_day_alone(kept_back):
+    restate(kept_back, DAY)
+    before = kept_back.files("published", "trusted/measurements")
+    assert kept_back.release(DAY)[DAY].outcome.status is Status.UNCHANGED
+    assert kept_back.files("published", "trusted/measurements") == before
+
+
+@pytest.mark.parametrize("asked_again", [True, False])
+def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_back, asked_again):
+    house = kept_back
+    house.release(DAY, steps=UNTIL_DRAW, restate=True)
+    drawn = house.files("trusted/measurements")
+    assert house.ledger.latest("two-regions", DAY.isoformat()).state is ReleaseState.DRAWN
+    house.later(hours=1)
+    assert house.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
+    assert house.files("trusted/measurements") == drawn
+    assert read_catalogue(house.folder / "published").entry(DAY).revision == 1
+
+
+def test_a_void_day_is_replaced_by_a_restatement(kept_back):
+    house = kept_back
+    later = date(2016, 6, 3)
+    house.simulate(later)
+    run = house.run()
+    house.release(later, steps=UNTIL_DRAW)
+    run.ledger.void("two-regions", later.isoformat(), 0, "a person said so", house.now)
+    assert house.release(later)[later].outcome.status is Status.VOID
+    (restated,) = restate(house, later)
+    assert restated.status is Status.PUBLISHED
+    assert read_catalogue(house.folder / "published").entry(later).revision == 1
+    assert spent(house) <= 1
+
+
+def test_l1_plans_of_one_share_do_not_look_at_the_other(house):
+    """Windows full of first points leave restatements their points, and the other way round."""
+    house.configure(*L1)
+    house.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
+    house.simulate(date(2016, 6, 3))
+    house.release(DAY, NEXT)
+    assert [outcome.status for outcome in restate(house, NEXT, DAY)] == [Status.PUBLISHED] * 2
+    first = house.release(date(2016, 6, 3))[date(2016, 6, 3)]
+    assert first.outcome.status is Status.PUBLISHED
+    assert spent(house) <= 1
+    assert house.ledger.verify() == []
+
+
+def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(house):
+    house.configure('name = "OptStream"', 'name = "PeGaSus"')
+    house.configure('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+    house.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
+    house.release(DAY)
+
+    def raw():
+        return sorted(house.folder.rglob("*.raw"))
+
+    own = raw()
+    assert len(own) == 1
+    (restated,) = restate(house, DAY)
+    assert restated.status is Status.PUBLISHED
+    assert set(own) < set(raw())
+    house.release(NEXT)
+    # the first release's was taken by the next day; the restatement's is nobody's and goes with the purge
+    assert own[0] not in raw()
+    assert spent(house) <= 1
+
+
+def test_a_live_owner_keeps_its_day(house):
+    (work,) = house.release(DAY, steps=chunk.STEPS[:5]).values()
+    run = house.run()
+    for _ in range(5):
+        house.later(minutes=6)
+        (work,) = (
+            chunk.draw_measurements(run, [work]) if work.period else chunk.estimate_releases(run, [work])
+        )
+        if work.staged:
+            break
+    house.later(minutes=14)
+    with pytest.raises(LedgerError, match="another run"):
+        run.ledger.adopt("two-regions", DAY.isoformat(), 0, "a thief", house.now, timedelta(minutes=15))
+    house.later(minutes=20)
+    (published,) = chunk.publish_releases(run, [work])
+    assert published.outcome.status is Status.PUBLISHED
+
+
+def test_an_owner_that_was_taken_over_while_away_does_not_renew(house):
+    (work,) = house.release(DAY, steps=chunk.STEPS[:5]).values()
+    away = house.run()
+    house.later(minutes=20)
+    house.release(DAY)
+    house.later(minutes=20)
+    (stale,) = chunk.draw_measurements(away, [work])
+    assert stale.outcome.status is Status.FAILED
+    assert "taken over by another run" in stale.outcome.message
+    assert house.ledger.verify() == []
