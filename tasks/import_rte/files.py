@@ -1,6 +1,7 @@
 """One file as RTE hands it out: a zip with one text in it, or that text; read whole, never beyond a bound."""
 
 import io
+import lzma
 import struct
 import zipfile
 import zlib
@@ -16,8 +17,8 @@ LARGEST_BYTES = 32 * 2**20
 """Of the file and of the text: a region's year is 3 MiB."""
 ZIP = b"PK\x03\x04"
 BROKEN_ZIP = (
-    zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError, RuntimeError, NotImplementedError,
-    struct.error,
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError, OSError, ValueError, LookupError,
+    RuntimeError,
 )  # fmt: skip
 """What zipfile raises for an archive that is damaged, encrypted or packed in a way that it does not know."""
 
@@ -65,7 +66,7 @@ def text_of(content: bytes) -> bytes:
 
 def _unzipped(content: bytes) -> bytes:
     with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        members = [member for member in archive.infolist() if not member.is_dir()]
+        members = [member for member in archive.infolist() if not member.filename.endswith("/")]
         if len(members) != 1:
             raise DumpError(
                 f"the archive must hold one text, as RTE's do; it holds {len(members)} files: unpack it and "

@@ -15,6 +15,7 @@ from tasks.import_rte.columns import NATURES, place_columns, plain, region_code
 
 MOST_LINES = 1_000_000
 LONGEST_LINE = 10_000
+TOO_LONG = f"longer than {LONGEST_LINE} bytes, which none of RTE's lines is"
 WORKBOOK = b"\xd0\xcf\x11\xe0"
 ABSENT = ["", "ND", "-", "DC"]
 """Empty, not available, no such thing here, confidential: RTE's words for a cell without a reading."""
@@ -32,15 +33,18 @@ def parse(content: bytes) -> tuple[str, pl.DataFrame]:
     with the line that is not as RTE writes it, never with a reading.
     """
     lines = _lines(content)
-    header = next((number for number, line in enumerate(lines, 1) if line.strip()), 1)
+    header = next((number for number, line in enumerate(lines, 1) if line and not line.isspace()), 1)
+    if len(lines[header - 1]) > LONGEST_LINE:
+        raise DumpError(f"line {header}: {TOO_LONG}")
     places, n_named = place_columns(lines[header - 1].split("\t"), header)
     rows = pl.DataFrame({"text": lines[header:]}, schema={"text": pl.String})
     rows = rows.with_row_index("line", header + 1).filter(pl.col("text").str.strip_chars() != "")
-    if rows.height and rows["text"][-1].startswith(FOOTER) and "\t" not in rows["text"][-1]:
+    last = rows["text"][-1].strip() if rows.height else ""
+    if last.startswith(FOOTER) and "\t" not in last:
         rows = rows[:-1]
     if rows.is_empty():
         raise DumpError(f"line {header}: no row follows the header")
-    _refuse(rows, {f"longer than {LONGEST_LINE} bytes": pl.col("text").str.len_bytes() > LONGEST_LINE})
+    _refuse(rows, {TOO_LONG: pl.col("text").str.len_bytes() > LONGEST_LINE})
     cells = _cells(rows, places, n_named)
     return _region(cells), _readings(cells)
 
@@ -120,9 +124,8 @@ def _readings(cells: pl.DataFrame) -> pl.DataFrame:
         "line",
     )
     rows = rows.unique(["timestamp", "load_mw"], keep="first", maintain_order=True)
-    _refuse(
-        rows, {"another reading of a half-hour that stands above": ~pl.col("timestamp").is_first_distinct()}
-    )
+    again = "another reading of a half-hour that stands above; each of a day's 48 half-hours comes once"
+    _refuse(rows, {again: ~pl.col("timestamp").is_first_distinct()})
     return rows.sort("timestamp")
 
 

@@ -4,7 +4,7 @@ import io
 import zipfile
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import DumpError
@@ -93,13 +93,24 @@ def test_no_more_is_unpacked_than_the_bound_whatever_the_archive_says(monkeypatc
         text_of(bytes(2**20 + 1))
 
 
-@given(st.integers(0, len(ARCHIVE) - 1), st.binary(min_size=1, max_size=4), st.integers(0, 20))
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA)
+ARCHIVES = [zipped(("year.xls", TEXT * 50), method=method) for method in METHODS]
+
+
+@given(
+    st.sampled_from(ARCHIVES),
+    st.floats(0, 1),
+    st.binary(min_size=1, max_size=4),
+    st.sampled_from([0, 0, 0, 7]),
+)
+@example(ARCHIVE, 96 / len(ARCHIVE), b"\x00", 0)  # a name that is empty
 @settings(max_examples=300, deadline=None)
-def test_a_spoilt_archive_gives_bytes_or_a_refusal(start, spoil, cut):
-    content = ARCHIVE[:start] + spoil + ARCHIVE[start + len(spoil) : len(ARCHIVE) - cut]
+def test_a_spoilt_archive_gives_bytes_or_a_refusal(archive, place, spoil, cut):
+    start = int(place * len(archive))
+    content = archive[:start] + spoil + archive[start + len(spoil) : len(archive) - cut]
     try:
         text = text_of(content)
     except DumpError:
         return
-    # what comes through unharmed, or is no archive any more
+    # what comes through unharmed (a directory's name is not), or is no archive any more
     assert text in (TEXT * 50, content)
