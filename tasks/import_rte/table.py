@@ -62,7 +62,7 @@ def _lines(content: bytes) -> list[str]:
     except UnicodeDecodeError:
         text = content.decode("latin-1")
     # Not splitlines: Latin-1 has other signs that it takes for ends of lines.
-    return [line.removesuffix("\r") for line in text.split("\n")]
+    return text.split("\n")
 
 
 def _cells(rows: pl.DataFrame, places: dict[str, int], n_named: int) -> pl.DataFrame:
