@@ -8,7 +8,8 @@ from typing import Annotated
 
 import typer
 
-from flows.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
+from flows.data_commands import import_rte, simulate
+from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
 from flows.study_commands import audit, leakage
 from flows.terminal import Terminal
 from optstream.errors import ConfigurationError, OptStreamError
@@ -40,32 +41,8 @@ def init(
     print(f"wrote {path}; next: optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02")
 
 
-@app.command()
-def simulate(
-    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
-    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
-    config: Config = DEFAULT_CONFIG,
-    seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
-) -> None:
-    """Write made-up dumps, calibrated on public means of the French regions, to try things out."""
-    from tasks.settings import load_settings
-    from tasks.simulate import simulate as write_dumps
-
-    settings = load_settings(config)
-    written = write_dumps(
-        settings.input_folder,
-        leaves=settings.tree.leaves,
-        calendar=settings.calendar,
-        days=days_between(first, last),
-        seed=seed,
-        schema=settings.input.schema_,
-        timestamp=settings.input.timestamp,
-        value=settings.input.value,
-        customer=settings.input.customer,
-        marker=settings.marker,
-        file_list=settings.input.file_list,
-    )
-    print(f"{written.n_written} dumps written, {written.n_kept} were there already, in {written.folder}")
+app.command()(simulate)
+app.command()(import_rte)
 
 
 @app.command()

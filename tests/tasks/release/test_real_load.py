@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from benchmarks.lay_out_meters import lay_out_meters, meters_configuration
-from benchmarks.lay_out_rte import lay_out_rte, rte_configuration
 from optstream import read_published
+from tasks.import_rte import read_load, rte_configuration, write_loads
 from tasks.work import Status
 
 
@@ -29,27 +29,21 @@ def check_published(folder, root, n_days):
     return rows
 
 
-@pytest.fixture
-def laid_out(house, real_data):
-    def lay_out(file, lay, configuration, first, last):
-        (house.folder / "optstream.toml").unlink()
-        lay(real_data / file, first, last, house.folder / "dumps")
-        (house.folder / "optstream.toml").write_text(configuration(house.folder / "dumps"))
-        return house
-
-    return lay_out
+def configure(house, configuration):
+    (house.folder / "optstream.toml").write_text(configuration(house.folder / "real"))
 
 
-def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(laid_out, real_data):
+def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(house, real_data):
     february = days(date(2016, 2, 1), 29)
-    file = "rte_regional_load_2013_2016.parquet"
-    house = laid_out(file, lay_out_rte, rte_configuration, february[0], february[-1])
+    write_loads([read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], house.folder / "real")
+    configure(house, rte_configuration)
     works = house.release(*february)
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
     rows = check_published(house.folder, "FR", 29)
     # 1,392 steps share little noise: a mean that is off by a hundredth is another month, or another unit.
     month = pl.col("timestamp_local").dt.date().is_between(february[0], february[-1])
-    true = pl.read_parquet(real_data / file).filter(month)["load_mw"].sum() / (29 * 48)
+    series = pl.read_parquet(real_data / "rte_regional_load_2013_2016.parquet")
+    true = series.filter(month)["load_mw"].sum() / (29 * 48)
     assert rows.filter(node="FR")["load_mw"].mean() == pytest.approx(true, rel=0.01)
     before = house.files("published")
     again = house.release(*february)
@@ -57,9 +51,10 @@ def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(laid_
     assert house.files("published") == before
 
 
-def test_a_week_of_real_households_runs_end_to_end(laid_out):
+def test_a_week_of_real_households_runs_end_to_end(house, real_data):
     week = days(date(2013, 3, 1), 7)
-    house = laid_out("smart_meters_2013.parquet", lay_out_meters, meters_configuration, week[0], week[-1])
+    lay_out_meters(real_data / "smart_meters_2013.parquet", week[0], week[-1], house.folder / "real")
+    configure(house, meters_configuration)
     works = house.release(*week)
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
     check_published(house.folder, house.settings.tree.nodes[0], 7)

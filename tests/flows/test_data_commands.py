@@ -1,0 +1,70 @@
+"""`import-rte` as its user meets it."""
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.command_line import app
+from optstream.errors import DumpError
+from tasks.settings import load_settings
+
+NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
+
+
+def text(perimeter="Bretagne", loads=range(3000, 3048)):
+    rows = [
+        f"{perimeter}\tDonnées définitives\t2016-02-01\t{slot // 2:02}:{30 * (slot % 2):02}\t{load}\t-"
+        for slot, load in enumerate(loads)
+    ]
+    return "\n".join([NAMES, *rows, "RTE ne pourra être tenu responsable."]).encode("latin-1")
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, ["import-rte", *map(str, words)])
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.xls").write_bytes(text())
+    (tmp_path / "b.xls").write_bytes(text("PACA", [*range(3000, 3047), "ND"]))
+    return tmp_path
+
+
+def test_files_become_dumps_and_the_last_lines_say_what_was_done(here):
+    shown = invoke("a.xls", "b.xls", "--into", "dumps")
+    assert shown.exit_code == 0
+    assert shown.output.splitlines()[:3] == ["read a.xls", "read b.xls", "write the dumps"]
+    assert "2 files, 2 regions: 2 dumps written, 0 were there already" in shown.output.splitlines()[-1]
+    assert "1 of them incomplete" in shown.output.splitlines()[-1]
+    assert sorted(path.name for path in (here / "dumps").iterdir()) == ["region=53", "region=93"]
+    again = invoke("a.xls", "b.xls", "--into", "dumps")
+    assert "0 dumps written, 2 were there already" in again.output.splitlines()[-1]
+
+
+def test_the_lines_it_names_make_the_example_read_the_dumps(here):
+    CliRunner().invoke(app, ["init"])
+    shown = invoke("a.xls", "--into", "dümps").output.splitlines()
+    lines = [line.strip() for line in shown if line.startswith("  ")]
+    example = (here / "optstream.toml").read_text().splitlines()
+    for section, line in (named.split(" ", 1) for named in lines):
+        place = next(number for number, text in enumerate(example) if text.startswith(section))
+        key = line.partition("=")[0]
+        at = next(number for number in range(place, len(example)) if example[number].startswith(key))
+        example[at] = line
+    (here / "optstream.toml").write_text("\n".join(example), encoding="utf-8")
+    settings = load_settings(here / "optstream.toml")
+    assert settings.input_folder == here / "dümps"
+    assert settings.calendar.day == "fixed"
+
+
+def test_nothing_is_written_if_one_file_is_refused(here):
+    (here / "b.xls").write_bytes(text("France"))
+    refused = invoke("a.xls", "b.xls", "--into", "dumps")
+    assert isinstance(refused.exception, DumpError)
+    assert "b.xls: line 2: this is the national file" in str(refused.exception)
+    assert not (here / "dumps").exists()
+
+
+@pytest.mark.parametrize("words", [["--into", "dumps"], ["a.xls"]])
+def test_words_that_are_missing_are_asked_for(here, words):
+    assert invoke(*words).exit_code == 2
