@@ -151,8 +151,8 @@ def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
     entry = catalogue.entry(work.day)
     if entry is not None and entry.revision >= work.revision:
         raise LedgerError(
-            f"{folder} lists {work.day} already, and the ledger does not know it: this is not the ledger that "
-            "the folder was written with; bring that one back"
+            f"{folder} lists {work.day} already, and the ledger does not know it: this is not the ledger "
+            "that the folder was written with; bring that one back"
         )
     return catalogue.ledger_heads
 
