@@ -172,6 +172,9 @@ def _lineage(house: _House, dry_run: bool) -> int:
     with exclusive_in(folder):
         lines = path.read_bytes().splitlines(keepends=True)
         kept = [line for line in lines if not _is_old(line, f"{house.stream}.release", oldest)]
+        if not dry_run:
+            for aside in folder.glob(f".{EVENTS}.*"):  # of a purge that died while it wrote
+                aside.unlink()
         if len(kept) < len(lines) and not dry_run:
             write_private(path, b"".join(kept))
     return len(lines) - len(kept)

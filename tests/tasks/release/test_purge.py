@@ -185,8 +185,10 @@ def test_only_this_streams_readable_old_events_leave_the_lineage(released):
         + b"\n"
     )
     path.write_bytes(lines[0] + other + b"not JSON\n" + b'{"job": 1}\n' + lines[1])
+    path.with_name(".events.jsonl.1-1").touch()
     released.later(days=3651)
     assert removed(released)["lineage events"] == 2
+    assert not path.with_name(".events.jsonl.1-1").exists()
     assert path.read_bytes() == other + b"not JSON\n" + b'{"job": 1}\n'
     assert path.stat().st_mode & 0o777 == 0o600
 
