@@ -7,7 +7,7 @@ from math import floor
 from rich.table import Table
 
 from flows.terminal import Terminal
-from tasks.ledger_book import DayRoom, GrantPage, StreamPage, WindowRoom
+from tasks.ledger_pages import DayRoom, GrantPage, StreamPage, WindowRoom
 
 
 def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Terminal) -> None:

@@ -1,95 +1,23 @@
 """What the ledger holds, in dates: terms, releases with their charge, and what each window has left."""
 
-import re
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date, datetime, timedelta
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
 from fractions import Fraction
-from itertools import takewhile
+from itertools import dropwhile, takewhile
 
-from optstream.errors import OptStreamError, ParameterError
-from optstream.ledger import Ledger, ReleaseState, StreamTerms, Stretch
+from optstream.errors import OptStreamError
+from optstream.ledger import Ledger, StreamTerms, Stretch
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Calendar
+from tasks.ledger_pages import ChargedRelease, DayRoom, GrantPage, StreamPage, WindowRoom, calendar_of
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.release import terms_of
 from tasks.settings import Settings
 
 DAYS_SHOWN = 14
-_CALENDAR = re.compile(r"([0-9]+) min, (.+), (elapsed|fixed)")
-
-
-@dataclass(frozen=True)
-class ChargedRelease:
-    """A release and what it is charged: the most that it alone takes from any window."""
-
-    period: str
-    revision: int
-    state: ReleaseState
-    epsilon: Fraction
-
-
-@dataclass(frozen=True)
-class StreamPage:
-    """A stream's promise, how many releases it has in each state, and those of the days that are shown."""
-
-    terms: StreamTerms
-    counts: Mapping[ReleaseState, int]
-    releases: tuple[ChargedRelease, ...]
-
-
-@dataclass(frozen=True)
-class DayRoom:
-    """A day: the least that any window with one of its steps has left.
-
-    may: whether the configured stream may be released on it, with what would stop it; None where it has a
-    release already, or where the stream is not of this grant.
-    """
-
-    day: date
-    left: Fraction
-    may: bool | None = None
-    because: str = ""
-
-
-@dataclass(frozen=True)
-class WindowRoom:
-    """The windows that begin at first_step to last_step have this left. Times: None without a calendar."""
-
-    first_step: int
-    last_step: int
-    begin_first: datetime | None
-    begin_last: datetime | None
-    left: Fraction
-
-
-@dataclass(frozen=True)
-class GrantPage:
-    """A grant: its streams, days and windows.
-
-    model: of any of its streams, for they agree. free_from, free_from_time: every window that begins there
-    or later has the whole grant; None if nothing was ever charged, or without a calendar.
-    """
-
-    name: str
-    terms: StreamTerms
-    calendar: Calendar | None
-    streams: tuple[StreamPage, ...]
-    days: tuple[DayRoom, ...]
-    windows: tuple[WindowRoom, ...]
-    free_from: int | None
-    free_from_time: datetime | None
-
-
-def calendar_of(terms: StreamTerms) -> Calendar | None:
-    """The calendar that `tasks.release.terms_of` wrote into a stream's terms; None if another wrote them."""
-    found = _CALENDAR.fullmatch(terms.calendar)
-    try:
-        return Calendar(int(found[1]), found[2], found[3]) if found else None  # type: ignore[arg-type]
-    except ParameterError:
-        return None
 
 
 def read_book(
@@ -132,11 +60,12 @@ def _page(
     steps = _steps(calendar, model, days, newest, free_from)
     stretches = ledger.charged_windows(terms.grant, steps)
     pages = tuple(_stream_page(ledger, one, steps) for one in members)
-    released = {release.period for page in pages for release in page.releases if page.terms in members}
-    own = next((one for one in members if one.stream == settings.stream.name), None)
-    may = own is not None and calendar == settings.calendar
+    released = {release.period for page in pages for release in page.releases}
+    own = any(one.stream == settings.stream.name for one in members) and calendar == settings.calendar
+    if first is None:
+        days = tuple(dropwhile(lambda day: day != last and day.isoformat() not in released, days))
     rooms = tuple(
-        _day(settings, ledger, terms, stretches, day, may and day.isoformat() not in released) for day in days
+        _day(settings, ledger, terms, stretches, day, own and day.isoformat() not in released) for day in days
     )
     if not first and not last and newest is not None:
         # unasked, only the windows that the last release or a later one meets

@@ -1,20 +1,16 @@
 """Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
-from optstream.errors import LedgerError, PublicationError
+from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from tasks.measurements_check import Key, compare_measurements, place_of
 from tasks.settings import Settings
-from tasks.trusted_store import NAMED, RAW, read_verified
 
 NOT_OUT = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
-NOT_DRAWN = (ReleaseState.RESERVED, ReleaseState.VOID)
-Key = tuple[str, int]
-"""Period and revision."""
 
 
 @dataclass(frozen=True)
@@ -93,7 +89,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
                 "older copy or another one; bring back the ledger that the folder was written with"
             )
         yield from (f"{settings.published_folder}: {line}" for line in check_files(settings.published_folder))
-    yield from _measurements(settings, releases)
+    yield from compare_measurements(settings, releases)
 
 
 def _published(
@@ -114,7 +110,7 @@ def _published(
         if entry is None or entry.revision < revision:
             what = "nothing of that day" if entry is None else f"revision {entry.revision}"
             yield (
-                f"{_place(settings, period, revision)} is {release.state}, and the published folder lists "
+                f"{place_of(settings, period, revision)} is {release.state}, and the published folder lists "
                 f"{what}; restore catalogue.json and data/ from a copy"
             )
 
@@ -129,7 +125,7 @@ def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, Releas
         return
     for entry in catalogue.entries:
         release = releases.get((entry.period.isoformat(), entry.revision))
-        place = _place(settings, entry.period.isoformat(), entry.revision)
+        place = place_of(settings, entry.period.isoformat(), entry.revision)
         if release is None:
             yield (
                 f"{place} is listed in catalogue.json and not in the ledger, so its cost is not charged; "
@@ -150,51 +146,6 @@ def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, Releas
 def _same_bytes(entry: Entry, release: ReleaseOutline) -> bool:
     name = entry.file.rpartition("/")[2]
     return (entry.file_hash, name) == (release.staged_hash, release.published_name)
-
-
-def _measurements(settings: Settings, releases: dict[Key, ReleaseOutline]) -> Iterator[str]:
-    """Every release that was drawn has its measurements, as recorded, and no others."""
-    known: dict[Path, ReleaseOutline] = {}
-    for (period, revision), release in releases.items():
-        folder = settings.measurements_of(date.fromisoformat(period), revision)
-        known[folder] = release
-        if release.state in NOT_DRAWN:
-            continue
-        try:
-            read_verified(folder, release.measurements_hash)
-        except (LedgerError, OSError) as error:
-            yield (
-                f"{_place(settings, period, revision)}: {error}; restore the measurements from a copy: "
-                "they are the release"
-            )
-        yield from (
-            f"{path}: no measurements of {_place(settings, period, revision)}, which has others; destroy "
-            "it, for a second draw tells more than what was charged"
-            for path in _other_draws(folder, release)
-        )
-    for folder in _folders(settings.measurements_folder / settings.stream.name):
-        if folder not in known:
-            yield f"{folder}: belongs to no release of the ledger; move it away, or bring its ledger back"
-
-
-def _other_draws(folder: Path, release: ReleaseOutline) -> Iterable[Path]:
-    """Files that hold another draw than the recorded one; raw state and an owner's word hold none."""
-    if not folder.is_dir() or not release.measurements_hash:
-        return []
-    own = release.measurements_hash[:NAMED]
-    return sorted(
-        path
-        for path in folder.iterdir()
-        if path.suffix not in (RAW, ".intact", ".raised") and not path.name.endswith(f"-{own}")
-    )
-
-
-def _folders(parent: Path) -> list[Path]:
-    return sorted(parent.iterdir()) if parent.is_dir() else []
-
-
-def _place(settings: Settings, period: str, revision: int) -> str:
-    return f"stream {settings.stream.name!r}, {period} revision {revision}"
 
 
 def _is_day(period: str) -> bool:

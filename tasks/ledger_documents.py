@@ -4,9 +4,9 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from tasks.ledger_book import GrantPage, StreamPage
 from tasks.ledger_check import Verification
 from tasks.ledger_export import Exported
+from tasks.ledger_pages import GrantPage, StreamPage
 from tasks.purge import Purged
 
 
