@@ -9,9 +9,11 @@ from typing import Annotated
 import typer
 
 from flows.data_commands import import_rte, simulate
+from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
 from flows.study_commands import audit, leakage
 from flows.terminal import Terminal
+from flows.upkeep_commands import purge
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import Settings
 
@@ -130,6 +132,8 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
 
 app.command()(audit)
 app.command()(leakage)
+app.command()(purge)
+app.add_typer(ledger_app, name="ledger")
 
 
 def check_house() -> None:

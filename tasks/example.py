@@ -67,6 +67,7 @@ value = "load_mw"
 
 [trusted]                       # staging, measurements, validation results, lineage
 folder = "trusted"
+validation_retention_days = 90  # for `optstream purge`; so too staging_, lineage_, raw_state_retention_days
 
 [ledger]                        # OPTSTREAM_LEDGER_URL in the environment replaces it
 url = "sqlite:///trusted/ledger.sqlite"

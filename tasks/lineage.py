@@ -15,7 +15,7 @@ from optstream.catalogue import ReleaseStatement
 from optstream.errors import PublicationError
 from tasks.release import Run as ReleaseRun
 from tasks.settings import Settings
-from tasks.trusted_store import make_private_folder
+from tasks.trusted_store import exclusive_in
 from tasks.work import Work
 
 PRODUCER = "urn:optstream"
@@ -40,13 +40,14 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
     """
     if work.statement is None or work.outcome is None or work.outcome.file is None:
         raise PublicationError("only a published release has a lineage")
-    folder = run.settings.lineage_folder
-    make_private_folder(folder)
-    path = folder / EVENTS
-    os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    client = OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(path), append=True)))
     event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock())
-    client.emit(event)
+    folder = run.settings.lineage_folder
+    path = folder / EVENTS
+    # `optstream purge` puts a shorter file in the place of this one
+    with exclusive_in(folder):
+        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        client = OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(path), append=True)))
+        client.emit(event)
 
 
 def lineage_event(

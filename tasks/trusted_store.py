@@ -6,11 +6,11 @@ import re
 import signal
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 
-from optstream.catalogue.durable import sync_folder
+from optstream.catalogue.durable import exclusive, sync_folder
 from optstream.errors import LedgerError
 
 
@@ -29,6 +29,16 @@ def write_private(path: Path, data: bytes) -> None:
     _write(aside, data, os.O_CREAT | os.O_TRUNC)
     aside.replace(path)
     sync_folder(path.parent)
+
+
+@contextmanager
+def exclusive_in(folder: Path) -> Iterator[None]:
+    """Hold the inter-process lock of a folder of the trusted zone, waiting for it."""
+    make_private_folder(folder)
+    lock = folder / ".lock"
+    os.close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+    with exclusive(lock):
+        yield
 
 
 NAMED = 32
@@ -134,8 +144,9 @@ def take_raw(folder: Path | None, digest: str | None) -> bytes | None:
         return None
     taken = None
     for path in sorted(folder.glob(f"*-{digest[:NAMED]}{RAW}")):
-        taken = path.read_bytes()
-        path.unlink()
+        with suppress(FileNotFoundError):  # purged a moment ago: gone is as good as never kept
+            taken = path.read_bytes()
+            path.unlink()
         sync_folder(folder)
     return taken
 

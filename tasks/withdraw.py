@@ -33,7 +33,11 @@ def withdraw(run: Run, work: Work, reason: str) -> Work:
             "as PUBLISHED: run the day first, which completes its publication"
         )
     done = withdraw_published(
-        run.settings.published_folder, work.day, entry.revision, run.ledger.head(run.stream), stream=run.stream
+        run.settings.published_folder,
+        work.day,
+        entry.revision,
+        run.ledger.head(run.stream),
+        stream=run.stream,
     )
     return work.ended(Status.WITHDRAWN, done.in_words())
 

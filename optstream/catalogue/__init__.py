@@ -1,11 +1,13 @@
 """The published folder: immutable files, and a catalogue that is replaced in one step."""
 
+from optstream.catalogue.check import check_files
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue, read_catalogue
 from optstream.catalogue.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.publish import Publication, publish
-from optstream.catalogue.read import check_files, read_published
+from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.withdraw import Withdrawal, withdraw
 
 __all__ = [
     "Catalogue",
@@ -14,6 +16,7 @@ __all__ = [
     "Publication",
     "ReleaseStatement",
     "StagedRelease",
+    "Withdrawal",
     "check_files",
     "find_catalogue",
     "noise_scales",
@@ -22,4 +25,5 @@ __all__ = [
     "read_published",
     "read_staged",
     "stage",
+    "withdraw",
 ]

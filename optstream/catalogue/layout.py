@@ -6,6 +6,9 @@
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     .lock, .incoming/                                 the publishers' lock and half-written files
 
+Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
+the last one.
+
 <hash> is the SHA-256 of the Parquet file. Names are built of dates and hashes alone: the name of a stream
 or a node never becomes part of a path. `data/` holds nothing but Parquet files (polars refuses a folder
 that also holds JSON), and every other file stays outside it.
@@ -43,14 +46,24 @@ def release_name(file_hash: str) -> str:
     return f"release-{file_hash}.parquet"
 
 
+def data_folder(period: date) -> str:
+    """The folder of a day's release, relative to the published folder."""
+    return f"{DATA}/date={period.isoformat()}"
+
+
+def superseded_folder(period: date) -> str:
+    """The folder of what a day's release has replaced."""
+    return f"{SUPERSEDED}/date={period.isoformat()}"
+
+
 def data_file(period: date, file_hash: str) -> str:
     """Where the release of `period` is, relative to the published folder."""
-    return f"{DATA}/date={period.isoformat()}/{release_name(file_hash)}"
+    return f"{data_folder(period)}/{release_name(file_hash)}"
 
 
 def superseded_file(period: date, file_hash: str) -> str:
     """Where it is after another has taken its place."""
-    return f"{SUPERSEDED}/date={period.isoformat()}/{release_name(file_hash)}"
+    return f"{superseded_folder(period)}/{release_name(file_hash)}"
 
 
 def manifest_file(file_hash: str) -> str:

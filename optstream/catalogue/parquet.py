@@ -1,4 +1,4 @@
-"""One release as the bytes of a Parquet file: the only place that knows pyarrow.
+"""One release as the bytes of a Parquet file: the only place of the catalogue that knows pyarrow.
 
 `date` is in the path (`date=2016-02-01`), not in the file: pyarrow refuses a dataset in which a date column
 and a path both say it (`pq.read_table` and `partitioning="hive"` take the path's for text), while polars

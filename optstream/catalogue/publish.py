@@ -21,6 +21,7 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.stage import StagedRelease
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.withdraw import delete_files
 from optstream.errors import PublicationError
 
 MANIFEST_FORMAT = "optstream.manifest/1"
@@ -84,13 +85,16 @@ def _publish_locked(
 ) -> Publication:
     known = find_catalogue(root)
     _check_order(known, entry, statement)
+    before = known.entry(entry.period) if known else None
+    if before is not None and before.withdrawn:
+        # a withdrawal that a crash cut short must not end with its files in superseded/
+        delete_files(root, entry.period)
     incoming = inside(root, INCOMING)
     for needed in (incoming, inside(root, MANIFESTS), inside(root, entry.file).parent):
         make_folder(needed)
     clear(incoming)
     changed = write_new(root / entry.file, data, incoming)
     changed |= write_new(root / entry.manifest, manifest, incoming)
-    before = known.entry(entry.period) if known else None
     if before is None or before.file_hash != entry.file_hash:
         base = known or Catalogue(statement.stream, statement.value_column, entry.ledger_head, ())
         replace(root / CATALOGUE, base.with_entry(entry).to_bytes(), incoming)

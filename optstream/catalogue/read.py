@@ -1,14 +1,13 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
-import json
 from pathlib import Path
 
 import polars as pl
 
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import DATA, inside, superseded_file
-from optstream.catalogue.parquet import LARGEST_STATEMENT, Footer, decode
+from optstream.catalogue.layout import inside, superseded_file
+from optstream.catalogue.parquet import Footer, decode
 from optstream.catalogue.rows import empty_rows, hash_rows
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statement import ReleaseStatement
@@ -20,7 +19,8 @@ def read_published(folder: Path | str, verify: bool = False) -> pl.DataFrame:
 
     Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
     the value column, revision, vintage. What is read is what the catalogue listed when the call began, also
-    while others publish. verify: compare the hashes of files and rows as well.
+    while others publish; of a day that is withdrawn meanwhile, what the catalogue has instead: nothing, or a
+    newer release. verify: compare the hashes of files and rows as well.
 
     A folder whose every period was withdrawn gives an empty frame of these columns; a folder without a
     catalogue raises PublicationError (the path may be wrong), as does a file that is missing or is not the
@@ -28,38 +28,26 @@ def read_published(folder: Path | str, verify: bool = False) -> pl.DataFrame:
     """
     root = Path(folder)
     catalogue = read_catalogue(root)
-    frames = [
-        _read_rows(root, catalogue, entry, verify) for entry in catalogue.entries if not entry.withdrawn
-    ]
+    frames = [_read_period(root, catalogue, entry, verify) for entry in catalogue.entries]
     return pl.concat([empty_rows(catalogue.value_column), *frames])
 
 
-def check_files(folder: Path | str) -> list[str]:
-    """Compare the folder with its catalogue: a line for each file missing, altered or not listed.
-
-    Raises PublicationError if the catalogue itself cannot be read.
-    """
-    root = Path(folder)
-    catalogue = read_catalogue(root)
-    problems = []
-    for entry in catalogue.entries:
-        if entry.withdrawn:
-            continue
+def _read_period(root: Path, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+    """The rows of a listed day; none of a tombstone, also of one that was set while others were read."""
+    while not entry.withdrawn:
         try:
-            if not inside(root, entry.file).is_file():
-                raise PublicationError(f"{entry.file} is missing")
-            _read_rows(root, catalogue, entry, verify=True)
-            _check_manifest(root, entry)
-        except PublicationError as error:
-            problems.append(f"{entry.period}: {error}")
-    listed = {entry.file for entry in catalogue.entries if not entry.withdrawn}
-    found = (path for path in (root / DATA).rglob("*") if not path.is_dir())
-    strays = sorted({path.relative_to(root).as_posix() for path in found} - listed)
-    return problems + [f"{name!r} is not listed in the catalogue" for name in strays]
+            return read_rows(root, catalogue, entry, verify)
+        except PublicationError:
+            now = read_catalogue(root).entry(entry.period)
+            if now is None or now == entry:
+                raise
+            entry = now
+    return empty_rows(catalogue.value_column)
 
 
-def _read_rows(root: Path, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
-    data = _read_file(root, entry)
+def read_rows(root: Path, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+    """The rows of one listed release. Raises PublicationError if its file is missing, or another's."""
+    data = read_file(root, entry)
     if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
         raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
     inner, footer = decode(data)
@@ -84,7 +72,7 @@ def _states(footer: Footer, catalogue: Catalogue, entry: Entry) -> bool:
     )
 
 
-def _read_file(root: Path, entry: Entry) -> bytes:
+def read_file(root: Path, entry: Entry) -> bytes:
     """The file's bytes, also if a newer release moved it away after the catalogue was read."""
     for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
         try:
@@ -94,22 +82,3 @@ def _read_file(root: Path, entry: Entry) -> bytes:
         except OSError as error:
             raise PublicationError(f"{name} cannot be read; check its permissions") from error
     raise PublicationError(f"{entry.file} is missing; publish it again from the trusted zone")
-
-
-def _check_manifest(root: Path, entry: Entry) -> None:
-    try:
-        with inside(root, entry.manifest).open("rb") as file:
-            document = json.loads(file.read(2 * LARGEST_STATEMENT))
-        stated = (document["file"], document["file_hash"], document["rows_hash"])
-        statement = document["statement"]
-    except FileNotFoundError as error:
-        raise PublicationError(
-            f"{entry.manifest} is missing; publish it again from the trusted zone"
-        ) from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
-    _, footer = decode(_read_file(root, entry))
-    if stated != (entry.file, entry.file_hash, entry.rows_hash) or statement != footer.statement:
-        raise PublicationError(
-            f"{entry.manifest} says other things than the file and the catalogue; restore it"
-        )

@@ -1,6 +1,17 @@
 """Spends and releases, durable: exactly one release a period, and no window above its grant."""
 
 from optstream.ledger.ledger import Ledger, open_ledger
+from optstream.ledger.outline import ReleaseOutline
 from optstream.ledger.records import ReleaseRecord, ReleaseState, Reservation, StreamTerms
+from optstream.ledger.room import Stretch
 
-__all__ = ["Ledger", "ReleaseRecord", "ReleaseState", "Reservation", "StreamTerms", "open_ledger"]
+__all__ = [
+    "Ledger",
+    "ReleaseOutline",
+    "ReleaseRecord",
+    "ReleaseState",
+    "Reservation",
+    "StreamTerms",
+    "Stretch",
+    "open_ledger",
+]

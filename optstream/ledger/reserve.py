@@ -9,8 +9,9 @@ from typing import Any
 from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
-from optstream.ledger.accounts import cost_touching, hull, spend_rows, spends_hash, store
+from optstream.ledger.accounts import hull, spend_rows, spends_hash, store
 from optstream.ledger.chain import append, missing, move
+from optstream.ledger.charges import cost_touching
 from optstream.ledger.engine import insert_row
 from optstream.ledger.enrol import lock, terms_of
 from optstream.ledger.records import (

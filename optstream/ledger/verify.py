@@ -8,10 +8,11 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from optstream.ledger.accounts import History, hash_of_spends
+from optstream.ledger.accounts import hash_of_spends
 from optstream.ledger.chain import GENESIS, HASHED, hash_of_event
 from optstream.ledger.engine import plain_rows
 from optstream.ledger.enrol import OF_GRANT, event_body, terms_of
+from optstream.ledger.history import History
 from optstream.ledger.promises import PROMISED, promises_of
 from optstream.ledger.records import StreamTerms
 from optstream.ledger.schema import amendments, events, grants, releases, spends, streams

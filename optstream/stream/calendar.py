@@ -69,6 +69,15 @@ class Calendar:
             )
         return steps
 
+    def local_time(self, step: int) -> datetime:
+        """Local start of any step by its running index: with its zone, and without for "fixed" slots."""
+        if self.day == "fixed":
+            days, slot = divmod(step, self.slots)
+            midnight = datetime(ORIGIN.year, ORIGIN.month, ORIGIN.day) + timedelta(days=days)
+            return midnight + slot * timedelta(minutes=self.step_minutes)
+        start = _midnight(ORIGIN, self.time_zone) + step * timedelta(minutes=self.step_minutes)
+        return start.astimezone(ZoneInfo(self.time_zone))
+
     def local_times(self, day: date) -> tuple[datetime, ...]:
         """Wall-clock start of each step, without zone; "elapsed" days show an hour twice in autumn."""
         step = timedelta(minutes=self.step_minutes)

@@ -23,6 +23,7 @@ from tasks.settings.section import Section
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 COLUMN = "the name of a column"
 COUNT = "an integer of at least 1"
+DAYS = "a number of days, an integer in [1, 36500]"
 
 
 class Stream(Section):
@@ -112,7 +113,13 @@ class Published(Section):
 
 
 class Trusted(Section):
+    """The retentions are what `optstream purge` goes by."""
+
     folder: str = Field(min_length=1, description=FOLDER)
+    staging_retention_days: int = Field(30, ge=1, le=36500, description=DAYS)
+    validation_retention_days: int = Field(90, ge=1, le=36500, description=DAYS)
+    lineage_retention_days: int = Field(3650, ge=1, le=36500, description=DAYS)
+    raw_state_retention_days: int = Field(7, ge=1, le=36500, description=DAYS)
 
 
 class Ledger(Section):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
 from optstream.errors import PublicationError
 
 DAY = date(2016, 2, 1)
@@ -30,7 +30,7 @@ def die_at(monkeypatch, n):
 
         return step
 
-    for name in ("replace", "link", "fsync", "unlink", "mkdir"):
+    for name in ("replace", "link", "fsync", "unlink", "mkdir", "rmdir"):
         monkeypatch.setattr(os, name, dying(getattr(os, name)))
     return taken
 
@@ -101,9 +101,70 @@ def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(
         with pytest.raises(PowerCutError):
             put(tmp_path, DAY, revision=2)
     assert read_catalogue(tmp_path).entry(DAY).revision == 2
-    assert check_files(tmp_path) == [f"'{old.file}' is not listed in the catalogue"]
+    (problem,) = check_files(tmp_path)
+    assert problem.startswith(f"'{old.file}' is not listed in the catalogue; publish")
     assert put(tmp_path, DAY, revision=2).changed
     assert check_files(tmp_path) == []
+
+
+def take_back(folder, head="h2"):
+    return withdraw(folder, DAY, 2, head, stream="../french load")
+
+
+def restated(put):
+    """A folder with a day in two revisions, and a day beside it."""
+
+    def prepare(folder):
+        put(folder, DAY)
+        put(folder, DAY, revision=2)
+        put(folder, NEXT)
+
+    return prepare
+
+
+def test_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
+    def check(folder):
+        listed = not read_catalogue(folder).entry(DAY).withdrawn
+        days = read_published(folder, verify=True)["date"].unique().sort().to_list()
+        assert days == ([DAY, NEXT] if listed else [NEXT])
+        take_back(folder)
+        assert check_files(folder) == []
+        assert not list(folder.rglob("date=2016-02-01"))
+        assert not take_back(folder).changed
+
+    n = run_with_death_at_each_step(tmp_path, monkeypatch, restated(put), take_back, check)
+    assert n > 8
+
+
+def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, monkeypatch, put):
+    """The withdrawn bytes must not come back as superseded ones."""
+
+    def check(folder):
+        if not read_catalogue(folder).entry(DAY).withdrawn:
+            return
+        new = put(folder, DAY, revision=3).entry
+        assert check_files(folder) == []
+        kept = [path.name for path in folder.rglob("*.parquet") if path.parent.name == "date=2016-02-01"]
+        assert kept == [new.file.rpartition("/")[2]]
+
+    run_with_death_at_each_step(tmp_path, monkeypatch, restated(put), take_back, check)
+
+
+def test_a_release_after_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
+    def prepare(folder):
+        restated(put)(folder)
+        take_back(folder)
+
+    def check(folder):
+        assert read_published(folder, verify=True).group_by("date").len()["len"].unique().to_list() == [12]
+        put(folder, DAY, revision=3)
+        assert check_files(folder) == []
+        assert read_catalogue(folder).entry(DAY).revision == 3
+
+    n = run_with_death_at_each_step(
+        tmp_path, monkeypatch, prepare, lambda folder: put(folder, DAY, revision=3), check
+    )
+    assert n > 10
 
 
 def test_every_name_is_given_to_synced_bytes_and_then_synced_itself(tmp_path, monkeypatch, put):

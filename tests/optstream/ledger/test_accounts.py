@@ -6,7 +6,8 @@ from random import Random
 
 import pytest
 
-from optstream.ledger.accounts import History, covers, spend_rows
+from optstream.ledger.accounts import covers, spend_rows
+from optstream.ledger.history import History
 from optstream.ledger.promises import Promises
 from optstream.privacy import (
     CappedSpend,

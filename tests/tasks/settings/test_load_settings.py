@@ -329,3 +329,24 @@ def test_an_unreadable_configuration_is_told(tmp_path):
     file.write_bytes(b'a = 1\nb = "\xff"\n')
     with pytest.raises(ConfigurationError, match="UTF-8 text; see line 2"):
         load_settings(file)
+
+
+RETENTION = "validation_retention_days = 90"
+
+
+def test_retentions_have_defaults_and_change_no_release(load):
+    settings = load()
+    plain = load((RETENTION, ""))
+    assert plain.trusted.model_dump(exclude={"folder"}) == {
+        "staging_retention_days": 30,
+        "validation_retention_days": 90,
+        "lineage_retention_days": 3650,
+        "raw_state_retention_days": 7,
+    }
+    assert load((RETENTION, "staging_retention_days = 1")).configuration_hash == settings.configuration_hash
+
+
+@pytest.mark.parametrize("value", ["0", "-1", "36501", "1.5", "true", '"7"'])
+def test_a_retention_is_a_number_of_days(refusal, value):
+    told = refusal((RETENTION, f"lineage_retention_days = {value}"))
+    assert "trusted.lineage_retention_days must be a number of days, an integer in [1, 36500]; got" in told

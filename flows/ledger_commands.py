@@ -1,0 +1,89 @@
+"""`optstream ledger`: look at it, check it, take it elsewhere. Nothing is changed, nothing is spent."""
+
+from datetime import date
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
+from flows.terminal import Terminal
+
+ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, verify, export.")
+
+
+@ledger_app.command()
+def show(
+    config: Config = DEFAULT_CONFIG,
+    first: Annotated[
+        date | None,
+        typer.Option(
+            "--from", parser=parse_day, metavar="DATE", help="First day; else a fortnight before the last."
+        ),
+    ] = None,
+    last: Annotated[
+        date | None,
+        typer.Option(
+            "--to", parser=parse_day, metavar="DATE", help="Last day; else the first untouched one."
+        ),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Show terms, releases, and what each window has left, and when it returns."""
+    from flows.ledger_pages import show_book
+    from tasks.ledger_book import promise_changed, read_book
+    from tasks.ledger_documents import book_document
+    from tasks.ledger_place import need_ledger
+    from tasks.settings import load_settings
+
+    if first and last and last < first:
+        raise typer.BadParameter(f"--to {last} is before --from {first}")
+    settings, terminal = load_settings(config), Terminal(as_json)
+    ledger = need_ledger(settings)
+    pages, changed = read_book(settings, ledger, first, last), promise_changed(settings, ledger)
+    show_book(pages, changed, terminal)
+    terminal.document(book_document(pages, settings.stream.name, changed))
+
+
+@ledger_app.command()
+def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+    """Find any edit, gap or reordering, and compare ledger, catalogue and files; exit code 1 if any."""
+    from tasks.ledger_check import verify as check
+    from tasks.ledger_documents import verification_document
+    from tasks.ledger_place import find_ledger
+    from tasks.settings import load_settings
+
+    settings, terminal = load_settings(config), Terminal(as_json)
+    found = check(settings, find_ledger(settings))
+    for line in found.problems:
+        terminal.say(f"problem: {line}")
+    for line in found.notes:
+        terminal.say(f"note: {line}")
+    counted = f"{found.n_releases} releases, {found.n_listed} days in the catalogue"
+    told = (
+        f"{len(found.problems)} found" if found.problems else "no edit, gap, reordering or difference found"
+    )
+    terminal.say(f"{told}: {counted}")
+    terminal.document(verification_document(found))
+    raise typer.Exit(1 if found.problems else 0)
+
+
+@ledger_app.command()
+def export(
+    folder: Annotated[
+        Path, typer.Option("--into", metavar="FOLDER", help="A new folder, outside the published one.")
+    ],
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Write streams, releases, spends and events as Parquet, for the trusted zone."""
+    from tasks.ledger_documents import export_document
+    from tasks.ledger_export import export as write
+    from tasks.ledger_place import need_ledger
+    from tasks.settings import load_settings
+
+    settings, terminal = load_settings(config), Terminal(as_json)
+    done = write(settings, need_ledger(settings), folder)
+    counted = ", ".join(f"{count} {table}" for table, count in done.n_rows.items())
+    terminal.say(f"{sum(done.n_rows.values())} rows in {done.folder}: {counted}")
+    terminal.document(export_document(done))

@@ -1,0 +1,108 @@
+"""How `optstream ledger show` looks on a terminal."""
+
+from datetime import datetime
+from fractions import Fraction
+from math import floor
+
+from rich.table import Table
+
+from flows.terminal import Terminal
+from tasks.ledger_pages import DayRoom, GrantPage, StreamPage, WindowRoom
+
+
+def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Terminal) -> None:
+    """A part for each grant: its streams, its days, its windows."""
+    if terminal.as_json:
+        return
+    if not pages:
+        terminal.say("the ledger has no stream yet")
+    for page in pages:
+        model = page.terms.model
+        terminal.say(
+            f"grant {page.name}: epsilon {model.epsilon} in any window of {model.window_length} steps "
+            f"({page.terms.calendar}; {model.windows} windows)"
+        )
+        for stream in page.streams:
+            terminal.say(_stream(stream))
+        if page.days:
+            terminal.say("")
+            terminal.console.print(_days(page))
+        if page.windows:
+            terminal.say("")
+            terminal.console.print(_windows(page))
+        terminal.say(_free(page))
+        terminal.say("")
+    if changed:
+        terminal.say(
+            f"the configuration's {', '.join(changed)} differ from the ledger's terms: a run would be refused"
+        )
+
+
+def _stream(page: StreamPage) -> str:
+    counts = ", ".join(f"{count} {state.value.lower()}" for state, count in page.counts.items())
+    terms = page.terms
+    return (
+        f"stream {terms.stream}: {counts or 'no releases'}; alpha {terms.model.alpha}, resolution "
+        f"{terms.model.resolution}, unit {terms.model.unit}, {terms.calibration}, hierarchy "
+        f"{terms.hierarchy_hash[:12]}"
+    )
+
+
+def _days(page: GrantPage) -> Table:
+    table = Table("date", "released", "charged", "least left", "may be released", box=None, pad_edge=False)
+    for room in page.days:
+        own = [
+            (release, stream.terms.stream)
+            for stream in page.streams
+            for release in stream.releases
+            if release.period == room.day.isoformat()
+        ]
+        several = len(page.streams) > 1
+        told = [
+            f"{release.state.value.lower()}{f' r{release.revision}' if release.revision else ''}"
+            f"{f' ({stream})' if several else ''}"
+            for release, stream in own
+        ]
+        charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
+        table.add_row(str(room.day), ", ".join(told), ", ".join(charged), _down(room.left), _may(room))
+    return table
+
+
+def _may(room: DayRoom) -> str:
+    if room.may is None:
+        return ""
+    return "yes" if room.may else f"no: {room.because}".replace("[", "\\[")
+
+
+def _windows(page: GrantPage) -> Table:
+    table = Table("windows that begin between", "and", "have left", box=None, pad_edge=False)
+    for room in page.windows:
+        table.add_row(_first(room), _last(room), _down(room.left))
+    return table
+
+
+def _first(room: WindowRoom) -> str:
+    return f"step {room.first_step}" if room.begin_first is None else clock(room.begin_first)
+
+
+def _last(room: WindowRoom) -> str:
+    return f"step {room.last_step}" if room.begin_last is None else clock(room.begin_last)
+
+
+def _free(page: GrantPage) -> str:
+    if page.free_from is None:
+        return "nothing was ever charged: every window has all of it"
+    where = f"step {page.free_from}" if page.free_from_time is None else clock(page.free_from_time)
+    return f"windows that begin at {where} or later have all of it, {page.terms.model.epsilon}"
+
+
+def clock(moment: datetime) -> str:
+    """Local time to the minute, with its offset where the clock shows it twice."""
+    text = moment.strftime("%Y-%m-%d %H:%M")
+    twice = moment.tzinfo and moment.replace(fold=0).utcoffset() != moment.replace(fold=1).utcoffset()
+    return text + moment.strftime("%z") if twice else text
+
+
+def _down(amount: Fraction) -> str:
+    """Six decimals, rounded down: what is left is never overstated."""
+    return f"{floor(amount * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")

@@ -1,0 +1,89 @@
+"""What a grant's windows are charged, read from the range of the history that they see."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from optstream.ledger.accounts import charged_rows
+from optstream.ledger.promises import promises_of
+from optstream.ledger.records import WindowLoss
+from optstream.ledger.schema import spends
+from optstream.privacy import Spend, charged_to_windows, worst_window
+
+
+@dataclass(frozen=True)
+class Charges:
+    """What the releases of a grant are charged, by its present promise.
+
+    compromised: those of them whose noise protects nobody: a window that they charge at all loses everything.
+    """
+
+    spends: tuple[Spend, ...] = ()
+    compromised: tuple[Spend, ...] = ()
+
+    def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
+        """What the window that begins at each of `starts` has lost."""
+        lost = charged_to_windows(self.compromised, window_length, starts)
+        charged = charged_to_windows(self.spends, window_length, starts)
+        return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
+
+    def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
+        """The charges of each period by itself, by its first step and number of steps."""
+        periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
+        return [(period, self._inside(period)) for period in periods]
+
+    def _inside(self, period: tuple[int, int]) -> "Charges":
+        own, lost = (
+            tuple(spend for spend in some if (spend.first_step, spend.n_steps) == period)
+            for some in (self.spends, self.compromised)
+        )
+        return Charges(own, lost)
+
+    def worst(self, window_length: int, windows: Any, plan: Sequence[Spend], touching: range) -> WindowLoss:
+        """The worst window with `plan` included, of those that have one of the steps `touching`."""
+        lost = worst_window(self.compromised, window_length, windows, touching)
+        if lost.epsilon > 0:
+            return WindowLoss(math.inf, lost.first_step)
+        cost = worst_window([*self.spends, *plan], window_length, windows, touching)
+        return WindowLoss(cost.epsilon, cost.first_step)
+
+
+def charged_to_grant(connection: Connection, grant: Any, steps: range, *only: Any) -> Charges:
+    """What a grant's releases are charged, of all streams: those spends that have one of `steps`.
+
+    only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
+    longest spend.
+    """
+    query = charged_rows().where(
+        spends.c.grant_id == grant.id,
+        spends.c.first_step < steps.stop,
+        spends.c.first_step > steps.start - grant.longest_spend,
+        spends.c.first_step + spends.c.n_steps > steps.start,
+        *only,
+    )
+    promises = promises_of(connection, grant)
+    read = [
+        (promises.read(document, number), reason)
+        for document, number, reason in connection.execute(query.order_by(spends.c.first_step, spends.c.id))
+    ]
+    return Charges(
+        tuple(spend for spend, _ in read), tuple(spend for spend, reason in read if reason is not None)
+    )
+
+
+def cost_touching(
+    connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), without: int | None = None
+) -> WindowLoss:
+    """The worst window that has one of `steps`, `plan` included; reads only the history that it may see.
+
+    without: a release to leave out.
+    """
+    lead = grant.window_length - 1
+    reach = range(steps.start - lead, steps.stop + lead)
+    others = () if without is None else (spends.c.release_id != without,)
+    charges = charged_to_grant(connection, grant, reach, *others)
+    return charges.worst(grant.window_length, grant.windows, plan, steps)

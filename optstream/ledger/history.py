@@ -1,0 +1,123 @@
+"""A grant's whole history: what repeats itself is read and priced once."""
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy import Connection
+
+from optstream.ledger.accounts import charged_rows
+from optstream.ledger.engine import plain_rows
+from optstream.ledger.promises import Promises, promises_of
+from optstream.ledger.records import WindowLoss
+from optstream.ledger.schema import spends
+from optstream.privacy import PrivacyModel, Spend, WindowCost, worst_of_repeated, worst_window
+from optstream.privacy.accounting import NO_COST
+
+
+class History:
+    """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
+
+    def __init__(self, promises: Promises) -> None:
+        self._promises = promises
+        self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._movable: dict[str, bool] = {}
+
+    def add(self, first_step: int, document: str, amendment: int = 0) -> None:
+        """Charge one more. first_step: as the document says. amendment: the promise it was planned under."""
+        shape = document.replace(f'"first_step":{first_step},', '"first_step":0,', 1)
+        movable = self._movable.get(shape)
+        if movable is None:
+            # a capped one names steps of other periods; another may be written as no spend is
+            movable = '"first_step":0,' in shape and '"kind":"capped"' not in shape
+            self._movable[shape] = movable
+        if movable and (shape != document or first_step == 0):
+            self._first_steps[shape, amendment].append(first_step)
+        else:
+            self._first_steps[document, amendment].append(0)
+
+    @property
+    def amendments(self) -> set[int]:
+        """The promises under which something was planned."""
+        return {amendment for _, amendment in self._first_steps}
+
+    def cost(self) -> WindowCost:
+        """The worst window of all, by the present promise."""
+        return self._cost(self._promises, self._first_steps)
+
+    def costs(self) -> list[tuple[PrivacyModel, WindowCost]]:
+        """For each promise under which something was planned, the worst window that it answers for.
+
+        Those are the windows that have a step of what was planned under it, and what they are charged by
+        all that was planned until its end. What an earlier promise allowed is not held against a later one.
+        """
+        used = sorted(self.amendments)
+        if len(used) < 2:
+            promises = self._promises.as_of(used[0]) if used else self._promises
+            return [(promises.in_force, self._cost(promises, self._first_steps))]
+        return [(self._promises.as_of(number).in_force, self._cost_under(number)) for number in used]
+
+    def _cost_under(self, number: int) -> WindowCost:
+        promises = self._promises.as_of(number)
+        model = promises.in_force
+        written_out = [
+            (amendment, replace(spend, first_step=spend.first_step + shift))
+            for (shape, amendment), shifts in self._first_steps.items()
+            if amendment <= number
+            for spend in (promises.read(shape, amendment),)
+            for shift in shifts
+        ]
+        everything = [spend for _, spend in written_out]
+        worst = NO_COST
+        for steps in _stretches(spend for amendment, spend in written_out if amendment == number):
+            near = [
+                spend
+                for spend in everything
+                if spend.first_step < steps.stop + model.window_length
+                and spend.first_step + spend.n_steps > steps.start - model.window_length
+            ]
+            cost = worst_window(near, model.window_length, model.windows, touching=steps)
+            worst = max(worst, cost, key=lambda one: one.epsilon)
+        return worst
+
+    @staticmethod
+    def _cost(promises: Promises, repeats: Mapping[tuple[str, int], Sequence[int]]) -> WindowCost:
+        model = promises.in_force
+        repeated = [
+            (promises.read(shape, amendment), first_steps)
+            for (shape, amendment), first_steps in repeats.items()
+        ]
+        if model.windows == "sliding":
+            return worst_of_repeated(repeated, model.window_length)
+        written_out = (
+            replace(spend, first_step=spend.first_step + shift)
+            for spend, shifts in repeated
+            for shift in shifts
+        )
+        return worst_window(written_out, model.window_length, "aligned")
+
+
+def _stretches(plan: Iterable[Spend]) -> list[range]:
+    """The steps that some spend has, as ranges that do not touch each other."""
+    joined: list[range] = []
+    for spend in sorted(plan, key=lambda one: one.first_step):
+        stop = spend.first_step + spend.n_steps
+        if joined and spend.first_step <= joined[-1].stop:
+            joined[-1] = range(joined[-1].start, max(stop, joined[-1].stop))
+        else:
+            joined.append(range(spend.first_step, stop))
+    return joined
+
+
+def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
+    """The worst window of the grant's whole history, by its present promise."""
+    history = History(promises_of(connection, grant))
+    query = charged_rows().add_columns(spends.c.first_step).where(spends.c.grant_id == grant.id)
+    for document, amendment, compromised, first_step in plain_rows(connection, query):
+        if compromised is not None:
+            return WindowLoss(math.inf, first_step)
+        history.add(first_step, document, amendment)
+    cost = history.cost()
+    return WindowLoss(cost.epsilon, cost.first_step)

@@ -1,0 +1,102 @@
+"""What `optstream ledger … --json` and `optstream purge --json` print: versioned, for machines."""
+
+from datetime import datetime
+from fractions import Fraction
+from typing import Any
+
+from tasks.ledger_check import Verification
+from tasks.ledger_export import Exported
+from tasks.ledger_pages import GrantPage, StreamPage
+from tasks.purge import Purged
+
+
+def book_document(pages: tuple[GrantPage, ...], stream: str, changed: list[str]) -> dict[str, Any]:
+    """stream: the configured one. Amounts exact as fractions, and as floats for reading."""
+    return {
+        "format": "optstream.ledger-show/1",
+        "stream": stream,
+        "changed_in_configuration": changed,
+        "grants": [_grant(page) for page in pages],
+    }
+
+
+def _grant(page: GrantPage) -> dict[str, Any]:
+    model = page.terms.model
+    return {
+        "grant": page.name,
+        "window_steps": model.window_length,
+        "windows": model.windows,
+        "calendar": page.terms.calendar,
+        **_amount("epsilon", model.epsilon),
+        "streams": [_stream(one) for one in page.streams],
+        "days": [
+            {
+                "date": room.day.isoformat(),
+                **_amount("left", room.left),
+                "may_be_released": room.may,
+                "because": room.because,
+            }
+            for room in page.days
+        ],
+        "window_groups": [
+            {
+                "first_step": room.first_step,
+                "last_step": room.last_step,
+                "begin_first": _time(room.begin_first),
+                "begin_last": _time(room.begin_last),
+                **_amount("left", room.left),
+            }
+            for room in page.windows
+        ],
+        "all_free_from_step": page.free_from,
+        "all_free_from": _time(page.free_from_time),
+    }
+
+
+def _stream(page: StreamPage) -> dict[str, Any]:
+    return {
+        "stream": page.terms.stream,
+        "terms": page.terms.promise(),
+        "n_releases": {state.value.lower(): count for state, count in page.counts.items()},
+        "releases": [
+            {
+                "date": release.period,
+                "revision": release.revision,
+                "state": release.state.value.lower(),
+                **_amount("charged", release.epsilon),
+            }
+            for release in page.releases
+        ],
+    }
+
+
+def verification_document(found: Verification) -> dict[str, Any]:
+    return {
+        "format": "optstream.ledger-verify/1",
+        "whole": not found.problems,
+        "problems": list(found.problems),
+        "notes": list(found.notes),
+        "n_releases": found.n_releases,
+        "n_listed": found.n_listed,
+    }
+
+
+def export_document(done: Exported) -> dict[str, Any]:
+    return {"format": "optstream.ledger-export/1", "folder": str(done.folder), "n_rows": done.n_rows}
+
+
+def purge_document(done: Purged, dry_run: bool) -> dict[str, Any]:
+    return {
+        "format": "optstream.purge/1",
+        "dry_run": dry_run,
+        "n_removed": dict(done.n_removed),
+        "notes": list(done.notes),
+    }
+
+
+def _amount(name: str, amount: Fraction) -> dict[str, Any]:
+    return {name: str(amount), f"{name}_float": float(amount)}
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="minutes")

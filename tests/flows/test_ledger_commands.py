@@ -1,0 +1,183 @@
+"""`optstream ledger` and `optstream purge` from their words to their exit codes, on a ledger of two days."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+from itertools import pairwise
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.command_line import app
+from flows.ledger_pages import clock
+from optstream.errors import LedgerError
+from optstream.ledger import open_ledger
+from optstream.stream import Calendar
+from tasks.mechanism import mechanism_for
+from tasks.release import Run, enrol
+from tasks.settings import load_settings
+
+NOW = datetime(2016, 7, 1, tzinfo=UTC)
+
+
+def invoke(*words):
+    return CliRunner().invoke(app, words)
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    invoke("init")
+    return tmp_path
+
+
+@pytest.fixture
+def charged(here):
+    """Two days that are reserved under their own plan, and one that is VOID."""
+    settings = load_settings(here / "optstream.toml")
+    ledger = open_ledger(settings.ledger_url)
+    enrol(Run(settings, ledger, None, "test", lambda: NOW))
+    for number in range(3):
+        day = date(2016, 6, 1) + timedelta(days=number)
+        spends = mechanism_for(settings, day).plan(48, settings.calendar.first_step(day))
+        ledger.reserve("french-load", day.isoformat(), 0, spends, "test", NOW, timedelta(hours=1))
+    ledger.void("french-load", "2016-06-03", 0, "given up", NOW)
+    ledger.close()
+    return here
+
+
+def test_show_answers_what_may_be_released_and_when_budget_returns(charged):
+    result = invoke("ledger", "show")
+    assert result.exit_code == 0, result.exception
+    lines = [" ".join(line.split()) for line in result.output.splitlines()]
+    shown = "\n".join(lines)
+    assert (
+        "grant french-customers: epsilon 1 in any window of 48 steps (30 min, Europe/Paris, elapsed; sliding"
+        in shown
+    )
+    assert (
+        "stream french-load: 2 reserved, 1 void; alpha 10, resolution 1/1000, unit customer, strict" in shown
+    )
+    assert "2016-06-01 reserved 1 0" in lines
+    assert "2016-06-03 void 1 0" in lines
+    assert any(line.startswith("2016-06-05 1 yes") for line in lines)
+    assert "windows that begin at 2016-06-04 00:00 or later have all of it, 1" in shown
+
+
+def test_show_of_a_range_as_json(charged):
+    words = ["ledger", "show", "--from", "2016-06-02", "--to", "2016-06-02", "--json"]
+    document = json.loads(invoke(*words).output)
+    assert document["format"] == "optstream.ledger-show/1"
+    (grant,) = document["grants"]
+    assert (grant["epsilon"], grant["epsilon_float"], grant["window_steps"]) == ("1", 1.0, 48)
+    assert [day["date"] for day in grant["days"]] == ["2016-06-02"]
+    (stream,) = grant["streams"]
+    assert stream["n_releases"] == {"reserved": 2, "void": 1}
+    assert [release["date"] for release in stream["releases"]] == ["2016-06-02"]
+    windows = grant["window_groups"]
+    assert windows[0]["begin_first"] == "2016-06-01T00:30+02:00"
+    assert windows[-1]["begin_last"] == "2016-06-02T23:30+02:00"
+    assert grant["all_free_from"] == "2016-06-04T00:00+02:00"
+    # neighbours, none left out
+    assert all(a["last_step"] + 1 == b["first_step"] for a, b in pairwise(windows))
+
+
+def test_show_says_when_a_run_would_be_refused(charged):
+    path = charged / "optstream.toml"
+    path.write_text(path.read_text().replace('epsilon = "1"', 'epsilon = "2"'))
+    shown = " ".join(invoke("ledger", "show").output.split())
+    assert "the configuration's epsilon differ from the ledger's terms: a run would be refused" in shown
+
+
+def test_verify_is_0_for_a_whole_house_and_1_with_a_line_for_each_problem(charged):
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 0
+    assert "no edit, gap, reordering or difference found: 3 releases, 0 days" in result.output
+    assert "note: " in result.output
+    (charged / "trusted/measurements/french-load/2016-06-09-r0").mkdir(parents=True)
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 1
+    assert sum(line.startswith("problem: ") for line in result.output.splitlines()) == 1
+    result = invoke("ledger", "verify", "--json")
+    assert result.exit_code == 1
+    document = json.loads(result.output)
+    assert (document["format"], document["whole"], len(document["problems"])) == (
+        "optstream.ledger-verify/1",
+        False,
+        1,
+    )
+
+
+def test_verify_without_a_ledger_makes_none(here):
+    result = invoke("ledger", "verify")
+    assert result.exit_code == 0
+    assert "there is no ledger yet" in result.output
+    assert not (here / "trusted").exists()
+
+
+@pytest.mark.parametrize("words", [["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]])
+def test_nothing_else_makes_one_either(here, words):
+    result = invoke(*words)
+    assert isinstance(result.exception, LedgerError)
+    assert "there is no ledger" in str(result.exception)
+    assert not (here / "trusted").exists()
+    assert not (here / "out").exists()
+
+
+def test_export_ends_with_its_rows(charged):
+    result = invoke("ledger", "export", "--into", "out")
+    assert result.exit_code == 0, result.exception
+    assert f"rows in {charged / 'out'}: 1 streams, 3 releases" in result.output.splitlines()[-1]
+    again = invoke("ledger", "export", "--into", "out")
+    assert isinstance(again.exception, LedgerError)
+    document = json.loads(invoke("ledger", "export", "--into", "other", "--json").output)
+    assert document["format"] == "optstream.ledger-export/1"
+    assert document["n_rows"]["releases"] == 3
+
+
+def test_purge_counts_by_kind(charged):
+    folder = charged / "trusted/validation/french-load"
+    folder.mkdir(parents=True)
+    for day in ("2016-06-02", "2016-06-03"):  # one of a day that is RESERVED
+        (folder / f"{day}-20160701T000000000000.json").write_text("{}")
+    shown = invoke("purge", "--dry-run").output
+    assert "would remove 0 staged files, 1 validation results, 0 raw states, 0 lineage events" in shown
+    document = json.loads(invoke("purge", "--json").output)
+    assert (document["format"], document["n_removed"]["validation results"]) == ("optstream.purge/1", 1)
+    assert [path.name[:10] for path in folder.iterdir()] == ["2016-06-02"]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["ledger", "show", "--from", "2016-06-02", "--to", "2016-06-01"], "is before --from"),
+        (["ledger", "show", "--from", "june"], "a date looks like"),
+        (["ledger", "export"], "--into"),
+        (["ledger", "rewrite"], "No such command"),
+    ],
+)
+def test_wrong_words_are_explained(charged, words, message):
+    result = invoke(*words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+
+
+def test_help_names_the_commands():
+    assert "ledger" in invoke("--help").output
+    assert "purge" in invoke("--help").output
+    for command in ("show", "verify", "export"):
+        assert command in invoke("ledger", "--help").output
+
+
+def test_the_hour_that_comes_twice_is_told_apart():
+    calendar = Calendar(30, "Europe/Paris")
+    first = calendar.first_step(date(2016, 10, 30))
+    times = [clock(calendar.local_time(first + number)) for number in (3, 4, 6, 8)]
+    assert times == [
+        "2016-10-30 01:30",
+        "2016-10-30 02:00+0200",
+        "2016-10-30 02:00+0100",
+        "2016-10-30 03:00",
+    ]
+    fixed = Calendar(30, "Europe/Paris", "fixed")
+    assert clock(fixed.local_time(fixed.first_step(date(2016, 10, 30)) + 5)) == "2016-10-30 02:30"

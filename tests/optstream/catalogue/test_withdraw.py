@@ -1,0 +1,188 @@
+"""Withdrawing: out of the catalogue and the folder, with a tombstone and a manifest that tell the cost."""
+
+import json
+import threading
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.catalogue import (
+    check_files,
+    publish,
+    read,
+    read_catalogue,
+    read_published,
+    stage,
+    withdraw,
+)
+from optstream.errors import PublicationError
+
+STREAM = "../french load"
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+
+
+def days_in(folder):
+    return read_published(folder, verify=True)["date"].unique().sort().to_list()
+
+
+def test_a_withdrawn_day_is_gone_and_says_what_it_cost(tmp_path, put):
+    put(tmp_path, DAY)
+    last = put(tmp_path, DAY, revision=2).entry
+    put(tmp_path, NEXT)
+    done = withdraw(tmp_path, DAY, 2, "h2", stream=STREAM)
+    assert done.changed
+    assert done.in_words().startswith("withdrawn 2016-02-01 revision 2: its files are deleted")
+    assert days_in(tmp_path) == [NEXT]
+    assert not list(tmp_path.rglob("date=2016-02-01"))
+    catalogue = read_catalogue(tmp_path)
+    tombstone = catalogue.entry(DAY)
+    assert tombstone == done.entry
+    assert (tombstone.withdrawn, tombstone.file_hash, tombstone.ledger_head) == (True, last.file_hash, "h2")
+    assert catalogue.ledger_head == "h2"
+    assert json.loads((tmp_path / tombstone.manifest).read_text())["statement"]["epsilon_own"] == "2/3"
+    assert check_files(tmp_path) == []
+
+
+def test_once_more_changes_nothing(tmp_path, put):
+    put(tmp_path, DAY)
+    withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    again = withdraw(tmp_path, DAY, 1, "h3", stream=STREAM)
+    assert not again.changed
+    assert again.entry.ledger_head == "h2"
+    assert "withdrawn already" in again.in_words()
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
+    entry = put(tmp_path, DAY).entry
+    (tmp_path / ".incoming" / entry.file.rpartition("/")[2]).write_bytes(b"half of it")
+    withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+    assert list((tmp_path / ".incoming").iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("changes", "rule"),
+    [
+        ({"period": NEXT}, "2016-02-02 is not in catalogue.json: there is nothing to withdraw"),
+        ({"revision": 1}, "lists 2016-02-01 with revision 2, not 1; withdraw that one"),
+        ({"revision": 3}, "with revision 2, not 3"),
+        ({"stream": "another"}, "belongs to another stream"),
+        ({"ledger_head": ""}, "a ledger head is"),
+    ],
+)
+def test_what_was_not_meant_is_refused_and_changes_nothing(tmp_path, put, changes, rule):
+    put(tmp_path, DAY)
+    put(tmp_path, DAY, revision=2)
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    meant = {"period": DAY, "revision": 2, "ledger_head": "h2", "stream": STREAM, **changes}
+    with pytest.raises(PublicationError, match=rule):
+        withdraw(tmp_path, **meant)
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_a_folder_that_is_none_is_not_made(tmp_path):
+    with pytest.raises(PublicationError, match=r"no catalogue\.json"):
+        withdraw(tmp_path / "nowhere", DAY, 1, "h2", stream=STREAM)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put, rows, statement):
+    put(tmp_path, DAY)
+    withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+    for vintage in (1, 2):
+        stated = statement(DAY, 1, vintage)
+        with pytest.raises(PublicationError, match="was withdrawn; only a higher revision"):
+            publish(tmp_path, stage(rows(DAY, 1, vintage), stated), stated, "h3")
+    assert days_in(tmp_path) == []
+    put(tmp_path, DAY, revision=2, head="h4")
+    assert days_in(tmp_path) == [DAY]
+    withdraw(tmp_path, DAY, 2, "h5", stream=STREAM)
+    assert days_in(tmp_path) == []
+    assert check_files(tmp_path) == []
+
+
+def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
+    put(tmp_path, DAY)
+    entry = put(tmp_path, DAY, revision=2).entry
+    data = (tmp_path / entry.file).read_bytes()
+    tombstone = withdraw(tmp_path, DAY, 2, "h2", stream=STREAM).entry
+    for place in ("data", "superseded"):
+        path = tmp_path / entry.file.replace("data", place, 1)
+        path.parent.mkdir(parents=True)
+        path.write_bytes(data)
+    manifest = tmp_path / tombstone.manifest
+    text = manifest.read_text()
+    manifest.write_text(text.replace('"revision": 2', '"revision": 3'))
+    problems = check_files(tmp_path)
+    for rule, line in zip(("says other", "not listed", "withdrawn"), problems, strict=True):
+        assert rule in line
+    manifest.unlink()
+    assert "is missing; a withdrawn day keeps it" in check_files(tmp_path)[0]
+    manifest.write_text(text)
+    assert withdraw(tmp_path, DAY, 2, "h2", stream=STREAM).changed
+    assert check_files(tmp_path) == []
+
+
+def test_a_superseded_file_is_what_its_name_says(tmp_path, put):
+    put(tmp_path, DAY)
+    put(tmp_path, DAY, revision=2)
+    (path,) = (tmp_path / "superseded").rglob("*.parquet")
+    path.write_bytes(path.read_bytes()[:-1])
+    (problem,) = check_files(tmp_path)
+    assert f"{path.name}' is not what its name says; restore" in problem
+
+
+def test_a_reader_that_is_overtaken_leaves_the_day_out(tmp_path, put, monkeypatch):
+    """The race, made certain: the withdrawal lands between the catalogue and its files."""
+    put(tmp_path, DAY)
+    put(tmp_path, NEXT)
+    genuine, calls = read.read_catalogue, []
+
+    def overtaken(folder):
+        catalogue = genuine(folder)
+        if not calls:
+            calls.append(folder)
+            withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+        return catalogue
+
+    monkeypatch.setattr(read, "read_catalogue", overtaken)
+    assert days_in(tmp_path) == [NEXT]
+
+
+def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, put):
+    days = [DAY + timedelta(days=number) for number in range(20)]
+    for day in days:
+        put(tmp_path, day)
+    done, failures, seen = threading.Event(), [], set()
+
+    def operator():
+        try:
+            for number, day in enumerate(days):
+                withdraw(tmp_path, day, 1, "h2", stream=STREAM)
+                if number % 2:
+                    put(tmp_path, day, revision=2)
+        finally:
+            done.set()
+
+    def reader():
+        while not done.is_set():
+            try:
+                frame = read_published(tmp_path, verify=True)
+            except PublicationError as error:
+                failures.append(error)
+                return
+            sizes = frame.group_by("date").len()["len"]
+            if set(sizes) - {12}:
+                failures.append("a partial day")
+            seen.add(len(sizes))
+
+    threads = [threading.Thread(target=work) for work in (reader, operator)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert len(days_in(tmp_path)) == 10
+    assert len(seen) > 1

@@ -1,0 +1,126 @@
+"""What each window is charged, against the accountant over the whole history; and rows without spends."""
+
+from datetime import timedelta
+from fractions import Fraction
+from itertools import pairwise
+
+import pytest
+
+from optstream.ledger import ReleaseState, Stretch
+from optstream.privacy import PeriodSpend, StepSpend, charged_to_windows, worst_window
+
+
+def history():
+    """Uneven charges on four periods, one of them far away."""
+    for first in (0, 4, 8, 40):
+        weights = (Fraction(1, 8), Fraction(0), Fraction(1, 16), Fraction(1, 8))
+        yield (
+            first,
+            (
+                StepSpend(0, "samples", first, weights, Fraction(1), 1),
+                PeriodSpend(1, "noise", first, tuple(Fraction(n, 64) for n in range(5))),
+            ),
+        )
+
+
+@pytest.fixture
+def charged(ledger, reserve):
+    for first, plan in history():
+        reserve(f"day {first}", plan)
+    return ledger
+
+
+def spelled_out(stretches):
+    return {start: one.charged for one in stretches for start in range(one.first_start, one.last_start + 1)}
+
+
+def test_windows_are_charged_as_the_accountant_says(charged):
+    everything = [spend for _, plan in history() for spend in plan]
+    for steps in (range(5, 9), range(-10, 60), range(11, 12), range(20, 30)):
+        starts = range(steps.start - 3, steps.stop)
+        found = charged.charged_windows("customers", steps)
+        wanted = dict(zip(starts, charged_to_windows(everything, 4, starts), strict=True))
+        assert spelled_out(found) == wanted
+        assert all(a.charged != b.charged and a.last_start + 1 == b.first_start for a, b in pairwise(found))
+    assert charged.charged_windows("customers", range(20, 30)) == (Stretch(17, 29, Fraction(0)),)
+
+
+def test_all_streams_of_the_grant_count(charged, reserve, kit):
+    charged.enrol(kit.terms(stream="temperature"), kit.now)
+    before = spelled_out(charged.charged_windows("customers", range(4, 8)))
+    reserve("day", kit.plan(4, "1/64"), stream="temperature")
+    after = spelled_out(charged.charged_windows("customers", range(4, 8)))
+    assert after[4] - before[4] == Fraction(4, 64)
+    assert after[1] - before[1] == Fraction(1, 64)
+
+
+def test_aligned_windows_are_those_inside_charged_periods(ledger, reserve, kit):
+    ledger.enrol(kit.terms(stream="aligned", grant="others", windows="aligned"), kit.now)
+    for first in (0, 6):
+        reserve(f"day {first}", kit.plan(first, "1/8", n_steps=6), stream="aligned")
+    reserve("short", kit.plan(20, "1/8", n_steps=2), stream="aligned")
+    half = Fraction(1, 2)
+    assert ledger.charged_windows("others", range(-9, 30)) == (
+        Stretch(0, 2, half),
+        Stretch(6, 8, half),
+        Stretch(20, 20, half / 2),
+    )
+    assert ledger.charged_windows("others", range(2, 3)) == (Stretch(0, 2, half),)
+    assert ledger.charged_windows("others", range(11, 12)) == (Stretch(8, 8, half),)
+    assert ledger.charged_windows("others", range(21, 22)) == (Stretch(20, 20, half / 2),)
+    assert ledger.last_charged("others") == Stretch(20, 20, half / 2)
+
+
+def test_after_the_last_charged_window_all_is_free(ledger, reserve, charged):
+    last = charged.last_charged("customers")
+    assert last.last_start == 43
+    assert last.charged > 0
+    assert charged.window_spent("customers", last.last_start + 4, 100).epsilon == 0
+    assert charged.window_spent("customers", last.last_start, 1).epsilon > 0
+
+
+def test_an_untouched_grant_has_no_last_window(ledger):
+    assert ledger.last_charged("customers") is None
+
+
+def test_what_a_plan_would_make_is_what_reserve_judges(charged, kit):
+    plan = kit.plan(12, "1/8")
+    everything = [spend for _, known in history() for spend in known]
+    cost = charged.cost_with("customers", plan)
+    assert cost == worst_window([*everything, *plan], 4, touching=range(12, 16))
+    assert cost.epsilon >= Fraction(1, 2)
+    assert charged.find("load", "day 12") is None
+
+
+def test_outlines_are_the_releases_without_their_spends(charged, publish, kit):
+    publish("day 60", kit.plan(60, "1/8"))
+    wanted = charged.releases("load")
+    found = list(charged.outlines("load"))
+    assert [(one.period, one.state, one.first_step, one.end) for one in found] == [
+        (one.period, one.state, one.first_step, one.first_step + one.n_steps) for one in wanted
+    ]
+    assert found[-1].published_name == "release-1.parquet"
+    assert [one.period for one in charged.outlines("load", range(4, 40))] == ["day 4", "day 8"]
+    assert charged.last_release("load") == found[-1]
+    assert charged.count_by_state("load") == {ReleaseState.RESERVED: 4, ReleaseState.PUBLISHED: 1}
+    assert charged.event_times("load", "published") == {("day 60", 0): kit.now}
+
+
+def test_a_newer_revision_is_the_last_release(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    reserve("day 0", kit.plan(0, "1/8"), revision=1, now=kit.now + timedelta(hours=1))
+    assert ledger.last_release("load").revision == 1
+
+
+def test_nothing_is_known_of_an_unknown_stream(ledger):
+    assert ledger.streams() == ("load",)
+    assert list(ledger.outlines("other")) == []
+    assert ledger.count_by_state("other") == {}
+    assert ledger.last_release("other") is None
+    assert ledger.last_release("load") is None
+    assert ledger.event_times("other", "published") == {}
+
+
+def test_heads_that_are_missing_are_named(ledger):
+    head = ledger.head("load")
+    assert ledger.missing_heads([head, "0" * 64]) == ["0" * 64]

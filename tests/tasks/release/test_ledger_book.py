@@ -1,0 +1,151 @@
+"""What an operator is told: which days, at what charge, what is left where, and when it returns."""
+
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from optstream.ledger import ReleaseState, StreamTerms
+from optstream.privacy import PrivacyModel, StepSpend
+from optstream.stream import Calendar
+from tasks.ledger_book import promise_changed, read_book
+from tasks.ledger_pages import calendar_of
+from tasks.release import terms_of
+
+PARIS = ZoneInfo("Europe/Paris")
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+LATER = timedelta(minutes=10)
+
+
+@pytest.fixture
+def released(house):
+    """Two days, charged half an epsilon a step in their last two hours."""
+    run = house.run()
+    for day in DAYS:
+        first = house.settings.calendar.first_step(day)
+        weights = (0,) * 44 + (Fraction(1, 8),) * 4
+        plan = (StepSpend(0, "samples", first, weights, Fraction(1000), 1000),)
+        held = run.ledger.reserve(run.stream, day.isoformat(), 0, plan, "owner", house.now, LATER)
+        run.ledger.begin_draw(held, house.now)
+        run.ledger.record_drawn(held, "0" * 64, plan, house.now)
+    return house
+
+
+def at(day, hour, minute=0):
+    return datetime(2016, 6, day, hour, minute, tzinfo=PARIS)
+
+
+def test_windows_are_told_in_local_time_with_what_they_have_left(released):
+    (page,) = read_book(released.settings, released.ledger)
+    told = [(room.begin_first, room.begin_last, room.left) for room in page.windows]
+    quarters = [Fraction(n, 8) for n in range(9)]
+    # every window that ends on the last day sees the charged hours of one of the days
+    assert told[0] == (at(1, 0), at(2, 22), quarters[4])
+    assert told[1:] == [
+        (at(2, 22, 30), at(2, 22, 30), quarters[5]),
+        (at(2, 23), at(2, 23), quarters[6]),
+        (at(2, 23, 30), at(2, 23, 30), quarters[7]),
+    ]
+    assert page.free_from_time == at(3, 0)
+    assert released.ledger.window_spent("people", page.free_from + 47, 1).epsilon == 0
+    assert released.ledger.window_spent("people", page.free_from + 46, 1).epsilon > 0
+
+
+def test_days_tell_charge_room_and_whether_they_may_be_released(released):
+    (page,) = read_book(released.settings, released.ledger)
+    days = {room.day: room for room in page.days}
+    assert min(days) == DAYS[0]  # a fortnight, if there is so much of it
+    assert max(days) == date(2016, 6, 4)  # the first that no charged window meets
+    assert days[date(2016, 6, 3)].left == Fraction(1, 2)
+    assert days[date(2016, 6, 4)].left == 1
+    assert [days[day].may for day in DAYS] == [None, None]
+    # the plan of a day costs up to 1 in any window, its own samples included
+    assert days[date(2016, 6, 4)].may
+    assert not days[date(2016, 6, 3)].may
+    assert "some window would lose" in days[date(2016, 6, 3)].because
+    (stream,) = page.streams
+    assert [(one.period, one.state, one.epsilon) for one in stream.releases] == [
+        (day.isoformat(), ReleaseState.DRAWN, Fraction(1, 2)) for day in DAYS
+    ]
+    assert stream.counts == {ReleaseState.DRAWN: 2}
+
+
+def test_may_be_released_is_what_a_run_would_find(released):
+    (page,) = read_book(released.settings, released.ledger)
+    for room in page.days:
+        if room.may is not None and room.day > DAYS[-1]:
+            released.simulate(room.day)
+            done = released.release(room.day)[room.day]
+            assert (done.outcome.status.value == "published") == room.may, done.outcome
+            break
+    else:
+        raise AssertionError("no day was judged")
+
+
+def test_only_the_days_that_were_asked_for(released):
+    (page,) = read_book(released.settings, released.ledger, date(2016, 6, 1), date(2016, 6, 1))
+    assert [room.day for room in page.days] == [date(2016, 6, 1)]
+    first = datetime(2016, 5, 31, 0, 30, tzinfo=PARIS)
+    assert (page.windows[0].begin_first, page.windows[0].left) == (first, 1)
+    assert page.windows[-1].begin_last == at(1, 23, 30)
+    assert [one.period for one in page.streams[0].releases] == ["2016-06-01"]
+    (page,) = read_book(released.settings, released.ledger, first=date(2016, 6, 3))
+    assert [room.day for room in page.days] == [date(2016, 6, 3), date(2016, 6, 4)]
+    (page,) = read_book(released.settings, released.ledger, last=date(2016, 6, 1))
+    assert page.days[-1].day == date(2016, 6, 1)
+
+
+def test_a_stream_without_releases_has_all_of_it(house):
+    house.run()
+    (page,) = read_book(house.settings, house.ledger)
+    assert (page.days, page.windows, page.free_from) == ((), (), None)
+    (page,) = read_book(house.settings, house.ledger, date(2016, 6, 1), date(2016, 6, 1))
+    assert [(room.left, room.may) for room in page.days] == [(1, True)]
+
+
+def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
+    ledger, terms = released.ledger, terms_of(released.settings)
+    ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now)
+    model = PrivacyModel(epsilon="2", window_length=4, alpha="1", windows="aligned")
+    ledger.enrol(StreamTerms("third", "others", model, "tree", "strict", "words of another"), released.now)
+    plan = (StepSpend(0, "samples", 8, (1,) * 6, Fraction(4), 1),)
+    ledger.reserve("third", "one", 0, plan, "owner", released.now, LATER)
+    pages = {page.name: page for page in read_book(released.settings, ledger)}
+    assert [one.terms.stream for one in pages["people"].streams] == ["second", "two-regions"]
+    other = pages["others"]
+    assert other.calendar is None
+    assert other.days == ()
+    assert [(room.first_step, room.last_step, room.begin_first, room.left) for room in other.windows] == [
+        (8, 10, None, 1)
+    ]
+    assert other.free_from == 11
+
+
+@pytest.mark.parametrize("day", ["elapsed", "fixed"])
+def test_the_calendar_of_the_terms_is_read_back(house, day):
+    house.configure('time_zone = "Europe/Paris"', f'time_zone = "Europe/Paris"\nday = "{day}"')
+    assert calendar_of(terms_of(house.settings)) == Calendar(30, "Europe/Paris", day)
+
+
+def test_a_changed_promise_is_told(released):
+    assert promise_changed(released.settings, released.ledger) == []
+    released.configure('epsilon = "1"', 'epsilon = "2"')
+    assert promise_changed(released.settings, released.ledger) == ["epsilon"]
+
+
+def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
+    """Spends that are read: those that windows of the shown days see, whatever came before."""
+    from optstream.ledger import accounts
+
+    ledger, run = released.ledger, released.run()
+    day = date(2010, 1, 1)
+    for number in range(40):
+        first = released.settings.calendar.first_step(day + timedelta(days=number))
+        plan = (StepSpend(0, "samples", first, (1,), Fraction(100000), 1000),)
+        ledger.reserve(run.stream, f"{day + timedelta(days=number)}", 0, plan, "owner", released.now, LATER)
+    read, genuine = [], accounts.spend_from_document
+    monkeypatch.setattr(accounts, "spend_from_document", lambda one: read.append(one) or genuine(one))
+    read_book(released.settings, ledger)
+    assert read
+    assert all(one["first_step"] > released.settings.calendar.first_step(date(2016, 1, 1)) for one in read)

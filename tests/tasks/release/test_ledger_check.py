@@ -1,0 +1,227 @@
+"""Ledger, catalogue and files against each other: a line for each difference, and none in a whole house."""
+
+import hashlib
+import json
+import shutil
+from dataclasses import replace
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+from sqlalchemy import create_engine, text
+
+from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger, StreamTerms
+from tasks import ledger_check
+from tasks.chunk import RELEASING, STEPS
+from tasks.ledger_check import verify
+from tasks.ledger_place import find_ledger, need_ledger
+from tasks.release import terms_of
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+
+
+@pytest.fixture
+def released(house):
+    house.release(*DAYS)
+    return house
+
+
+def problems(house):
+    return verify(house.settings, house.ledger).problems
+
+
+def catalogue(house):
+    return house.folder / "published" / "catalogue.json"
+
+
+def measurements(house, day=DAYS[0]):
+    return house.settings.measurements_of(day, 0)
+
+
+def test_a_whole_house_has_no_problem(released):
+    found = verify(released.settings, released.ledger)
+    assert (found.problems, found.notes, found.n_releases, found.n_listed) == ((), (), 2, 2)
+
+
+def change_catalogue(house, change):
+    document = json.loads(catalogue(house).read_text())
+    change(document["periods"], document)
+    catalogue(house).write_text(json.dumps(document))
+
+
+def exchange(periods, document):
+    one, other = periods["2016-06-01"], periods["2016-06-02"]
+    for name in ("file_hash", "rows_hash"):
+        one[name] = other[name]
+    one["file"] = f"data/date=2016-06-01/release-{one['file_hash']}.parquet"
+    one["manifest"] = other["manifest"]
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (
+            lambda p, d: p.pop("2016-06-01"),
+            "2016-06-01 revision 0 is PUBLISHED, and the published folder lists no",
+        ),
+        (
+            lambda p, d: p["2016-06-01"].update(revision=1),
+            "2016-06-01 revision 1 is listed in catalogue.json and",
+        ),
+        (exchange, "2016-06-01 revision 0 was recorded as release-"),
+        (lambda p, d: d.update(ledger_head="f" * 64), "its ledger head ffffffffffff is not in the ledger"),
+        (lambda p, d: p["2016-06-02"].update(ledger_head="e" * 64), "ledger head eeeeeeeeeeee is not in"),
+        (lambda p, d: d.update(stream="another"), "belongs to stream 'another'; give each"),
+        (lambda p, d: d.update(format="other"), "is not of format"),
+    ],
+)
+def test_a_catalogue_that_differs_is_found(released, change, rule):
+    change_catalogue(released, change)
+    found = problems(released)
+    assert sum(rule in line for line in found) == 1, found
+    assert all("\n" not in line for line in found)
+    assert all(";" in line or ":" in line for line in found)
+
+
+def test_a_lost_file_and_a_lost_manifest_are_found(released):
+    entry = json.loads(catalogue(released).read_text())["periods"]["2016-06-01"]
+    (released.folder / "published" / entry["file"]).unlink()
+    assert ["is missing; publish" in line for line in problems(released)] == [True]
+
+
+def test_lost_altered_and_doubled_measurements_are_found(released):
+    (path,) = measurements(released).iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    (line,) = problems(released)
+    assert "2016-06-01 revision 0: " in line
+    assert "differs from its hash in the ledger; restore the measurements" in line
+    path.unlink()
+    assert "is gone; restore the measurements" in problems(released)[0]
+    path.write_bytes(data)
+    (measurements(released) / f"2-{'a' * 32}").write_bytes(b"a second draw")
+    (line,) = problems(released)
+    assert "which has others; destroy it" in line
+    (measurements(released) / f"2-{'a' * 32}").unlink()
+    (measurements(released) / "1-abc.raw").touch()
+    (measurements(released) / "2.intact").touch()
+    assert problems(released) == ()
+    measurements(released).rename(measurements(released).with_name("2016-06-09-r0"))
+    gone, stray = problems(released)
+    assert "is gone" in gone
+    assert "belongs to no release of the ledger" in stray
+
+
+def test_an_edit_of_the_ledger_is_found(released):
+    with create_engine(released.settings.ledger_url).begin() as connection:
+        for name in (
+            connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
+        ):
+            connection.execute(text(f"DROP TRIGGER {name}"))
+        connection.execute(text("UPDATE events SET body = '{}' WHERE number = 2"))
+    found = problems(released)
+    assert any(line.startswith("ledger: ") and "was changed after it was written" in line for line in found)
+
+
+def test_a_period_that_is_no_day_is_found(released):
+    with create_engine(released.settings.ledger_url).begin() as connection:
+        for name in (
+            connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars().all()
+        ):
+            connection.execute(text(f"DROP TRIGGER {name}"))
+        connection.execute(text("UPDATE releases SET period = 'x/../..' WHERE period = '2016-06-01'"))
+    assert any("a release of 'x/../..', which is no day" in line for line in problems(released))
+
+
+def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(released):
+    folder, record = released.folder / "published", released.record(DAYS[0])
+    head = released.ledger.head("two-regions")
+    withdraw(folder, DAYS[1], 0, head, stream="two-regions")
+    assert problems(released) == ()
+    # a newer revision of the first day, which the ledger does not know
+    kept = (released.settings.staging_of(DAYS[0], 0) / record.staged_hash[:32]).read_bytes()
+    _, statement = read_staged(kept)
+    newer = replace(statement, revision=1)
+    rows = (
+        read_published(folder)
+        .filter(pl.col("date") == DAYS[0])
+        .with_columns(pl.lit(1, pl.Int32).alias("revision"))
+    )
+    publish(folder, stage(rows, newer), newer, head)
+    (line,) = problems(released)
+    assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
+
+
+def test_a_day_between_catalogue_and_ledger_is_told_how_to_end(house, monkeypatch):
+    """Death after the catalogue was replaced, before PUBLISHED was recorded."""
+    with monkeypatch.context() as patch:
+        patch.setattr(Ledger, "record_published", lambda *_: (_ for _ in ()).throw(LedgerError("away")))
+        house.release(DAYS[0])
+    (line,) = problems(house)
+    assert "is listed in catalogue.json, and DRAWN in the ledger; `optstream run --date 2016-06-01`" in line
+    house.later(hours=1)
+    house.release(DAYS[0])
+    assert problems(house) == ()
+
+
+def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
+    """A difference that is gone at the second look was a run under way."""
+    genuine, looks = ledger_check.compare, []
+
+    def compare(*given):
+        looks.append(1)
+        return ["passing", *genuine(*given)] if len(looks) == 1 else genuine(*given)
+
+    monkeypatch.setattr(ledger_check, "compare", compare)
+    assert problems(released) == ()
+    assert len(looks) == 2
+
+
+def test_days_that_are_not_published_yet_are_in_order(house):
+    house.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
+    house.release(DAYS[1], steps=STEPS[:-1])
+    found = verify(house.settings, house.ledger)
+    assert found.problems == ()
+    assert ["has no catalogue.json" in line or "is not there" in line for line in found.notes] == [True]
+
+
+def test_without_the_published_folder_the_rest_is_checked(released):
+    shutil.rmtree(released.folder / "published")
+    shutil.rmtree(measurements(released))
+    found = verify(released.settings, released.ledger)
+    assert "is not there: the ledger could not be compared with it" in found.notes[0]
+    assert ["has no catalogue, and the ledger has 2 releases" in line for line in found.problems][:1] == [
+        True
+    ]
+    assert any("is gone" in line for line in found.problems)
+
+
+def test_without_a_ledger_published_days_are_a_problem_and_none_is_made(released):
+    file = released.folder / "trusted" / "ledger.sqlite"
+    for path in file.parent.glob("ledger.sqlite*"):
+        path.unlink()
+    assert find_ledger(released.settings) is None
+    with pytest.raises(LedgerError, match="there is no ledger where"):
+        need_ledger(released.settings)
+    (line,) = verify(released.settings, None).problems
+    assert "has 2 days: what they cost is not known" in line
+    shutil.rmtree(released.folder / "published")
+    found = verify(released.settings, None)
+    assert (found.problems, len(found.notes)) == ((), 2)
+    assert not file.exists()
+
+
+def test_streams_of_other_configurations_are_named(released):
+    terms = terms_of(released.settings)
+    released.ledger.enrol(StreamTerms(**{**terms.__dict__, "stream": "second"}), released.now + timedelta(1))
+    (note,) = verify(released.settings, released.ledger).notes
+    assert "folders of second were not compared" in note
+
+
+def test_superseded_bytes_are_what_they_say(released):
+    place = released.folder / "published" / "superseded" / "date=2016-06-01"
+    place.mkdir(parents=True)
+    (place / f"release-{hashlib.sha256(b'a').hexdigest()}.parquet").write_bytes(b"b")
+    assert ["is not what its name says" in line for line in problems(released)] == [True]

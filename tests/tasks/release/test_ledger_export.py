@@ -1,0 +1,142 @@
+"""The ledger as Parquet: every row, exact, private, never over anything, and in bounded memory."""
+
+import json
+from datetime import date
+from fractions import Fraction
+
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger
+from optstream.privacy import CappedSpend, StepSpend, worst_window
+from optstream.privacy.spends import spend_from_document, spend_to_document
+from tasks import ledger_export
+from tasks.ledger_columns import COLUMNS, SCHEMAS
+from tasks.ledger_export import export
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+
+
+@pytest.fixture
+def released(house):
+    house.release(*DAYS)
+    return house
+
+
+def tables(folder):
+    return {name: pl.read_parquet(folder / f"{name}.parquet") for name in COLUMNS}
+
+
+def test_every_table_has_its_columns_and_rows(released):
+    done = export(released.settings, released.ledger, released.folder / "out")
+    found = tables(done.folder)
+    assert {name: frame.columns for name, frame in found.items()} == {
+        name: list(columns) for name, columns in COLUMNS.items()
+    }
+    assert {name: frame.height for name, frame in found.items()} == done.n_rows
+    assert found["streams"]["epsilon"].to_list() == ["1"]
+    assert found["releases"]["state"].to_list() == ["PUBLISHED"] * 2
+    assert found["releases"]["fencing_token"].to_list() == [1, 1]
+    assert found["events"]["hash"][-1] == found["streams"]["head"][0] == released.ledger.head("two-regions")
+    assert sorted(path.name for path in done.folder.iterdir()) == sorted(
+        f"{name}.parquet" for name in COLUMNS
+    )
+
+
+def test_the_files_describe_their_columns(released):
+    done = export(released.settings, released.ledger, released.folder / "out")
+    for name, columns in COLUMNS.items():
+        written = pq.read_schema(done.folder / f"{name}.parquet")
+        assert written.equals(SCHEMAS[name])
+        for column, (_, says) in columns.items():
+            assert written.field(column).metadata[b"description"].decode() == says
+
+
+def test_spends_are_priced_exactly(released):
+    done = export(released.settings, released.ledger, released.folder / "out")
+    rows = tables(done.folder)["spends"].filter(pl.col("in_force")).to_dicts()
+    for day in DAYS:
+        own = [row for row in rows if row["period"] == day.isoformat()]
+        spends = released.record(day).spends
+        assert [spend_from_document(json.loads(row["document"])) for row in own] == list(spends)
+        for row, spend in zip(own, spends, strict=True):
+            epsilon = worst_window([spend], 48).epsilon
+            assert Fraction(row["epsilon"]) == epsilon
+            assert row["epsilon_float"] == float(epsilon)
+            assert (row["level"], row["stage"]) == (spend.level, spend.stage)
+
+
+def test_spends_that_repeat_are_priced_once_and_capped_ones_each_by_itself():
+    step = StepSpend(0, "samples", 7, (1, 0, 2), Fraction(3), 1)
+    capped = CappedSpend(0, "samples", 8, 4, 2, (6, 7), Fraction(4), 1)
+    texts = {
+        spend: json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":"))
+        for spend in (step, capped)
+    }
+    shape = ledger_export._shape(texts[step], 7)
+    assert json.loads(shape)["first_step"] == 0
+    assert ledger_export._shape(texts[capped], 8) == texts[capped]
+    for spend, text in texts.items():
+        priced = ledger_export._price(ledger_export._shape(text, spend.first_step), 4, "sliding")
+        assert Fraction(priced[3]) == worst_window([spend], 4).epsilon > 0
+
+
+@pytest.mark.parametrize("n_rows", [1, 3])
+def test_batches_are_row_groups_of_the_same_tables(released, n_rows):
+    whole = export(released.settings, released.ledger, released.folder / "whole")
+    parts = export(released.settings, released.ledger, released.folder / "parts", n_rows)
+    assert parts.n_rows == whole.n_rows
+    for name, frame in tables(whole.folder).items():
+        assert tables(parts.folder)[name].equals(frame)
+        groups = pq.ParquetFile(parts.folder / f"{name}.parquet").metadata
+        assert all(groups.row_group(n).num_rows <= n_rows for n in range(groups.num_row_groups))
+
+
+def test_only_the_owner_reads_it_and_no_secret_is_in_it(released):
+    done = export(released.settings, released.ledger, released.folder / "deep" / "out")
+    assert done.folder.stat().st_mode & 0o777 == 0o700
+    for path in done.folder.iterdir():
+        assert path.stat().st_mode & 0o777 == 0o600
+    text = " ".join(str(frame.to_dicts()) for frame in tables(done.folder).values())
+    assert "sqlite" not in text
+
+
+def test_it_never_overwrites_and_never_goes_public(released):
+    taken = released.folder / "taken"
+    taken.mkdir()
+    (released.folder / "link").symlink_to(released.folder / "published")
+    for target, rule in (
+        (taken, "exists already"),
+        (released.folder / "optstream.toml", "exists already"),
+        (released.folder / "published" / "out", "public zone"),
+        (released.folder / "published" / "a" / ".." / "out", "public zone"),
+        (released.folder / "link" / "out", "public zone"),
+        (released.folder / "published", "public zone"),
+    ):
+        with pytest.raises(LedgerError, match=rule):
+            export(released.settings, released.ledger, target)
+    assert list(taken.iterdir()) == []
+    assert not list((released.folder / "published").rglob("*out*"))
+
+
+def test_what_fails_half_way_leaves_nothing(released, monkeypatch):
+    genuine = Ledger.batches
+
+    def torn(self, n_rows):
+        yield from list(genuine(self, n_rows))[:2]
+        raise LedgerError("away")
+
+    monkeypatch.setattr(Ledger, "batches", torn)
+    before = sorted(released.folder.iterdir())
+    with pytest.raises(LedgerError, match="away"):
+        export(released.settings, released.ledger, released.folder / "out")
+    assert sorted(released.folder.iterdir()) == before
+
+
+def test_a_ledger_without_releases_gives_empty_tables(house):
+    house.run()
+    done = export(house.settings, house.ledger, house.folder / "out")
+    assert done.n_rows == {"streams": 1, "releases": 0, "spends": 0, "events": 1}
+    assert tables(done.folder)["spends"].schema["in_force"] == pl.Boolean

@@ -1,0 +1,263 @@
+"""Purging: what is past its retention goes, whatever is still needed stays, and once more changes nothing."""
+
+import json
+import os
+import threading
+from dataclasses import replace
+from datetime import date
+
+import pytest
+
+from optstream.catalogue import withdraw
+from tasks.chunk import RELEASING, STEPS
+from tasks.lineage import emit_lineage
+from tasks.purge import purge
+from tasks.release import void
+from tasks.trusted_store import exclusive_in, take_raw
+from tasks.work import Outcome, Status, Work
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+NOTHING = {"staged files": 0, "validation results": 0, "raw states": 0, "lineage events": 0}
+
+
+@pytest.fixture
+def released(house):
+    house.release(*DAYS)
+    return house
+
+
+def removed(house, **options):
+    return dict(purge(house.settings, house.ledger, house.now, **options).n_removed)
+
+
+def test_nothing_goes_before_its_time(released):
+    before = released.files("trusted", "published")
+    released.later(days=30)
+    assert removed(released) == NOTHING
+    assert (
+        released.files("trusted", "published").keys() - before.keys()
+        == {(released.folder / "trusted/lineage/.lock").relative_to(released.folder)} - before.keys()
+    )
+
+
+def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
+    kept = released.files("trusted/measurements", "published")
+    released.later(days=30, seconds=1)
+    assert removed(released, dry_run=True) == {**NOTHING, "staged files": 2}
+    assert removed(released) == {**NOTHING, "staged files": 2}
+    assert not list((released.folder / "trusted/staging/two-regions").iterdir())
+    released.later(days=60)
+    assert removed(released) == {**NOTHING, "validation results": 2}
+    released.later(days=3560)
+    assert removed(released) == {**NOTHING, "lineage events": 2}
+    assert removed(released) == NOTHING
+    assert (released.folder / "trusted/lineage/events.jsonl").read_bytes() == b""
+    assert released.files("trusted/measurements", "published") == kept
+    assert [released.record(day).state.value for day in DAYS] == ["PUBLISHED"] * 2
+    assert released.ledger.verify() == []
+
+
+def test_the_retentions_are_configured(released):
+    released.configure(
+        'folder = "trusted"',
+        'folder = "trusted"\nstaging_retention_days = 1\nvalidation_retention_days = 2\n'
+        "lineage_retention_days = 3",
+    )
+    for kind in ("staged files", "validation results", "lineage events"):
+        released.later(days=1, seconds=1)
+        assert removed(released) == {**NOTHING, kind: 2}
+
+
+def test_the_age_of_a_file_is_what_was_recorded_not_when_it_was_touched(released):
+    for path in (released.folder / "trusted").rglob("*"):
+        os.utime(path, (0, 0))
+    assert removed(released) == NOTHING
+
+
+def test_what_is_under_way_is_left(house):
+    house.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
+    house.release(DAYS[1], steps=STEPS[:-1])
+    kept = house.files("trusted/staging", "trusted/validation", "trusted/measurements")
+    assert kept
+    house.later(days=10_000)
+    assert removed(house, raw_state=True) == NOTHING
+    assert house.files("trusted/staging", "trusted/validation", "trusted/measurements") == kept
+    house.release(DAYS[1])
+    assert house.record(DAYS[1]).state.value == "PUBLISHED"
+
+
+def test_staged_bytes_of_a_void_release_go_too(house):
+    house.release(DAYS[0], steps=STEPS[:-1])
+    void(house.run(), Work(DAYS[0]), "given up")
+    house.later(days=31)
+    assert removed(house)["staged files"] == 1
+
+
+def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
+    (path,) = (released.folder / "published/data/date=2016-06-01").iterdir()
+    data = path.read_bytes()
+    path.write_bytes(data[:-1])
+    released.later(days=31)
+    done = purge(released.settings, released.ledger, released.now)
+    assert done.n_removed["staged files"] == 1
+    (note,) = done.notes
+    assert "2016-06-01-r0 is kept: the published folder does not hold its release" in note
+    path.write_bytes(data)
+    assert removed(released)["staged files"] == 1
+
+
+def test_staged_bytes_of_a_withdrawn_day_go(released):
+    head = released.ledger.head("two-regions")
+    withdraw(released.folder / "published", DAYS[0], 0, head, stream="two-regions")
+    released.later(days=31)
+    assert removed(released)["staged files"] == 2
+
+
+def test_verdicts_of_days_without_a_release_and_half_written_ones_go_by_their_names(released):
+    folder = released.folder / "trusted/validation/two-regions"
+    names = ["2016-06-05-20160701T000000000000.json", ".2016-06-05-20160701T000000000000.json.77-1"]
+    others = ["notes.txt", "2016-06-05-20169901T000000000000.json"]
+    for name in [*names, *others]:
+        (folder / name).touch()
+    released.later(days=91)
+    assert removed(released)["validation results"] == 4
+    assert sorted(path.name for path in folder.iterdir()) == sorted(others)
+
+
+def raw_of(house, day):
+    """Raw state as PeGaSus leaves it, beside the measurements and under their name."""
+    (measured,) = house.settings.measurements_of(day, 0).iterdir()
+    path = measured.with_name(measured.name + ".raw")
+    path.write_bytes(b"raw")
+    return path
+
+
+def test_raw_state_goes_once_no_later_day_takes_it(released):
+    first, last = (raw_of(released, day) for day in DAYS)
+    assert removed(released) == {**NOTHING, "raw states": 1}
+    assert (first.exists(), last.exists()) == (False, True)
+    released.later(days=7)
+    assert removed(released)["raw states"] == 0
+    released.later(seconds=1)
+    assert removed(released)["raw states"] == 1
+    assert not last.exists()
+
+
+def test_the_last_raw_state_goes_when_it_is_asked_for(released):
+    last = raw_of(released, DAYS[1])
+    assert removed(released, raw_state=True, dry_run=True)["raw states"] == 1
+    assert last.exists()
+    assert removed(released, raw_state=True)["raw states"] == 1
+    assert not last.exists()
+
+
+def test_raw_state_before_a_gap_waits_for_the_day_that_may_come(house):
+    house.simulate(date(2016, 6, 3))
+    house.release(DAYS[0], date(2016, 6, 3))
+    path = raw_of(house, DAYS[0])
+    assert removed(house)["raw states"] == 0
+    house.release(DAYS[1])
+    assert not path.exists()  # taken, and destroyed by taking
+    path = raw_of(house, DAYS[0])
+    assert removed(house)["raw states"] == 1
+    assert not path.exists()
+
+
+def test_raw_state_that_is_purged_as_it_is_taken_is_no_error(tmp_path, monkeypatch):
+    folder, digest = tmp_path, "a" * 64
+    path = folder / f"1-{'a' * 32}.raw"
+    path.write_bytes(b"raw")
+    genuine = type(path).read_bytes
+
+    def overtaken(self):
+        self.unlink()
+        return genuine(self)
+
+    monkeypatch.setattr(type(path), "read_bytes", overtaken)
+    assert take_raw(folder, digest) is None
+
+
+def test_only_this_streams_readable_old_events_leave_the_lineage(released):
+    path = released.folder / "trusted/lineage/events.jsonl"
+    lines = path.read_bytes().splitlines(keepends=True)
+    other = (
+        json.dumps({"job": {"name": "other.release"}, "eventTime": "2001-01-01T00:00:00+00:00"}).encode()
+        + b"\n"
+    )
+    path.write_bytes(lines[0] + other + b"not JSON\n" + b'{"job": 1}\n' + lines[1])
+    path.with_name(".events.jsonl.1-1").touch()
+    released.later(days=3651)
+    assert removed(released)["lineage events"] == 2
+    assert not path.with_name(".events.jsonl.1-1").exists()
+    assert path.read_bytes() == other + b"not JSON\n" + b'{"job": 1}\n'
+    assert path.stat().st_mode & 0o777 == 0o600
+
+
+def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
+    """The purge holds the lock that `emit_lineage` takes: the new event waits, and lands in the new file."""
+    work = released.release(*DAYS)[DAYS[0]]
+    path = released.folder / "trusted/lineage/events.jsonl"
+    monkeypatch.setattr("tasks.lineage.lineage_event", lambda *_: "made up")
+    told = []
+
+    class Client:
+        def __init__(self, **_):
+            pass
+
+        def emit(self, event):
+            told.append(path.read_bytes())
+
+    monkeypatch.setattr("tasks.lineage.OpenLineageClient", Client)
+    work = replace(work, statement="some", outcome=Outcome(Status.PUBLISHED, "", "file"))
+    with exclusive_in(path.parent):
+        thread = threading.Thread(target=emit_lineage, args=(released.run(), work))
+        thread.start()
+        thread.join(0.2)
+        assert told == []
+        path.write_bytes(b"purged\n")
+    thread.join()
+    assert told == [b"purged\n"]
+
+
+class PowerCutError(BaseException):
+    """Not an Exception: nothing may catch it and tidy up."""
+
+
+def die_at(monkeypatch, n):
+    """Let the process die instead of its n-th step on disk."""
+    taken = []
+
+    def dying(call):
+        def step(*given, **named):
+            if len(taken) >= n:
+                raise PowerCutError
+            taken.append(call)
+            return call(*given, **named)
+
+        return step
+
+    for name in ("unlink", "replace", "fsync", "rmdir"):
+        monkeypatch.setattr(os, name, dying(getattr(os, name)))
+
+
+def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatch):
+    raw_of(released, DAYS[0])
+    kept = released.files("trusted/measurements", "published")
+    kept = {path: data for path, data in kept.items() if path.suffix != ".raw"}
+    released.later(days=4000)
+    assert sum(removed(released, dry_run=True).values()) == 7
+    for n in range(100):
+        with monkeypatch.context() as patch:
+            die_at(patch, n)
+            try:
+                purge(released.settings, released.ledger, released.now)
+                break
+            except PowerCutError:
+                pass
+        assert released.files("trusted/measurements", "published").items() >= kept.items()
+    assert 5 < n < 99
+    assert removed(released) == NOTHING
+    assert released.files("trusted/measurements", "published") == kept
+    assert (released.folder / "trusted/lineage/events.jsonl").read_bytes() == b""
+    left = [path for path in (released.folder / "trusted/lineage").iterdir() if "events" in path.name]
+    assert [path.name for path in left] == ["events.jsonl"]
