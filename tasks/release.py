@@ -17,6 +17,7 @@ from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from optstream.privacy.spends import spend_to_document
 from optstream.stream.state import raw_bytes, with_raw
+from tasks.inputs import keep_inputs
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.settings import Settings
@@ -154,6 +155,7 @@ def draw(run: Run, work: Work) -> Work:
         file.preallocate(
             _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
         )
+        keep_inputs(run.settings, work.day, REVISION, reservation.fencing_token, work.inputs)
         run.ledger.begin_draw(reservation, run.clock())
         file.destroy_orphans()
         try:

@@ -1,7 +1,7 @@
 """What travels between the steps of a flow: one value a day, which only ever gains."""
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date
 from enum import StrEnum
@@ -47,7 +47,7 @@ class Outcome:
 class Work:
     """One day on its way; each step fills in what the next one needs.
 
-    Raw values are in `ingested` and `period` alone, whose reprs show none. alarms: the
+    Raw values are in `ingested` and `period` alone, whose reprs show none. inputs: keyed hashes. alarms: the
     file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
     """
 
@@ -55,6 +55,7 @@ class Work:
     outcome: Outcome | None = None
     dump: "Dump | None" = None
     ingested: "IngestedDay | None" = field(default=None, repr=False)
+    inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
     period: PrivatePeriod | None = None
     alarms: Path | None = None
     reservation: Reservation | None = None

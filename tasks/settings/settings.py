@@ -151,6 +151,15 @@ class Settings(Section):
         """The folder of the bytes to be published, kept until they are."""
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
+    def inputs_of(self, day: date, revision: int) -> Path:
+        """The folder of the keyed hashes of what a release was drawn from."""
+        return self.trusted_folder / "inputs" / self.stream.name / f"{day}-r{revision}"
+
+    @property
+    def input_key_file(self) -> Path:
+        """The key of those hashes."""
+        return self.trusted_folder / "input.key"
+
     @property
     def validation_folder(self) -> Path:
         return self.trusted_folder / "validation"
