@@ -16,6 +16,7 @@ from tasks.work import Status, Work
 MARKS = {
     Status.PUBLISHED: "[green]published[/]",
     Status.UNCHANGED: "[green]published already[/]",
+    Status.HELD: "[green]held[/]",
     Status.WAITING: "[yellow]waiting[/]",
     Status.REFUSED: "[red]refused[/]",
     Status.VOID: "[red]void[/]",

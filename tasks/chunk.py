@@ -130,11 +130,15 @@ def estimate_releases(run: Run, works: Works) -> list[Work]:
 
 
 def publish_releases(run: Run, works: Works) -> list[Work]:
-    """Publish what was staged, then record its lineage. Safe to repeat."""
+    """Publish what was staged, or hold it until its hour; then record its lineage. Safe to repeat."""
     return each(works, lambda work: _publish(run, work))
 
 
 def _publish(run: Run, work: Work) -> Work:
+    hour = run.settings.publish_from(work.day)
+    if hour is not None and run.clock() < hour:
+        until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
+        return work.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
     published = publish(run, work)
     emit_lineage(run, published)
     return published

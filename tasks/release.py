@@ -170,9 +170,11 @@ def draw(run: Run, work: Work) -> Work:
 
 
 def let_go(run: Run, works: Iterable[Work]) -> None:
-    """Free the days that failed after they were reserved: the next run need not wait for the lease."""
+    """Free the days that failed after they were reserved, and those held until their hour: the next run need
+    not wait for the lease.
+    """
     for work in works:
-        if work.reservation and work.outcome and work.outcome.status is Status.FAILED:
+        if work.reservation and work.outcome and work.outcome.status in (Status.FAILED, Status.HELD):
             with suppress(
                 LedgerError
             ):  # taken over by another run, or the ledger is away: the lease will end

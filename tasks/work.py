@@ -23,6 +23,7 @@ class Status(StrEnum):
 
     PUBLISHED = "published"
     UNCHANGED = "published already"
+    HELD = "held"
     WAITING = "waiting"
     REFUSED = "refused"
     VOID = "void"
@@ -30,8 +31,8 @@ class Status(StrEnum):
 
     @property
     def is_good(self) -> bool:
-        """Whether the day's release is out."""
-        return self in (Status.PUBLISHED, Status.UNCHANGED)
+        """Whether the day's release is out, or kept back until its hour as configured."""
+        return self in (Status.PUBLISHED, Status.UNCHANGED, Status.HELD)
 
 
 @dataclass(frozen=True)

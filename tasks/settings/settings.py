@@ -2,11 +2,12 @@
 
 import hashlib
 import json
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic import SerializeAsAny
 
@@ -135,6 +136,13 @@ class Settings(Section):
     def trusted_folder(self) -> Path:
         return absolute(self.trusted.folder, self.folder)
 
+    def publish_from(self, day: date) -> datetime | None:
+        """The instant before which a day is not published: a clock time of the day after; None for any time."""
+        if self.published.not_before is None:
+            return None
+        clock = time.fromisoformat(self.published.not_before)
+        return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(self.stream.time_zone))
+
     @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
@@ -179,6 +187,6 @@ class Settings(Section):
         document: dict[str, Any] = self.model_dump(
             mode="json", exclude={"hierarchy", "ledger", "trusted", "folder", "file"}, by_alias=False
         )
-        del document["input"]["folder"], document["published"]["folder"]
+        del document["input"]["folder"], document["published"]["folder"], document["published"]["not_before"]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()
