@@ -19,6 +19,7 @@ from flows.terminal import Terminal
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
+from tasks.permissions import check_trusted
 from tasks.release import Run, enrol, let_go
 from tasks.report import write_report
 from tasks.settings import Settings, load_settings
@@ -38,6 +39,7 @@ def release_days(config: str, days: list[str]) -> list[Work]:
     outcomes are the flow's result, kept in memory only.
     """
     settings = load_settings(Path(config))
+    check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
         run = Run(settings, ledger, secure_noise(), f"{gethostname()}-{uuid4()}", lambda: datetime.now(UTC))

@@ -47,8 +47,8 @@ def input_key(settings: Settings) -> bytes:
     key = path.read_bytes()
     if len(key) != KEY_BYTES:
         raise LedgerError(
-            f"{path} must hold {KEY_BYTES} bytes, the key of the inputs' hashes; restore it from a backup, or "
-            "remove it: a new one is made, and older hashes can then no longer be checked"
+            f"{path} must hold {KEY_BYTES} bytes, the key of the inputs' hashes; restore it from a backup, "
+            "or remove it: a new one is made, and older hashes can then no longer be checked"
         )
     return key
 
@@ -118,7 +118,7 @@ def _keyed_hash(key: bytes, path: Path) -> str:
 
 
 def keep_inputs(settings: Settings, day: date, revision: int, token: int, inputs: Inputs) -> None:
-    """Store what a draw is about to be made from, durable before its first sample, under its fencing token."""
+    """Store what a draw is made from, under its fencing token: durable before the first sample."""
     path = settings.inputs_of(day, revision) / f"{token}.json"
     write_private(path, json.dumps(dict(inputs), indent=1, sort_keys=True).encode())
 

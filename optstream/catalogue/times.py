@@ -35,7 +35,7 @@ def settle_times(root: Path, catalogue: Catalogue, entry: Entry) -> None:
     Files and folders of another owner keep their own: the system lets nobody else set them.
     """
     released, listed = release_time(entry.period), catalogue_time(catalogue)
-    places = {name: released for name in (entry.file, entry.manifest)}
+    places = dict.fromkeys((entry.file, entry.manifest), released)
     places |= dict.fromkeys((CATALOGUE, str(Path(entry.file).parent), DATA, MANIFESTS, "."), listed)
     for name, time in places.items():
         with suppress(PermissionError):

@@ -137,7 +137,7 @@ class Settings(Section):
         return absolute(self.trusted.folder, self.folder)
 
     def publish_from(self, day: date) -> datetime | None:
-        """The instant before which a day is not published: a clock time of the day after; None for any time."""
+        """The instant before which a day is not published, on the day after it; None: at any time."""
         if self.published.not_before is None:
             return None
         clock = time.fromisoformat(self.published.not_before)

@@ -1,4 +1,4 @@
-"""Publishing held to a fixed hour: drawn at once, published from the staged bytes by the first run after it."""
+"""Publishing held to a fixed hour: drawn at once, published from the staged bytes by a run after it."""
 
 from datetime import UTC, date, datetime, timedelta
 
@@ -66,7 +66,7 @@ def test_holding_shapes_no_release_and_is_optional(house):
 
 def test_a_wrong_hour_is_refused(house):
     house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
-    with pytest.raises(Exception, match='published.not_before must be a clock time such as "06:00"'):
+    with pytest.raises(Exception, match=r'published\.not_before must be a clock time such as "06:00"'):
         house.run()
 
 
