@@ -13,7 +13,7 @@ from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
 from flows.study_commands import audit, leakage
 from flows.terminal import Terminal
-from flows.upkeep_commands import purge
+from flows.upkeep_commands import doctor, purge
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import Settings
 
@@ -78,6 +78,7 @@ def run(
 ) -> None:
     """Release days, from dump to published file. Safe to repeat: a day is released once."""
     from flows.orchestrator import prepare
+    from tasks.permissions import check_trusted
     from tasks.settings import load_settings
 
     if lipschitz is not None and not dry_run:
@@ -87,6 +88,7 @@ def run(
     day = sorted(set(day))
     if dry_run:
         raise typer.Exit(_price(settings, day, lipschitz, terminal))
+    check_trusted(settings)
     # Prefect reads its settings on import; the flow is imported while its server starts.
     orchestrator = prepare(settings.trusted_folder)
     with terminal.step("start the orchestrator"):
@@ -132,6 +134,7 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
 
 app.command()(audit)
 app.command()(leakage)
+app.command()(doctor)
 app.command()(purge)
 app.add_typer(ledger_app, name="ledger")
 

@@ -19,6 +19,7 @@ from flows.terminal import Terminal
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
+from tasks.permissions import check_trusted
 from tasks.release import Run, enrol, let_go
 from tasks.report import write_report
 from tasks.settings import Settings, load_settings
@@ -40,6 +41,7 @@ def release_days(config: str, days: list[str], restate: bool = False) -> list[Wo
     outcomes are the flow's result, kept in memory only.
     """
     settings = load_settings(Path(config))
+    check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
         owner = f"{gethostname()}-{uuid4()}"

@@ -16,6 +16,8 @@ from tasks.work import Status, Work
 MARKS = {
     Status.PUBLISHED: "[green]published[/]",
     Status.UNCHANGED: "[green]published already[/]",
+    Status.WITHDRAWN: "[yellow]withdrawn[/]",
+    Status.HELD: "[green]held[/]",
     Status.WAITING: "[yellow]waiting[/]",
     Status.REFUSED: "[red]refused[/]",
     Status.VOID: "[red]void[/]",

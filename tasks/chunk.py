@@ -9,10 +9,11 @@ from datetime import date
 from functools import partial
 from typing import TypeVar
 
-from optstream.errors import OptStreamError
+from optstream.errors import DumpError, OptStreamError
 from tasks import release
 from tasks.estimate import estimate
-from tasks.ingest import LateDumpError, discover, ingest
+from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
+from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
 from tasks.mechanism import mechanism_for
 from tasks.publish import publish
@@ -49,10 +50,26 @@ def discover_dumps(run: Run, works: Works) -> list[Work]:
 def ingest_dumps(run: Run, works: Works) -> list[Work]:
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
     reading = [work for work in works if work.dump and not work.outcome]
-    ingested = _together_or_one_by_one(
-        reading, lambda some: ingest(run.settings, [work.dump for work in some if work.dump])
-    )
-    return each(works, lambda work: replace(work, ingested=_got(ingested, work)))
+    ingested = _together_or_one_by_one(reading, lambda some: _ingested(run, some))
+
+    def take(work: Work) -> Work:
+        found = _got(ingested, work)
+        if found is None:
+            return work
+        read, inputs = found
+        if isinstance(inputs, DumpError):
+            raise inputs
+        return replace(work, ingested=read, inputs=inputs)
+
+    return each(works, take)
+
+
+def _ingested(run: Run, works: Works) -> list[tuple[IngestedDay, Inputs | DumpError]]:
+    """Each day as read, with the keyed hashes of the files that it was read from."""
+    dumps = [work.dump for work in works if work.dump]
+    with hashing(run.settings, dumps) as inputs_of:
+        read = ingest(run.settings, dumps)
+    return [(day, inputs_of(dump)) for day, dump in zip(read, dumps, strict=True)]
 
 
 def validate_days(run: Run, works: Works) -> list[Work]:
@@ -113,11 +130,15 @@ def estimate_releases(run: Run, works: Works) -> list[Work]:
 
 
 def publish_releases(run: Run, works: Works) -> list[Work]:
-    """Publish what was staged, then record its lineage. Safe to repeat."""
+    """Publish what was staged, or hold it until its hour; then record its lineage. Safe to repeat."""
     return each(works, lambda work: _publish(run, work))
 
 
 def _publish(run: Run, work: Work) -> Work:
+    hour = run.settings.publish_from(work.day)
+    if hour is not None and run.clock() < hour:
+        until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
+        return work.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
     published = publish(run, work)
     emit_lineage(run, published)
     return published

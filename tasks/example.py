@@ -64,6 +64,7 @@ marker = "_SUCCESS"             # a dump has arrived when this file is there; or
 [published]                     # the public zone: nothing else leaves
 folder = "published"
 value = "load_mw"
+# not_before = "06:00"          # of the day after: a drawn day is held until then; a later run publishes it
 
 [trusted]                       # staging, measurements, validation results, lineage
 folder = "trusted"

@@ -2,17 +2,19 @@
 
 import os
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import attr
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
-from openlineage.client.facet_v2 import RunFacet, column_lineage_dataset, schema_dataset
+from openlineage.client.facet_v2 import DatasetFacet, RunFacet, column_lineage_dataset, schema_dataset
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement
 from optstream.errors import PublicationError
+from tasks.inputs import UNKNOWN, Inputs, drawn_inputs, inputs_below
 from tasks.release import Run as ReleaseRun
 from tasks.settings import Settings
 from tasks.trusted_store import exclusive_in
@@ -33,6 +35,17 @@ class PrivacyRunFacet(RunFacet):
         return "urn:optstream:privacy-run-facet:1"
 
 
+@attr.define
+class KeyedInputFacet(DatasetFacet):
+    """The files of a dataset, by name, with their HMAC-SHA256 under the trusted zone's key, or "unknown"."""
+
+    hmac_sha256: dict[str, str] | str
+
+    @staticmethod
+    def _get_schema() -> str:
+        return "urn:optstream:keyed-input-facet:1"
+
+
 def emit_lineage(run: ReleaseRun, work: Work) -> None:
     """Append the event of a published day to `events.jsonl`, readable by its owner alone.
 
@@ -40,8 +53,10 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
     """
     if work.statement is None or work.outcome is None or work.outcome.file is None:
         raise PublicationError("only a published release has a lineage")
-    event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock())
-    folder = run.settings.lineage_folder
+    folder, revision = run.settings.lineage_folder, work.statement.revision
+    record = run.ledger.find(run.stream, work.day.isoformat(), revision)
+    inputs = drawn_inputs(run.settings, work.day, revision, record and record.measurements_hash)
+    event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock(), inputs)
     path = folder / EVENTS
     # `optstream purge` puts a shorter file in the place of this one
     with exclusive_in(folder):
@@ -51,10 +66,17 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
 
 
 def lineage_event(
-    settings: Settings, day: date, statement: ReleaseStatement, published_file: str, now: datetime
+    settings: Settings,
+    day: date,
+    statement: ReleaseStatement,
+    published_file: str,
+    now: datetime,
+    drawn_from: Inputs,
 ) -> RunEvent:
     """Inputs: the day's dump of every leaf. Output: the published file, each value derived from all of them,
-    aggregated and masked by noise. No row count and no hash of an input: they would tell of raw data.
+    aggregated and masked by noise. No row count and no plain hash of an input: they would tell of raw data.
+
+    drawn_from: keyed hashes of the files; "unknown" where there are none.
     """
     places = [settings.input_folder / f"region={leaf}" / f"date={day}" for leaf in settings.tree.leaves]
     masked = column_lineage_dataset.Transformation(
@@ -84,7 +106,15 @@ def lineage_event(
             facets={"optstream_privacy": PrivacyRunFacet(statement=document)},
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
-        inputs=[InputDataset("file", str(place)) for place in places],
+        inputs=[
+            InputDataset("file", str(place), facets={"optstream_inputs": _keyed(settings, place, drawn_from)})
+            for place in places
+        ],
         outputs=[output],
         producer=PRODUCER,
     )
+
+
+def _keyed(settings: Settings, place: Path, drawn_from: Inputs) -> KeyedInputFacet:
+    own = inputs_below(drawn_from, place.relative_to(settings.input_folder).as_posix())
+    return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)

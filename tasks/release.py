@@ -17,6 +17,7 @@ from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from optstream.privacy.spends import spend_to_document
 from optstream.stream.state import raw_bytes, with_raw
+from tasks.inputs import keep_inputs
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.settings import Settings
@@ -181,6 +182,7 @@ def draw(run: Run, work: Work) -> Work:
         file.preallocate(
             _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
         )
+        keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
         run.ledger.begin_draw(reservation, run.clock())
         file.destroy_orphans()
         try:
@@ -195,9 +197,11 @@ def draw(run: Run, work: Work) -> Work:
 
 
 def let_go(run: Run, works: Iterable[Work]) -> None:
-    """Free the days that failed after they were reserved: the next run need not wait for the lease."""
+    """Free the days that failed after they were reserved, and those held until their hour: the next run need
+    not wait for the lease.
+    """
     for work in works:
-        if work.reservation and work.outcome and work.outcome.status is Status.FAILED:
+        if work.reservation and work.outcome and work.outcome.status in (Status.FAILED, Status.HELD):
             with suppress(
                 LedgerError
             ):  # taken over by another run, or the ledger is away: the lease will end

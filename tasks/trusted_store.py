@@ -157,6 +157,12 @@ def _token_of(path: Path) -> int:
     return int(token.group()) if token else 0
 
 
+def token_in(folder: Path, digest: str | None) -> int | None:
+    """The fencing token under which the measurements of this hash were drawn; None if they are gone."""
+    named = sorted(folder.glob(f"*-{digest[:NAMED]}")) if digest else []
+    return _token_of(named[-1]) if named else None
+
+
 def read_verified(folder: Path, digest: str | None) -> bytes:
     """The bytes of a folder's file that the ledger recorded. Raises LedgerError if gone or different."""
     known = digest or ""

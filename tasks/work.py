@@ -1,7 +1,7 @@
 """What travels between the steps of a flow: one value a day, which only ever gains."""
 
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from enum import StrEnum
@@ -24,6 +24,7 @@ class Status(StrEnum):
     PUBLISHED = "published"
     UNCHANGED = "published already"
     WITHDRAWN = "withdrawn"
+    HELD = "held"
     WAITING = "waiting"
     REFUSED = "refused"
     VOID = "void"
@@ -31,8 +32,8 @@ class Status(StrEnum):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is left to do: the day's release is out, or a person took it back."""
-        return self in (Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN)
+        """Whether nothing is left to do now: the release is out, held until its hour, or taken back."""
+        return self in (Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN, Status.HELD)
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,7 @@ class Outcome:
 class Work:
     """One day on its way; each step fills in what the next one needs.
 
-    Raw values are in `ingested` and `period` alone, whose reprs show none. alarms: the
+    Raw values are in `ingested` and `period` alone, whose reprs show none. inputs: keyed hashes. alarms: the
     file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
     held_since: when the reservation's lease was last taken.
     """
@@ -58,6 +59,7 @@ class Work:
     outcome: Outcome | None = None
     dump: "Dump | None" = None
     ingested: "IngestedDay | None" = field(default=None, repr=False)
+    inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
     period: PrivatePeriod | None = None
     alarms: Path | None = None
     reservation: Reservation | None = None

@@ -21,6 +21,7 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.stage import StagedRelease
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.times import settle_times
 from optstream.catalogue.withdraw import delete_files
 from optstream.errors import PublicationError
 
@@ -95,13 +96,15 @@ def _publish_locked(
     clear(incoming)
     changed = write_new(root / entry.file, data, incoming)
     changed |= write_new(root / entry.manifest, manifest, incoming)
+    catalogue = known or Catalogue(statement.stream, statement.value_column, entry.ledger_head, ())
     if before is None or before.file_hash != entry.file_hash:
-        base = known or Catalogue(statement.stream, statement.value_column, entry.ledger_head, ())
-        replace(root / CATALOGUE, base.with_entry(entry).to_bytes(), incoming)
+        catalogue = catalogue.with_entry(entry)
+        replace(root / CATALOGUE, catalogue.to_bytes(), incoming)
         changed = True
     else:
         entry = before
     changed |= _clear_superseded(root, entry)
+    settle_times(root, catalogue, entry)
     return Publication(entry, changed)
 
 

@@ -15,7 +15,7 @@ from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.history import cost_of_all
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
 from optstream.ledger.room import Stretch, last_charged, stretches
-from optstream.ledger.schema import grants, releases
+from optstream.ledger.schema import events, grants, releases
 from optstream.ledger.tables import Batch, batches
 from optstream.ledger.verify import problems
 from optstream.privacy import Spend
@@ -184,6 +184,16 @@ class Reader:
             if row is None:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
             return str(row.head)
+
+    def last_event_at(self, stream: str) -> datetime | None:
+        """The instant of a stream's last event, by the clock of who wrote it; None without any."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return None
+            last = select(events.c.at).where(events.c.stream_id == row.id).order_by(events.c.number.desc())
+            at = connection.execute(last.limit(1)).scalar()
+            return None if at is None else datetime.fromisoformat(at)
 
     def contains_head(self, head: str) -> bool:
         """Whether some event has this hash; if not, the ledger is older than what gave the hash."""

@@ -110,6 +110,9 @@ class Input(Section):
 class Published(Section):
     folder: str = Field(min_length=1, description=FOLDER)
     value: Column = Field(description=COLUMN)
+    not_before: ClockTime | None = Field(
+        None, description='a clock time such as "06:00", of the day after the period'
+    )
 
 
 class Trusted(Section):

@@ -3,11 +3,12 @@
 import hashlib
 import json
 from dataclasses import replace
-from datetime import date
+from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from pydantic import SerializeAsAny
 
@@ -151,6 +152,13 @@ class Settings(Section):
     def trusted_folder(self) -> Path:
         return absolute(self.trusted.folder, self.folder)
 
+    def publish_from(self, day: date) -> datetime | None:
+        """The instant before which a day is not published, on the day after it; None: at any time."""
+        if self.published.not_before is None:
+            return None
+        clock = time.fromisoformat(self.published.not_before)
+        return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(self.stream.time_zone))
+
     @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
@@ -166,6 +174,15 @@ class Settings(Section):
     def staging_of(self, day: date, revision: int) -> Path:
         """The folder of the bytes to be published, kept until they are."""
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
+
+    def inputs_of(self, day: date, revision: int) -> Path:
+        """The folder of the keyed hashes of what a release was drawn from."""
+        return self.trusted_folder / "inputs" / self.stream.name / f"{day}-r{revision}"
+
+    @property
+    def input_key_file(self) -> Path:
+        """The key of those hashes."""
+        return self.trusted_folder / "input.key"
 
     @property
     def validation_folder(self) -> Path:
@@ -186,6 +203,6 @@ class Settings(Section):
         document: dict[str, Any] = self.model_dump(
             mode="json", exclude={"hierarchy", "ledger", "trusted", "folder", "file"}, by_alias=False
         )
-        del document["input"]["folder"], document["published"]["folder"]
+        del document["input"]["folder"], document["published"]["folder"], document["published"]["not_before"]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,6 @@
+"""What stands around a stream and could let its secrets out, or stop its nights: `optstream doctor`."""
+
+from tasks.doctor.examination import examine, unusable
+from tasks.doctor.finding import Finding, Severity, doctor_document
+
+__all__ = ["Finding", "Severity", "doctor_document", "examine", "unusable"]

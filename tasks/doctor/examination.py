@@ -1,0 +1,30 @@
+"""All examinations in a row. Each looks and changes nothing, but for a probe file that it removes again."""
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from optstream.errors import ConfigurationError
+from tasks.doctor.finding import Finding, Severity, wrong
+from tasks.doctor.places import places
+from tasks.doctor.record import record
+from tasks.doctor.surroundings import Ask, ask_server, surroundings
+from tasks.settings import Settings
+
+ORDER = list(Severity)
+
+
+def examine(
+    settings: Settings, environment: Mapping[str, str], now: datetime, ask: Ask = ask_server
+) -> list[Finding]:
+    """What is wrong around a stream, the worst first; empty if nothing is.
+
+    environment: the operator's variables, before OptStream set its own. ask: how a Prefect server
+    is asked for its settings. A ledger that is there is opened, as `status` does; none is made.
+    """
+    found = [*places(settings), *surroundings(settings, environment, ask), *record(settings, now)]
+    return sorted(found, key=lambda finding: ORDER.index(finding.severity))
+
+
+def unusable(place: object, error: ConfigurationError) -> list[Finding]:
+    """What is to be said of a configuration that does not load: its zones may be nested, too."""
+    return [wrong(place, str(error), "correct the configuration, then ask the doctor again")]

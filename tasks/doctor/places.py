@@ -1,0 +1,179 @@
+"""Folders and files: who may open them, what lies in what, what their file systems can do."""
+
+import fcntl
+import os
+import stat
+import tomllib
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from tasks.doctor.finding import Finding, warning, wrong
+from tasks.permissions import exposed, mode_of, quoted
+from tasks.settings import Settings
+from tasks.settings.paths import ledger_database
+
+MOUNTS = Path("/proc/self/mountinfo")
+LONGEST_WALK = 100_000
+"""Entries of the input folder that are looked at."""
+
+
+def places(settings: Settings) -> Iterator[Finding]:
+    """Findings about the zones and the files in them."""
+    yield from _private(settings)
+    yield from _nested(settings)
+    yield from _public(settings)
+    yield from _raw(settings)
+    yield from _configuration(settings)
+    yield from _abilities(settings)
+
+
+def _private(settings: Settings) -> Iterator[Finding]:
+    for place, mode, remedy in exposed(settings):
+        yield wrong(place, f"only its owner may open it; its mode is {mode:04o}", remedy)
+
+
+def _nested(settings: Settings) -> Iterator[Finding]:
+    """The reverse, private inside public, no configuration loads with."""
+    public = settings.published_folder
+    for name, folder in (("trusted", settings.trusted_folder), ("input", settings.input_folder)):
+        if public.resolve().is_relative_to(folder.resolve()):
+            yield wrong(
+                public,
+                f"published.folder lies in {name}.folder: readers would have to be let into the {name} one",
+                "move it beside, set published.folder, and keep its files",
+            )
+    if settings.trusted_folder.resolve().is_relative_to(settings.input_folder.resolve()):
+        yield warning(
+            settings.trusted_folder,
+            "trusted.folder lies in input.folder, into which suppliers write",
+            "move it beside, and set trusted.folder",
+        )
+
+
+def _public(settings: Settings) -> Iterator[Finding]:
+    root = settings.published_folder
+    for place in (root, root / "data", root / "manifests", root / "catalogue.json"):
+        mode = mode_of(place)
+        if mode is not None and mode & stat.S_IWOTH:
+            yield wrong(
+                place,
+                "anybody may write here: a release could be replaced by another",
+                f"chmod o-w {quoted(place)}",
+            )
+
+
+def _raw(settings: Settings) -> Iterator[Finding]:
+    folder = settings.input_folder
+    readable = _readable_by_all(folder)
+    if readable is not None:
+        yield warning(
+            readable,
+            "raw readings that everybody on this machine may read",
+            f"chmod -R o-rwx {quoted(folder)}",
+        )
+
+
+def _readable_by_all(folder: Path) -> Path | None:
+    """The first file below that others may open, if they may come so far."""
+    with suppress(OSError):
+        folder = folder.resolve(strict=True)
+    if not all((mode_of(parent) or 0) & stat.S_IXOTH for parent in (folder, *folder.parents)):
+        return None
+    waiting, looked_at = [folder], 0
+    while waiting and looked_at < LONGEST_WALK:
+        with suppress(OSError), os.scandir(waiting.pop()) as entries:
+            for entry in entries:
+                looked_at += 1
+                mode = mode_of(Path(entry.path)) or 0
+                if entry.is_dir() and mode & stat.S_IXOTH:
+                    waiting.append(Path(entry.path))
+                elif entry.is_file() and mode & stat.S_IROTH and entry.name.endswith(".parquet"):
+                    return Path(entry.path)
+    return None
+
+
+def _configuration(settings: Settings) -> Iterator[Finding]:
+    mode = mode_of(settings.file) or 0
+    if mode & (stat.S_IRGRP | stat.S_IROTH) and _holds_password(settings.file):
+        yield wrong(
+            settings.file,
+            "it holds the password of the ledger's database, and others may read it",
+            f"chmod 600 {quoted(settings.file)}, or put the URL into OPTSTREAM_LEDGER_URL",
+        )
+    if mode & stat.S_IWOTH:
+        yield wrong(
+            settings.file, "anybody may change the configuration", f"chmod o-w {quoted(settings.file)}"
+        )
+
+
+def _holds_password(file: Path) -> bool:
+    """Whether the file's own ledger.url has one: the settings show the environment's, where that is set."""
+    try:
+        url = tomllib.loads(file.read_text("utf-8"))["ledger"]["url"]
+        return make_url(url).password is not None
+    except (OSError, ValueError, KeyError, TypeError, ArgumentError):
+        return False
+
+
+def _abilities(settings: Settings) -> Iterator[Finding]:
+    """Publishing needs hard links and locks, drawing needs space held beforehand, SQLite its own host."""
+    database = ledger_database(settings.ledger_url)
+    folders = {settings.trusted_folder, settings.published_folder, *([database.parent] if database else [])}
+    for folder in sorted(folder for folder in folders if folder.is_dir()):
+        if not os.access(folder, os.W_OK | os.X_OK):
+            yield warning(folder, "this user may not write here", "run the doctor as who runs the stream")
+            continue
+        lacking = _lacking(folder)
+        if lacking:
+            yield wrong(
+                folder,
+                f"its file system has no {' and no '.join(lacking)}, which keep a crash from tearing files",
+                "move it to a local file system",
+            )
+    system = _network_file_system(database.parent) if database else None
+    if system:
+        yield wrong(
+            database,
+            f"an SQLite ledger on {system} can be torn",
+            "move it to a local disk, or use PostgreSQL",
+        )
+
+
+def _lacking(folder: Path) -> list[str]:
+    """What a file of this folder cannot do; the probe is gone afterwards."""
+    lacking = []
+    with NamedTemporaryFile(dir=folder, prefix=".doctor-") as probe:
+        second = Path(f"{probe.name}-link")
+        for name, try_it in (
+            ("hard links", lambda: os.link(probe.name, second)),
+            ("locks (flock)", lambda: fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)),
+            ("space held beforehand (fallocate)", lambda: os.posix_fallocate(probe.fileno(), 0, 4096)),
+        ):
+            try:
+                try_it()
+            except OSError:
+                lacking.append(name)
+        with suppress(OSError):
+            second.unlink()
+    return lacking
+
+
+def _network_file_system(folder: Path) -> str | None:
+    """The kind of the mount that holds the folder, if it is one over a network. Linux only."""
+    try:
+        mounts = MOUNTS.read_text().splitlines()
+    except OSError:
+        return None
+    holding = {}
+    for line in mounts:
+        before, _, after = line.partition(" - ")
+        point = before.split()[4].encode().decode("unicode_escape")
+        if folder.resolve().is_relative_to(point):
+            holding[point] = after.split()[0]
+    kind = holding[max(holding, key=len)] if holding else ""
+    return kind if kind.startswith(("nfs", "cifs", "smb", "9p", "fuse.sshfs", "ceph", "glusterfs")) else None

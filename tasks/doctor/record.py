@@ -1,0 +1,107 @@
+"""Ledger, published folder and dumps beside each other: clock, seeded noise, markers."""
+
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.errors import LedgerError, OptStreamError
+from optstream.ledger import Ledger, ReleaseState, open_ledger
+from optstream.stream import Measured
+from tasks.doctor.finding import Finding, note, warning, wrong
+from tasks.settings import Settings
+from tasks.settings.paths import ledger_database
+from tasks.trusted_store import read_verified
+
+CLOCK_SLACK = timedelta(minutes=5)
+
+
+def record(settings: Settings, now: datetime) -> Iterator[Finding]:
+    """Findings about what was recorded, published and delivered."""
+    yield from _markers(settings)
+    try:
+        catalogue = find_catalogue(settings.published_folder)
+    except OptStreamError as error:
+        yield wrong(settings.published_folder, str(error), "restore the catalogue from a copy")
+        return
+    database = ledger_database(settings.ledger_url)
+    if database is not None and not database.exists():
+        yield from _without_ledger(catalogue, database)
+        return
+    try:
+        ledger = open_ledger(settings.ledger_url)
+    except LedgerError as error:
+        yield wrong("ledger.url", str(error), "see that the database is there and answers")
+        return
+    try:
+        yield from _clock(settings, ledger, now)
+        yield from _heads(settings, ledger, catalogue)
+        yield from _seeded(settings, ledger)
+    finally:
+        ledger.close()
+
+
+def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[Finding]:
+    if catalogue is None:
+        yield note(database, "there is no ledger yet", "the first run makes it")
+    else:
+        yield wrong(
+            database,
+            "days are published and the ledger is gone: what was spent would be forgotten",
+            "restore it from a backup before the next run, or correct ledger.url",
+        )
+
+
+def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Finding]:
+    last = ledger.last_event_at(settings.stream.name)
+    if last is not None and last > now + CLOCK_SLACK:
+        yield wrong(
+            "the clock of this machine",
+            f"the ledger's newest event is of {last:%Y-%m-%d %H:%M} UTC, which lies ahead: leases and held "
+            "days go by the clock",
+            "set it (NTP); if it was ahead before, wait for the leases to end",
+        )
+
+
+def _heads(settings: Settings, ledger: Ledger, catalogue: Catalogue | None) -> Iterator[Finding]:
+    if catalogue is not None and not ledger.contains_head(catalogue.ledger_head):
+        yield wrong(
+            settings.published_folder,
+            "its catalogue was written with another ledger than the configured one, or a newer copy",
+            "bring that ledger back; no day will be released before",
+        )
+
+
+def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
+    """Simulated noise costs the grant like any other, and the publisher refuses it."""
+    for release in ledger.releases(settings.stream.name):
+        if release.state is not ReleaseState.DRAWN:
+            continue
+        day = date.fromisoformat(release.period)
+        folder = settings.measurements_of(day, release.revision)
+        with suppress(OptStreamError, OSError):
+            if Measured.from_bytes(read_verified(folder, release.measurements_hash)).simulated:
+                yield wrong(
+                    folder,
+                    f"{day} was drawn with seeded noise, which protects nobody: it is charged, and will "
+                    "never be published",
+                    "find who runs this stream with simulated_noise, and stop that",
+                )
+
+
+def _markers(settings: Settings) -> Iterator[Finding]:
+    """Days wait for ever where the supplier sets no marker."""
+    wanted = settings.marker or settings.input.file_list
+    delivered = [
+        day
+        for leaf in settings.tree.leaves
+        for day in (settings.input_folder / f"region={leaf}").glob("date=*")
+        if any(day.glob("*.parquet"))
+    ]
+    if delivered and not any((day / str(wanted)).exists() for day in delivered):
+        key = "input.marker" if settings.marker else "input.file_list"
+        yield warning(
+            settings.input_folder,
+            f"dumps are there, and none has {wanted}: every day will wait",
+            f"have the supplier write it last, or correct {key}",
+        )

@@ -1,0 +1,154 @@
+"""What the doctor says of folders and files."""
+
+import fcntl
+import os
+import shutil
+
+import pytest
+
+from optstream.errors import ConfigurationError
+from tasks.doctor import places
+from tasks.permissions import check_trusted
+
+
+def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_house, around):
+    before = {path: path.stat().st_mode for path in open_house.folder.rglob("*")}
+    assert around(open_house) == []
+    assert {path: path.stat().st_mode for path in open_house.folder.rglob("*")} == before
+
+
+@pytest.mark.parametrize("place", ["trusted", "trusted/ledger.sqlite", "trusted/input.key"])
+@pytest.mark.parametrize("mode", [0o040, 0o001, 0o004])
+def test_a_trusted_place_open_to_others_is_wrong_and_stops_every_run(open_house, around, place, mode):
+    check_trusted(open_house.settings)
+    path = open_house.folder / place
+    path.chmod(path.stat().st_mode | mode)
+    ((severity, found, words),) = around(open_house)
+    remedy = f"chmod {'700' if place == 'trusted' else '600'} {path}"
+    assert (severity, found) == ("wrong", str(path))
+    assert remedy in words
+    with pytest.raises(ConfigurationError, match=remedy):
+        check_trusted(open_house.settings)
+    os.system(remedy)
+    check_trusted(open_house.settings)
+
+
+def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_house, around):
+    (open_house.folder / "books").mkdir(mode=0o700)
+    (open_house.folder / "trusted/ledger.sqlite").rename(open_house.folder / "books/ledger.sqlite")
+    open_house.configure("sqlite:///trusted/", "sqlite:///books/")
+    (open_house.folder / "books/ledger.sqlite").chmod(0o640)
+    ((severity, place, _),) = around(open_house)
+    assert (severity, place) == ("wrong", str(open_house.folder / "books/ledger.sqlite"))
+
+
+def test_world_readable_raw_data_is_told_if_others_can_come_there(open_house, around):
+    (open_house.folder / "dumps").chmod(0o755)
+    ((severity, place, words),) = around(open_house)
+    assert severity == "warning"
+    assert place.endswith(".parquet")
+    assert "raw readings" in words
+    check_trusted(open_house.settings)
+    open_house.folder.chmod(0o700)
+    assert around(open_house) == []
+
+
+def test_a_published_folder_inside_a_private_one_is_wrong(open_house, around):
+    for name, others in (("trusted", 1), ("dumps", 1)):
+        moved = open_house.folder / name / "published"
+        shutil.copytree(open_house.folder / "published", moved)
+        text = (open_house.folder / "optstream.toml").read_text()
+        open_house.configure('folder = "published"', f'folder = "{name}/published"')
+        found = around(open_house)
+        assert len(found) == others
+        assert found[0][:2] == ("wrong", str(moved))
+        (open_house.folder / "optstream.toml").write_text(text)
+        shutil.rmtree(moved)
+
+
+def test_the_reverse_does_not_load_and_the_doctor_says_so(open_house):
+    from tasks.doctor import unusable
+
+    for old, new in [
+        ('folder = "trusted"', 'folder = "published/trusted"'),
+        ('folder = "dumps"', 'folder = "published/dumps"'),
+        ("sqlite:///trusted/", "sqlite:///published/"),
+        # nor does anything that would name a seed
+        ("[stream]", "[stream]\nseed = 1"),
+        ("[stream]", '[noise]\nsource = "simulated"\n[stream]'),
+    ]:
+        text = (open_house.folder / "optstream.toml").read_text()
+        open_house.configure(old, new)
+        with pytest.raises(ConfigurationError) as caught:
+            _ = open_house.settings
+        (finding,) = unusable("optstream.toml", caught.value)
+        assert finding.is_bad
+        assert "published" in finding.rule or "seed" in finding.rule or "noise" in finding.rule
+        (open_house.folder / "optstream.toml").write_text(text)
+
+
+def test_a_trusted_folder_among_the_dumps_is_told(open_house, around):
+    (open_house.folder / "trusted").rename(open_house.folder / "dumps/trusted")
+    open_house.configure('folder = "trusted"', 'folder = "dumps/trusted"')
+    open_house.configure("sqlite:///trusted/", "sqlite:///dumps/trusted/")
+    assert [entry[:2] for entry in around(open_house)] == [
+        ("warning", str(open_house.folder / "dumps/trusted"))
+    ]
+
+
+@pytest.mark.parametrize("place", ["published", "published/data", "published/catalogue.json"])
+def test_a_published_place_that_anybody_may_write_is_wrong(open_house, around, place):
+    path = open_house.folder / place
+    path.chmod(path.stat().st_mode | 0o002)
+    ((severity, found, words),) = around(open_house)
+    assert (severity, found) == ("wrong", str(path))
+    assert f"chmod o-w {path}" in words
+
+
+def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(open_house, around):
+    path = open_house.folder / "optstream.toml"
+    open_house.configure("sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger")
+    found = around(open_house)
+    assert ("wrong", str(path)) in [entry[:2] for entry in found]
+    assert "Geheim7" not in str(found)
+    path.chmod(0o600)
+    assert str(path) not in [place for _, place, _ in around(open_house)]
+    path.chmod(0o602)
+    assert str(path) in [place for _, place, _ in around(open_house)]
+
+
+def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(open_house, around, monkeypatch):
+    def refuse(*_):
+        raise OSError(95, "Operation not supported")
+
+    before = sorted(open_house.folder.rglob("*"))
+    monkeypatch.setattr(places.os, "link", refuse)
+    assert {words.split(",")[0] for _, _, words in around(open_house)} == {
+        "its file system has no hard links"
+    }
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    found = around(open_house)
+    assert [place for _, place, _ in found] == [
+        str(open_house.folder / "published"),
+        str(open_house.folder / "trusted"),
+    ]
+    assert "no hard links and no locks (flock)" in found[0][2]
+    assert sorted(open_house.folder.rglob("*")) == before
+
+
+def test_a_ledger_on_a_network_file_system_is_wrong(open_house, around, monkeypatch):
+    monkeypatch.setattr(places, "_network_file_system", lambda folder: "nfs4")
+    ((severity, place, words),) = around(open_house)
+    assert (severity, place) == ("wrong", str(open_house.folder / "trusted/ledger.sqlite"))
+    assert "nfs4" in words
+
+
+def test_the_mount_of_a_folder_is_the_innermost(tmp_path, monkeypatch):
+    table = tmp_path / "mountinfo"
+    table.write_text(
+        f"22 1 8:1 / / rw - ext4 /dev/sda rw\n23 22 0:9 / {tmp_path / 'far'} rw shared:1 - nfs4 host:/x rw\n"
+    )
+    monkeypatch.setattr(places, "MOUNTS", table)
+    (tmp_path / "far").mkdir()
+    assert places._network_file_system(tmp_path / "far") == "nfs4"
+    assert places._network_file_system(tmp_path) is None

@@ -1,0 +1,127 @@
+"""What the doctor says of variables and of the Prefect server that they name."""
+
+import socket
+
+import pytest
+
+from optstream.errors import LedgerError
+from tasks.doctor.surroundings import ask_server, is_loopback, listens_beyond_loopback
+
+API = "PREFECT_API_URL"
+QUIET = {"server": {"analytics_enabled": False}}
+
+
+@pytest.mark.parametrize(
+    ("variables", "severity", "place"),
+    [
+        ({"PREFECT_SERVER_ANALYTICS_ENABLED": "true"}, "wrong", "PREFECT_SERVER_ANALYTICS_ENABLED"),
+        ({"GX_ANALYTICS_ENABLED": "True"}, "wrong", "GX_ANALYTICS_ENABLED"),
+        ({"DO_NOT_TRACK": "0"}, "wrong", "DO_NOT_TRACK"),
+        ({"PREFECT_RESULTS_PERSIST_BY_DEFAULT": "1"}, "warning", "PREFECT_RESULTS_PERSIST_BY_DEFAULT"),
+        ({"PREFECT_SERVER_API_HOST": "0.0.0.0"}, "wrong", "PREFECT_SERVER_API_HOST"),
+        ({"PREFECT_SERVER_API_HOST": "::"}, "wrong", "PREFECT_SERVER_API_HOST"),
+        ({API: "https://api.prefect.cloud/api/accounts/1"}, "wrong", API),
+        ({API: "http://prefect.example/api"}, "wrong", API),
+        ({"OPTSTREAM_LEDGER_URL": "sqlite:///trusted/ledger.sqlite"}, "note", "OPTSTREAM_LEDGER_URL"),
+    ],
+)
+def test_variables_that_open_something_are_named(open_house, around, monkeypatch, variables, severity, place):
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    ((told, found, words),) = around(open_house, variables)
+    assert (told, found) == (severity, place)
+    assert words
+
+
+@pytest.mark.parametrize(
+    "variables",
+    [
+        {"PREFECT_SERVER_ANALYTICS_ENABLED": "false", "GX_ANALYTICS_ENABLED": "0", "DO_NOT_TRACK": "1"},
+        {"PREFECT_SERVER_API_HOST": "127.0.0.1"},
+        {"PREFECT_SERVER_API_HOST": "0.0.0.0", "PREFECT_SERVER_API_AUTH_STRING": "a:b"},
+        {API: "https://prefect.example/api"},
+        {API: "http://127.0.0.1:4200/api"},
+    ],
+)
+def test_sound_variables_are_not(open_house, around, variables):
+    assert around(open_house, variables) == []
+
+
+def test_a_server_that_answers_strangers_is_wrong_on_the_network_and_noted_on_loopback(open_house, around):
+    far = around(open_house, {API: "https://prefect.example/api"}, lambda url: QUIET)
+    assert [entry[:2] for entry in far] == [("wrong", API)]
+    assert "answers anybody on the network" in far[0][2]
+    near = around(open_house, {API: "http://127.0.0.1:1/api"}, lambda url: QUIET)
+    assert [entry[0] for entry in near] == ["note"]
+
+
+def test_a_server_s_telemetry_is_asked_for(open_house, around):
+    found = around(
+        open_house, {API: "http://127.0.0.1:1/api"}, lambda url: {"server": {"analytics_enabled": True}}
+    )
+    assert ("wrong", API) in [entry[:2] for entry in found]
+    assert "sends telemetry" in found[0][2]
+
+
+def test_prefect_s_own_folder_open_to_others_is_wrong(open_house, around):
+    home = open_house.folder / "prefect home"
+    home.mkdir(mode=0o755)
+    ((severity, place, words),) = around(open_house, {"PREFECT_HOME": str(home)})
+    assert (severity, place) == ("wrong", str(home))
+    assert f"chmod 700 '{home}'" in words
+    home.chmod(0o700)
+    assert around(open_house, {"PREFECT_HOME": str(home)}) == []
+
+
+def test_a_distant_ledger_without_encryption_is_told(open_house, around, monkeypatch):
+    def first(url):
+        open_house.configure(*url)
+        found = around(open_house)
+        return [place for _, place, words in found if "encrypted" in words]
+
+    (open_house.folder / "optstream.toml").chmod(0o600)
+
+    def away(url):
+        raise LedgerError("does not answer")
+
+    monkeypatch.setattr("tasks.doctor.record.open_ledger", away)
+    assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
+    assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
+    assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.8.8.8", "::1", "[::1]", "localhost", "/run/postgresql"])
+def test_loopback(host):
+    assert is_loopback(host)
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "10.0.0.1", "localhost.example", ""])
+def test_not_loopback(host):
+    assert not is_loopback(host)
+
+
+@pytest.mark.parametrize(
+    ("family", "address", "wide"),
+    [
+        (socket.AF_INET, "127.0.0.1", False),
+        (socket.AF_INET, "0.0.0.0", True),
+        (socket.AF_INET6, "::1", False),
+        (socket.AF_INET6, "::", True),
+    ],
+)
+def test_the_kernel_knows_who_listens_beyond_loopback(family, address, wide):
+    with socket.socket(family) as listener:
+        try:
+            listener.bind((address, 0))
+        except OSError:
+            assert family == socket.AF_INET6  # a machine without it has no such server either
+            return
+        listener.listen()
+        assert listens_beyond_loopback(listener.getsockname()[1]) is wide
+
+
+def test_a_server_that_is_not_there_tells_nothing():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    assert ask_server(f"http://127.0.0.1:{port}/api") is None

@@ -1,0 +1,79 @@
+"""Publishing held to a fixed hour: drawn at once, published from the staged bytes by a run after it."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from optstream import read_published
+from optstream.ledger import ReleaseState
+from tasks import chunk
+from tasks.release import let_go
+from tasks.work import Status
+
+DAY = date(2016, 6, 1)
+HOUR = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
+
+
+@pytest.fixture
+def held(house):
+    house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
+    house.now = HOUR - timedelta(minutes=10)
+    return house
+
+
+def run(house, *days, **changes):
+    """As the flow does: the steps, then the leases."""
+    works = house.release(*days, **changes)
+    let_go(house.run(), works.values())
+    return works
+
+
+def test_a_run_before_the_hour_draws_and_holds_and_the_next_one_publishes_those_bytes(held):
+    outcome = run(held, DAY)[DAY].outcome
+    assert (outcome.status, outcome.status.is_good) == (Status.HELD, True)
+    assert "held until 2016-06-02 06:00 (Europe/Paris)" in outcome.message
+    assert not (held.folder / "published").exists()
+    assert held.record(DAY).state is ReleaseState.DRAWN
+    (staged,) = held.files("trusted/staging").values()
+    held.now = HOUR - timedelta(microseconds=1)
+    assert run(held, DAY)[DAY].outcome.status is Status.HELD
+    # the lease of a held day is over: the run at the hour need not wait for it
+    held.now = HOUR
+    works = run(held, DAY, noise=None)
+    assert works[DAY].outcome.status is Status.PUBLISHED
+    assert (held.folder / "published" / works[DAY].outcome.file).read_bytes() == staged
+
+
+def test_days_whose_hour_is_past_are_published_at_once(held):
+    held.simulate(DAY - timedelta(days=1))
+    works = run(held, DAY - timedelta(days=1), DAY)
+    assert [work.outcome.status for work in works.values()] == [Status.PUBLISHED, Status.HELD]
+    assert read_published(held.folder / "published")["date"].unique().to_list() == [DAY - timedelta(days=1)]
+
+
+def test_the_hour_follows_the_stream_s_clock_through_a_change(held):
+    settings = held.settings
+    assert settings.publish_from(date(2016, 3, 26)).astimezone(UTC).hour == 4
+    assert settings.publish_from(date(2016, 3, 25)).astimezone(UTC).hour == 5
+
+
+def test_holding_shapes_no_release_and_is_optional(house):
+    plain = house.settings
+    assert plain.publish_from(DAY) is None
+    house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
+    assert house.settings.configuration_hash == plain.configuration_hash
+
+
+def test_a_wrong_hour_is_refused(house):
+    house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
+    with pytest.raises(Exception, match=r'published\.not_before must be a clock time such as "06:00"'):
+        house.run()
+
+
+def test_no_published_byte_names_a_moment_of_the_run(house):
+    house.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
+    house.release(DAY, steps=chunk.STEPS)
+    for path, data in house.files("published").items():
+        for moment in (b"2031-08-09", b"10:11:12", f"{house.now.timestamp():.0f}".encode()):
+            assert moment not in data, path
+            assert moment not in str(path).encode()
