@@ -200,11 +200,9 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
 def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
     other = SECOND if forgotten == FIRST else FIRST
     house.release(other)
-    backup = (house.folder / "trusted/ledger.sqlite").read_bytes()
+    older = house.copy_ledger()
     house.release(forgotten)
-    for suffix in ("-wal", "-shm"):
-        (house.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
-    (house.folder / "trusted/ledger.sqlite").write_bytes(backup)
+    house.bring_back(older)
     drawn = house.files("trusted/measurements")
     works = house.release(forgotten)
     assert status(works, forgotten) is Status.FAILED
