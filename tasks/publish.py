@@ -1,5 +1,7 @@
 """Put a staged release into the published folder, and say so in the ledger."""
 
+from functools import partial
+
 from optstream.catalogue import publish as publish_release
 from optstream.errors import LedgerError
 from tasks.estimate import drawn_record
@@ -16,8 +18,9 @@ def publish(run: Run, work: Work) -> Work:
         raise LedgerError("nothing is published that was not staged")
     drawn_record(run, work)
     settings = run.settings
-    head = run.ledger.head(run.stream)
-    publication = publish_release(settings.published_folder, work.staged, work.statement, head)
+    publication = publish_release(
+        settings.published_folder, work.staged, work.statement, partial(run.ledger.head_after, run.stream)
+    )
     run.ledger.record_published(run.stream, work.day.isoformat(), REVISION, run.clock(), work.reservation)
     entry = publication.entry
     return work.ended(Status.PUBLISHED, f"revision {REVISION}, release {entry.file_hash[:12]}", entry.file)

@@ -88,10 +88,22 @@ class Reader:
 
     def head(self, stream: str) -> str:
         """The hash of a stream's last event, for the catalogue to carry."""
+        return self.head_after(stream, None)
+
+    def head_after(self, stream: str, known: str | None) -> str:
+        """As `head`, for a catalogue that carries `known` now (None if there is none yet).
+
+        Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest
+        head of a catalogue stand for all of them. Each publication then carries the last event of a chain
+        that has the head of the publication before; chains only grow, so a ledger, or a copy of it from any
+        time, that contains the newest head contains all earlier ones, and whatever was published with them.
+        Raises LedgerError if the ledger does not contain `known`: it is an older copy, or another ledger.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
+            chain.check_contains(connection, [] if known is None else [known])
             return str(row.head)
 
     def contains_head(self, head: str) -> bool:
