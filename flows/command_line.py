@@ -10,10 +10,10 @@ import typer
 
 from flows.data_commands import import_rte, simulate
 from flows.ledger_commands import ledger_app
-from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
+from flows.options import DEFAULT_CONFIG, Config, Days, Json
 from flows.study_commands import audit, leakage
 from flows.terminal import Terminal
-from flows.upkeep_commands import doctor, purge
+from flows.upkeep_commands import doctor, purge, withdraw
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import Settings
 
@@ -49,10 +49,7 @@ app.command()(import_rte)
 
 @app.command()
 def run(
-    day: Annotated[
-        list[date],
-        typer.Option("--date", parser=parse_day, metavar="DATE", help="Day to release; may be repeated."),
-    ],
+    day: Days,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
     dry_run: Annotated[
@@ -136,6 +133,7 @@ app.command()(audit)
 app.command()(leakage)
 app.command()(doctor)
 app.command()(purge)
+app.command()(withdraw)
 app.add_typer(ledger_app, name="ledger")
 
 

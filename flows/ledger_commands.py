@@ -1,4 +1,4 @@
-"""`optstream ledger`: look at it, check it, take it elsewhere. Nothing is changed, nothing is spent."""
+"""`optstream ledger`: look at it, check it, take it elsewhere, tell it for ever of what changed."""
 
 from datetime import date
 from pathlib import Path
@@ -6,10 +6,11 @@ from typing import Annotated
 
 import typer
 
-from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
+from flows.options import DEFAULT_CONFIG, Config, Days, Json, Reason, parse_day
 from flows.terminal import Terminal
+from optstream.errors import LedgerError
 
-ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, verify, export.")
+ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, verify, export, amend.")
 
 
 @ledger_app.command()
@@ -87,3 +88,40 @@ def export(
     counted = ", ".join(f"{count} {table}" for table, count in done.n_rows.items())
     terminal.say(f"{sum(done.n_rows.values())} rows in {done.folder}: {counted}")
     terminal.document(export_document(done))
+
+
+@ledger_app.command()
+def amend(reason: Reason, config: Config = DEFAULT_CONFIG) -> None:
+    """Declare that the configuration promises otherwise than the releases so far were made under.
+
+    Changes of epsilon, window, alpha, unit, hierarchy, calibration: what was spent is priced anew by the new
+    promise, in every window that a later release touches. Streams of the same population follow.
+    """
+    from datetime import UTC, datetime
+
+    from tasks.ledger_place import need_ledger
+    from tasks.release import terms_of
+    from tasks.settings import load_settings
+
+    settings = load_settings(config)
+    need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
+    print(f"{settings.stream.name}: the promise is now the configuration's; `optstream ledger show` tells it")
+
+
+@ledger_app.command()
+def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> None:
+    """Record that others know the noise of these days: their windows have lost everything, for ever."""
+    from datetime import UTC, datetime
+
+    from tasks.ledger_place import need_ledger
+    from tasks.settings import load_settings
+
+    settings = load_settings(config)
+    ledger, name = need_ledger(settings), settings.stream.name
+    for one in sorted(set(day)):
+        latest = ledger.latest(name, one.isoformat())
+        if latest is None:
+            raise LedgerError(f"{one} was never released by {name!r}: check the date")
+        for revision in range(latest.revision + 1):
+            ledger.compromise(name, one.isoformat(), revision, reason, datetime.now(UTC))
+        print(f"{one}: every window that it touches counts as lost; nothing more is released in them")

@@ -13,6 +13,11 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for 
 DEFAULT_CONFIG = Path("optstream.toml")
 
 
+Reason = Annotated[
+    str, typer.Option("--reason", help="Why, in a few words without any value; it is kept for ever.")
+]
+
+
 def parse_day(text: str) -> date:
     try:
         day = date.fromisoformat(text)
@@ -21,6 +26,12 @@ def parse_day(text: str) -> date:
     if not 1970 <= day.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return day
+
+
+Days = Annotated[
+    list[date],
+    typer.Option("--date", parser=parse_day, metavar="DATE", help="Day; may be repeated."),
+]
 
 
 def days_between(first: date, last: date) -> list[date]:

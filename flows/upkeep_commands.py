@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.options import DEFAULT_CONFIG, Config, Json
+from flows.options import DEFAULT_CONFIG, Config, Days, Json, Reason
 from flows.terminal import Terminal
 
 
@@ -57,3 +57,28 @@ def purge(
     counted = ", ".join(f"{count} {kind}" for kind, count in done.n_removed.items())
     terminal.say(f"{'would remove' if dry_run else 'removed'} {counted}")
     terminal.document(purge_document(done, dry_run))
+
+
+def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+    """Take days back: out of the catalogue, still charged, with a tombstone that says so."""
+    from functools import partial
+    from socket import gethostname
+
+    from optstream.noise import secure_noise
+    from tasks.ledger_place import need_ledger
+    from tasks.release import Run
+    from tasks.report import budget_of, outcomes_document
+    from tasks.settings import load_settings
+    from tasks.withdraw import withdraw as take_back
+    from tasks.work import Status, Work, each
+
+    settings, terminal = load_settings(config), Terminal(as_json)
+    ledger = need_ledger(settings)
+    run = Run(settings, ledger, secure_noise(), f"{gethostname()}-withdraw", lambda: datetime.now(UTC))
+    days = sorted(set(day))
+    works = each([Work(one) for one in days], partial(take_back, run, reason=reason))
+    budget = budget_of(settings, ledger, days)
+    terminal.outcomes(works, settings, budget)
+    terminal.document(outcomes_document(works, settings, budget))
+    failed = any(work.outcome is None or work.outcome.status is Status.FAILED for work in works)
+    raise typer.Exit(1 if failed else 0)

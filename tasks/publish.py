@@ -1,5 +1,7 @@
 """Put a staged release into the published folder, and say so in the ledger."""
 
+from functools import partial
+
 from optstream.catalogue import publish as publish_release
 from optstream.errors import LedgerError
 from tasks.estimate import drawn_record
@@ -17,8 +19,9 @@ def publish(run: Run, work: Work) -> Work:
     work = renewed(run, work)
     drawn_record(run, work)
     settings = run.settings
-    head = run.ledger.head(run.stream)
-    publication = publish_release(settings.published_folder, work.staged, work.statement, head)
+    publication = publish_release(
+        settings.published_folder, work.staged, work.statement, partial(_head_after, run, work)
+    )
     run.ledger.record_published(
         run.stream, work.day.isoformat(), work.revision, run.clock(), work.reservation
     )
@@ -26,3 +29,9 @@ def publish(run: Run, work: Work) -> Work:
     return work.ended(
         Status.PUBLISHED, f"revision {work.revision}, release {entry.file_hash[:12]}", entry.file
     )
+
+
+def _head_after(run: Run, work: Work, known: str | None) -> str:
+    """Asked under the publishers' lock: a day that was withdrawn meanwhile is not listed any more."""
+    drawn_record(run, work)
+    return run.ledger.head_after(run.stream, known)

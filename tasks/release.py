@@ -132,7 +132,8 @@ def renewed(run: Run, work: Work) -> Work:
 
 
 def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
-    """The ledger's heads that the published folder carries. Raises LedgerError, before anything is spent, if
+    """The ledger's head that the published folder carries; the newest stands for all before it
+    (docs/privacy.md, section 5). Raises LedgerError, before anything is spent, if
     the folder is another stream's, lists this day, or has lost its catalogue.
     """
     folder, value = settings.published_folder, settings.published.value
@@ -155,7 +156,7 @@ def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
             f"{folder} lists {work.day} already, and the ledger does not know it: this is not the ledger "
             "that the folder was written with; bring that one back"
         )
-    return catalogue.ledger_heads
+    return frozenset({catalogue.ledger_head})
 
 
 def draw(run: Run, work: Work) -> Work:

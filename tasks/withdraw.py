@@ -1,11 +1,12 @@
 """Take days back: out of the catalogue, or given up before they came there. They stay charged."""
 
 from dataclasses import replace
+from functools import partial
 
-from optstream.catalogue import find_catalogue
+from optstream.catalogue import Entry
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseRecord, ReleaseState
+from optstream.ledger import ReleaseState
 from tasks.release import Run
 from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
@@ -14,39 +15,37 @@ from tasks.work import Status, Work
 def withdraw(run: Run, work: Work, reason: str) -> Work:
     """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
 
-    The ledger is told first, so that a catalogue which still lists the day after a crash is found by
-    `ledger verify`; the same call completes the work. Nothing is refunded, and no raw state is left.
-    Raises LedgerError for a day that was never reserved, PublicationError if the folder cannot be written.
+    The ledger is told first, under the publishers' lock; a crash after that leaves a listed day that the
+    ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
+    refunded, and no raw state is left. Raises LedgerError for a day that was never reserved and where
+    another run holds it, PublicationError if the folder cannot be written.
     """
     latest = run.ledger.latest(run.stream, work.day.isoformat())
     if latest is None:
         raise LedgerError(f"{work.day} was never released: there is nothing to withdraw; check the date")
-    records = [_told(run, work, revision, reason) for revision in range(latest.revision + 1)]
-    work = replace(work, revision=latest.revision)
-    catalogue = find_catalogue(run.settings.published_folder)
-    entry = catalogue.entry(work.day) if catalogue else None
-    if entry is None:
-        return work.ended(Status.VOID, "given up before it was published; it stays charged")
-    if records[entry.revision].state is not ReleaseState.PUBLISHED:
+    undrawn = latest.state in (ReleaseState.RESERVED, ReleaseState.DRAWN)
+    if undrawn and latest.lease_until > run.clock():
         raise LedgerError(
-            f"the catalogue lists {work.day} with revision {entry.revision}, and the ledger does not have that "
-            "as PUBLISHED: run the day first, which completes its publication"
+            f"another run ({latest.owner}) holds {work.day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
+            "stop it, or wait, and withdraw the day after that"
         )
     done = withdraw_published(
         run.settings.published_folder,
         work.day,
-        entry.revision,
-        run.ledger.head(run.stream),
+        partial(_tell, run, work, latest.revision, reason),
         stream=run.stream,
     )
-    return work.ended(Status.WITHDRAWN, done.in_words())
+    status = Status.WITHDRAWN if done.entry else Status.VOID
+    return replace(work, revision=latest.revision).ended(status, done.in_words())
 
 
-def _told(run: Run, work: Work, revision: int, reason: str) -> ReleaseRecord:
-    """Tell the ledger of one revision; return its record as it is now."""
+def _tell(run: Run, work: Work, latest: int, reason: str, entry: Entry | None, known: str | None) -> str:
+    """Tell the ledger of every revision; return its head."""
     period = work.day.isoformat()
-    destroy_raw(run.settings.measurements_of(work.day, revision))
-    run.ledger.withdraw(run.stream, period, revision, reason, run.clock())
-    record = run.ledger.find(run.stream, period, revision)
-    assert record is not None
-    return record
+    if entry is not None and not entry.withdrawn:
+        # listed, and its run died before the ledger heard of it: published it is
+        run.ledger.record_published(run.stream, period, entry.revision, run.clock())
+    for revision in range(latest + 1):
+        destroy_raw(run.settings.measurements_of(work.day, revision))
+        run.ledger.withdraw(run.stream, period, revision, reason, run.clock())
+    return run.ledger.head_after(run.stream, known)

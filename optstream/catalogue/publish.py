@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -42,7 +43,10 @@ class Publication:
 
 
 def publish(
-    folder: Path | str, staged: StagedRelease, statement: ReleaseStatement, ledger_head: str
+    folder: Path | str,
+    staged: StagedRelease,
+    statement: ReleaseStatement,
+    head_after: Callable[[str | None], str],
 ) -> Publication:
     """Make a staged release the published one of its period.
 
@@ -51,29 +55,27 @@ def publish(
     superseded/. After a crash at any point the catalogue lists only whole files, and publishing the same
     release again completes the work. Costs no privacy: the release is drawn already.
 
+    head_after: given the head that the catalogue carries now (None without one), the ledger's head, which the
+    new catalogue carries; raises if the ledger does not contain the given one. Asked inside the lock, so that
+    the heads of a catalogue stand in the ledger in the order of its publications.
     Raises PublicationError for simulated noise; for a statement that is not the staged one; for a folder of
     another stream or value column; where the period has a later revision or vintage, or another file under
-    the same; and where the file's path holds other bytes.
+    the same; and where the file's path holds other bytes; and, nothing written, whatever `head_after` raises.
     """
     if statement.simulated:
         raise PublicationError(
             "simulated noise protects nobody: draw the release with secure noise to publish it"
         )
-    check_ledger_head(ledger_head)
     document = _staged_document(staged, statement)
-    entry = Entry(
-        statement.period,
-        statement.revision,
-        statement.vintage,
-        staged.file_hash,
-        staged.rows_hash,
-        ledger_head,
-    )
     root = Path(folder)
     try:
         make_folder(root)
         with exclusive(root / LOCK):
-            return _publish_locked(root, entry, staged.data, _manifest(entry, document), statement)
+            known = find_catalogue(root)
+            _check_order(known, staged, statement)
+            head = head_after(known.ledger_head if known else None)
+            check_ledger_head(head)
+            return _publish_locked(root, known, _entry(staged, statement, head), staged.data, document)
     except OSError as error:
         raise PublicationError(
             f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
@@ -81,11 +83,14 @@ def publish(
         ) from error
 
 
+def _entry(staged: StagedRelease, statement: ReleaseStatement, head: str) -> Entry:
+    key = (statement.period, statement.revision, statement.vintage)
+    return Entry(*key, staged.file_hash, staged.rows_hash, head)
+
+
 def _publish_locked(
-    root: Path, entry: Entry, data: bytes, manifest: bytes, statement: ReleaseStatement
+    root: Path, known: Catalogue | None, entry: Entry, data: bytes, document: dict[str, Any]
 ) -> Publication:
-    known = find_catalogue(root)
-    _check_order(known, entry, statement)
     before = known.entry(entry.period) if known else None
     if before is not None and before.withdrawn:
         # a withdrawal that a crash cut short must not end with its files in superseded/
@@ -95,8 +100,8 @@ def _publish_locked(
         make_folder(needed)
     clear(incoming)
     changed = write_new(root / entry.file, data, incoming)
-    changed |= write_new(root / entry.manifest, manifest, incoming)
-    catalogue = known or Catalogue(statement.stream, statement.value_column, entry.ledger_head, ())
+    changed |= write_new(root / entry.manifest, _manifest(entry, document), incoming)
+    catalogue = known or Catalogue(document["stream"], document["value_column"], entry.ledger_head, ())
     if before is None or before.file_hash != entry.file_hash:
         catalogue = catalogue.with_entry(entry)
         replace(root / CATALOGUE, catalogue.to_bytes(), incoming)
@@ -133,7 +138,7 @@ def _manifest(entry: Entry, statement: dict[str, Any]) -> bytes:
     return (json.dumps(document, indent=1, allow_nan=False) + "\n").encode()
 
 
-def _check_order(known: Catalogue | None, entry: Entry, statement: ReleaseStatement) -> None:
+def _check_order(known: Catalogue | None, staged: StagedRelease, statement: ReleaseStatement) -> None:
     """Refuse what would turn a published folder back, or make two things of one name."""
     if known is None:
         return
@@ -142,16 +147,16 @@ def _check_order(known: Catalogue | None, entry: Entry, statement: ReleaseStatem
             "the published folder belongs to another stream or value column; "
             "give each stream a folder of its own"
         )
-    before = known.entry(entry.period)
+    before = known.entry(statement.period)
     if before is None:
         return
-    place = f"{entry.period} revision {before.revision} vintage {before.vintage}"
-    if before.withdrawn and entry.revision <= before.revision:
+    place = f"{statement.period} revision {before.revision} vintage {before.vintage}"
+    if before.withdrawn and statement.revision <= before.revision:
         raise PublicationError(f"{place} was withdrawn; only a higher revision may be published in its place")
-    rank, published = (entry.revision, entry.vintage), (before.revision, before.vintage)
+    rank, published = (statement.revision, statement.vintage), (before.revision, before.vintage)
     if rank < published:
         raise PublicationError(f"{place} is published, and an earlier one may not take its place")
-    if rank == published and (before.file_hash, before.rows_hash) != (entry.file_hash, entry.rows_hash):
+    if rank == published and (before.file_hash, before.rows_hash) != (staged.file_hash, staged.rows_hash):
         raise PublicationError(
             f"{place} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"

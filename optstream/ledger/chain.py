@@ -8,6 +8,7 @@ from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
+from optstream.errors import LedgerError
 from optstream.ledger.records import stamp
 from optstream.ledger.schema import events, releases, streams
 
@@ -71,6 +72,16 @@ def move(connection: Connection, release: Any, kind: str, now: datetime, **colum
     """Change a release's row and append the event that says so, with the columns' new values as its body."""
     connection.execute(update(releases).where(releases.c.id == release.id).values(**columns))
     append(connection, release.stream_id, kind, now, columns, (release.period, release.revision))
+
+
+def check_contains(connection: Connection, heads: Iterable[str]) -> None:
+    """Raise LedgerError unless the ledger has every one of the heads that a catalogue carries."""
+    for head in missing(connection, heads):
+        raise LedgerError(
+            f"the ledger does not contain the head {head[:12]} of the published catalogue: it was "
+            "restored from an older copy, or belongs to another folder; nothing may be drawn or published "
+            "from it. Bring back the ledger that the catalogue was written with"
+        )
 
 
 def missing(connection: Connection, heads: Iterable[str]) -> list[str]:

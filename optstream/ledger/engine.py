@@ -10,14 +10,23 @@ from typing import Any
 
 from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
-from sqlalchemy.pool import NullPool
+from sqlalchemy.pool import QueuePool
 
 from optstream.errors import LedgerError
+from optstream.ledger.kept import keep_across_forks, watch_file
 from optstream.ledger.schema import SCHEMA
 from optstream.ledger.upgrade import upgrade, version_of
 
 UPGRADE_LOCK = 7_034_158_201
 """PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
+
+KEPT: dict[str, Any] = {
+    "poolclass": QueuePool,
+    # as few connections as are used at once; more threads than that wait for the database, not for the pool
+    "pool_use_lifo": True,
+    "max_overflow": -1,
+    "hide_parameters": True,
+}
 
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
@@ -43,11 +52,18 @@ def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
         raise LedgerError(f"the ledger's database needs the driver {error.name!r}: install it") from None
     except OSError as error:
         raise LedgerError(f"the ledger's file or folder cannot be made: {error.strerror}") from error
-    with reading(engine) as connection:
-        version = version_of(connection)
-    if version != SCHEMA:
-        with _migrating(engine) as connection:
-            upgrade(connection, SCHEMA)
+    keep_across_forks(engine)
+    try:
+        with reading(engine) as connection:
+            version = version_of(connection)
+        if version != SCHEMA:
+            with _migrating(engine) as connection:
+                upgrade(connection, SCHEMA)
+            # for a migration foreign keys are off; no kept connection may go on like that
+            engine.dispose()
+    except BaseException:
+        engine.dispose()
+        raise
     return engine
 
 
@@ -97,10 +113,11 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
         raise LedgerError(
             "the ledger must outlive the program: give a file, as in sqlite:///trusted/ledger.sqlite"
         )
-    _make_private(Path(str(address.database)))
-    # no pool: a connection that a forked child inherits would break SQLite's locks
+    # absolute, for a program may change its folder while the ledger is open
+    file = Path(str(address.database)).absolute()
+    _make_private(file)
     engine = create_engine(
-        address, poolclass=NullPool, hide_parameters=True, connect_args={"timeout": busy_timeout_seconds}
+        address.set(database=str(file)), **KEPT, connect_args={"timeout": busy_timeout_seconds}
     )
 
     def connected(connection: Any, _record: object) -> None:
@@ -117,6 +134,7 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
             connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
         connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ledger_writes", False) else "BEGIN")
 
+    watch_file(engine, file)
     event.listen(engine, "connect", connected)
     event.listen(engine, "begin", begun)
     return engine
@@ -137,10 +155,9 @@ def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
 def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
     if "+" not in address.drivername:
         address = address.set(drivername="postgresql+psycopg")
-    # no pool, as above; a lost connection is also met by the next transaction and not by the one after
-    engine = create_engine(
-        address, poolclass=NullPool, isolation_level="READ COMMITTED", hide_parameters=True
-    )
+    # asked whether it lives before anything is sent; what fails later is never sent again, for it may have
+    # been committed
+    engine = create_engine(address, **KEPT, isolation_level="READ COMMITTED", pool_pre_ping=True)
     settings = text(
         "SELECT set_config('lock_timeout', :milliseconds, true), set_config('synchronous_commit', "
         # a server may be told to confirm before the disk has it; stricter settings than `on` are left

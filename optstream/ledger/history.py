@@ -2,7 +2,7 @@
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -20,8 +20,7 @@ from optstream.privacy.accounting import NO_COST
 class History:
     """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
 
-    def __init__(self, promises: Promises) -> None:
-        self._promises = promises
+    def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
         self._movable: dict[str, bool] = {}
 
@@ -43,11 +42,28 @@ class History:
         """The promises under which something was planned."""
         return {amendment for _, amendment in self._first_steps}
 
-    def cost(self) -> WindowCost:
-        """The worst window of all, by the present promise."""
-        return self._cost(self._promises, self._first_steps)
+    def include(self, other: "History") -> None:
+        """Charge everything that another history does."""
+        for key, first_steps in other._first_steps.items():
+            self._first_steps[key].extend(first_steps)
 
-    def costs(self) -> list[tuple[PrivacyModel, WindowCost]]:
+    def cost(self, promises: Promises) -> WindowCost:
+        """The worst window of all, by the promise in force."""
+        model = promises.in_force
+        repeated = [
+            (promises.read(shape, amendment), first_steps)
+            for (shape, amendment), first_steps in self._first_steps.items()
+        ]
+        if model.windows == "sliding":
+            return worst_of_repeated(repeated, model.window_length)
+        written_out = (
+            replace(spend, first_step=spend.first_step + shift)
+            for spend, shifts in repeated
+            for shift in shifts
+        )
+        return worst_window(written_out, model.window_length, "aligned")
+
+    def costs(self, promises: Promises) -> list[tuple[PrivacyModel, WindowCost]]:
         """For each promise under which something was planned, the worst window that it answers for.
 
         Those are the windows that have a step of what was planned under it, and what they are charged by
@@ -55,13 +71,13 @@ class History:
         """
         used = sorted(self.amendments)
         if len(used) < 2:
-            promises = self._promises.as_of(used[0]) if used else self._promises
-            return [(promises.in_force, self._cost(promises, self._first_steps))]
-        return [(self._promises.as_of(number).in_force, self._cost_under(number)) for number in used]
+            only = promises.as_of(used[0]) if used else promises
+            return [(only.in_force, self.cost(only))]
+        return [(under.in_force, self._cost_of_planned(under)) for under in map(promises.as_of, used)]
 
-    def _cost_under(self, number: int) -> WindowCost:
-        promises = self._promises.as_of(number)
-        model = promises.in_force
+    def _cost_of_planned(self, promises: Promises) -> WindowCost:
+        """The worst window that has a step of what was planned under the promise in force."""
+        number, model = promises.now, promises.in_force
         written_out = [
             (amendment, replace(spend, first_step=spend.first_step + shift))
             for (shape, amendment), shifts in self._first_steps.items()
@@ -82,22 +98,6 @@ class History:
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
 
-    @staticmethod
-    def _cost(promises: Promises, repeats: Mapping[tuple[str, int], Sequence[int]]) -> WindowCost:
-        model = promises.in_force
-        repeated = [
-            (promises.read(shape, amendment), first_steps)
-            for (shape, amendment), first_steps in repeats.items()
-        ]
-        if model.windows == "sliding":
-            return worst_of_repeated(repeated, model.window_length)
-        written_out = (
-            replace(spend, first_step=spend.first_step + shift)
-            for spend, shifts in repeated
-            for shift in shifts
-        )
-        return worst_window(written_out, model.window_length, "aligned")
-
 
 def _stretches(plan: Iterable[Spend]) -> list[range]:
     """The steps that some spend has, as ranges that do not touch each other."""
@@ -113,11 +113,11 @@ def _stretches(plan: Iterable[Spend]) -> list[range]:
 
 def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
     """The worst window of the grant's whole history, by its present promise."""
-    history = History(promises_of(connection, grant))
+    history = History()
     query = charged_rows().add_columns(spends.c.first_step).where(spends.c.grant_id == grant.id)
     for document, amendment, compromised, first_step in plain_rows(connection, query):
         if compromised is not None:
             return WindowLoss(math.inf, first_step)
         history.add(first_step, document, amendment)
-    cost = history.cost()
+    cost = history.cost(promises_of(connection, grant))
     return WindowLoss(cost.epsilon, cost.first_step)

@@ -72,9 +72,10 @@ class Ledger(Reader):
     ) -> Reservation:
         """Charge a release's plan to its grant, and hold the release for `owner` until now + lease.
 
-        spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: all heads that the
-        published catalogue carries; a ledger that lacks one was restored from an older copy. terms: what the
-        plan was made under; refused if the stream's are others by now.
+        spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
+        the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
+        stands for all of them (`head_after`). terms: what the plan was made under; refused if the stream's
+        are others by now.
         A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
         as a redraw, and the third makes it VOID. Later revisions need the earlier one PUBLISHED or VOID.
 

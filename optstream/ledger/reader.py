@@ -16,8 +16,8 @@ from optstream.ledger.history import cost_of_all
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
 from optstream.ledger.room import Stretch, last_charged, stretches
 from optstream.ledger.schema import events, grants, releases
+from optstream.ledger.shared_verify import problems_by_processes
 from optstream.ledger.tables import Batch, batches
-from optstream.ledger.verify import problems
 from optstream.privacy import Spend
 
 
@@ -179,10 +179,22 @@ class Reader:
 
     def head(self, stream: str) -> str:
         """The hash of a stream's last event, for the catalogue to carry."""
+        return self.head_after(stream, None)
+
+    def head_after(self, stream: str, known: str | None) -> str:
+        """As `head`, for a catalogue that carries `known` now (None if there is none yet).
+
+        Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest
+        head of a catalogue stand for all of them. Each publication then carries the last event of a chain
+        that has the head of the publication before; chains only grow, so a ledger, or a copy of it from any
+        time, that contains the newest head contains all earlier ones, and whatever was published with them.
+        Raises LedgerError if the ledger does not contain `known`: it is an older copy, or another ledger.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
+            chain.check_contains(connection, [] if known is None else [known])
             return str(row.head)
 
     def last_event_at(self, stream: str) -> datetime | None:
@@ -200,13 +212,14 @@ class Reader:
         with reading(self._engine) as connection:
             return not chain.missing(connection, [head])
 
-    def verify(self) -> list[str]:
+    def verify(self, processes: int = 1) -> list[str]:
         """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.
 
         Compare the catalogue's head as well (`contains_head`): a chain cut at its end is whole in itself.
+        processes: at most so many share out a large ledger; all judge the ledger of one moment. They are
+        spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
         """
-        with reading(self._engine) as connection:
-            return list(problems(connection))
+        return problems_by_processes(self._engine, processes)
 
 
 def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:

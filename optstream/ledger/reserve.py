@@ -10,7 +10,7 @@ from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounts import hull, spend_rows, spends_hash, store
-from optstream.ledger.chain import append, missing, move
+from optstream.ledger.chain import append, check_contains, move
 from optstream.ledger.charges import cost_touching
 from optstream.ledger.engine import insert_row
 from optstream.ledger.enrol import lock, terms_of
@@ -61,12 +61,7 @@ class Request:
 def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
     """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
     stream, grant = lock(connection, request.stream)
-    for head in missing(connection, request.catalogue_heads):
-        raise LedgerError(
-            f"the ledger does not contain the head {head[:12]} of the published catalogue: it was "
-            "restored from an older copy, or belongs to another folder; nothing may be drawn from it. "
-            "Bring back the ledger that the catalogue was written with"
-        )
+    check_contains(connection, request.catalogue_heads)
     _check_promise(connection, stream, request)
     release = find_row(connection, stream.id, request.period, request.revision)
     if release is None:

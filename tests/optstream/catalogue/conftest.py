@@ -74,6 +74,6 @@ def put(rows: Callable[..., pl.DataFrame], statement: Callable[..., ReleaseState
         folder: Any, period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0, head: str = "h1"
     ) -> Any:
         stated = statement(period, revision, vintage)
-        return publish(folder, stage(rows(period, revision, vintage, shift), stated), stated, head)
+        return publish(folder, stage(rows(period, revision, vintage, shift), stated), stated, lambda _: head)
 
     return put

@@ -1,5 +1,6 @@
 """Publishing: immutable files, one release a period, nothing lost."""
 
+import fcntl
 import json
 import threading
 from datetime import date, timedelta
@@ -8,7 +9,8 @@ import pytest
 
 from optstream.catalogue import check_files, publish, read_catalogue, read_published, stage
 from optstream.catalogue.index import Catalogue
-from optstream.errors import PublicationError
+from optstream.catalogue.layout import LOCK
+from optstream.errors import LedgerError, PublicationError
 
 DAY = date(2016, 2, 1)
 
@@ -86,10 +88,10 @@ def test_a_newer_vintage_or_revision_takes_the_place(tmp_path, put, newer):
 def test_simulated_noise_is_refused(tmp_path, rows, statement):
     stated = statement(DAY, simulated=True)
     with pytest.raises(PublicationError, match="simulated"):
-        publish(tmp_path, stage(rows(DAY), stated), stated, "h1")
+        publish(tmp_path, stage(rows(DAY), stated), stated, lambda _: "h1")
     # nor can a true statement carry simulated bytes
     with pytest.raises(PublicationError, match="differs"):
-        publish(tmp_path, stage(rows(DAY), stated), statement(DAY), "h1")
+        publish(tmp_path, stage(rows(DAY), stated), statement(DAY), lambda _: "h1")
     assert files(tmp_path) == {}
 
 
@@ -120,7 +122,7 @@ def test_a_folder_holds_one_stream(tmp_path, put, rows, statement):
     put(tmp_path, DAY)
     other = statement(DAY, stream="another")
     with pytest.raises(PublicationError, match="another stream"):
-        publish(tmp_path, stage(rows(DAY), other), other, "h1")
+        publish(tmp_path, stage(rows(DAY), other), other, lambda _: "h1")
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path, put):
@@ -141,6 +143,35 @@ def test_what_cannot_be_written_is_an_error_of_ours(tmp_path, put):
 def test_a_bad_ledger_head_is_refused(tmp_path, put):
     with pytest.raises(PublicationError, match="ledger head"):
         put(tmp_path, DAY, head="a/b")
+
+
+def test_the_ledger_is_asked_about_the_catalogues_head_in_its_lock(tmp_path, rows, statement):
+    """The new head is read after the old one was found: so heads stand in the ledger's order."""
+    asked = []
+
+    def head_after(known):
+        with (tmp_path / LOCK).open("rb") as lock, pytest.raises(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        asked.append(known)
+        return f"head {len(asked)}".replace(" ", "-")
+
+    for vintage in (1, 2):
+        stated = statement(DAY, 1, vintage)
+        publish(tmp_path, stage(rows(DAY, 1, vintage), stated), stated, head_after)
+    assert asked == [None, "head-1"]
+    assert read_catalogue(tmp_path).ledger_head == "head-2"
+
+
+def test_a_ledger_that_does_not_know_the_catalogue_publishes_nothing(tmp_path, put, rows, statement):
+    put(tmp_path, DAY)
+    before, stated = files(tmp_path), statement(DAY, 1, 2)
+
+    def head_after(known):
+        raise LedgerError(f"does not contain {known}")
+
+    with pytest.raises(LedgerError, match="does not contain h1"):
+        publish(tmp_path, stage(rows(DAY, 1, 2), stated), stated, head_after)
+    assert files(tmp_path) == before
 
 
 def test_a_withdrawn_period_waits_for_a_higher_revision(tmp_path, put):

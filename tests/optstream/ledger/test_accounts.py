@@ -56,10 +56,10 @@ def random_history(random):
 def test_a_history_costs_what_its_spends_do(windows):
     random = Random(windows)
     for _ in range(40):
-        spends, history = list(random_history(random)), History(promised(3, windows))
+        spends, history = list(random_history(random)), History()
         for row in spend_rows(spends):
             history.add(row["first_step"], row["document"])
-        assert history.cost().epsilon == worst_window(spends, 3, windows).epsilon
+        assert history.cost(promised(3, windows)).epsilon == worst_window(spends, 3, windows).epsilon
 
 
 def test_a_history_goes_by_the_documents(kit):
@@ -67,14 +67,14 @@ def test_a_history_goes_by_the_documents(kit):
     (day, later) = spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")])
     spaced = later["document"].replace('"first_step":2,', '"first_step" : 2,')
     for first_step, document in ((2, spaced), (400, later["document"])):
-        history = History(promised(4))
+        history = History()
         history.add(0, day["document"])
         history.add(first_step, document)
-        assert history.cost().epsilon == Fraction(3, 2)
-    history = History(promised(4))
+        assert history.cost(promised(4)).epsilon == Fraction(3, 2)
+    history = History()
     history.add(400, day["document"])
     history.add(2, later["document"])
-    assert history.cost().epsilon == Fraction(3, 2)
+    assert history.cost(promised(4)).epsilon == Fraction(3, 2)
 
 
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])

@@ -142,6 +142,7 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit
     publish("day 0", kit.plan(0, "1/8"))
     old = tmp_path / "backup" / "ledger.sqlite"
     old.parent.mkdir()
+    ledger.close()  # the file alone is the whole ledger only while nobody has it open
     old.write_bytes((tmp_path / "trusted" / "ledger.sqlite").read_bytes())
     publish("day 1", kit.plan(4, "1/4"))
     head = ledger.head("load")

@@ -1,5 +1,7 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import sqlite3
+from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -93,6 +95,20 @@ class House:
         text = path.read_text()
         assert before in text
         path.write_text(text.replace(before, after))
+
+    def copy_ledger(self):
+        """A whole copy of the ledger as it is now, whoever has it open."""
+        copy = self.folder / "older.sqlite"
+        ledger = self.folder / "trusted/ledger.sqlite"
+        with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+        return copy
+
+    def bring_back(self, copy):
+        """Put another ledger into the place of the ledger and its log."""
+        for suffix in ("-wal", "-shm"):
+            (self.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
+        copy.rename(self.folder / "trusted/ledger.sqlite")
 
     def record(self, day):
         return self.ledger.find("two-regions", day.isoformat())

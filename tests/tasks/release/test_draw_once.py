@@ -3,15 +3,19 @@
 import errno
 import hashlib
 import signal
+import sqlite3
+from contextlib import closing
 from datetime import date
 from fractions import Fraction
 
 import pytest
 
+from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
 from tasks import chunk, release, trusted_store
+from tasks import publish as publish_module
 from tasks.report import budget_of
 from tasks.trusted_store import DrawingFile
 from tasks.work import Status
@@ -200,15 +204,55 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
 def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
     other = SECOND if forgotten == FIRST else FIRST
     house.release(other)
-    backup = (house.folder / "trusted/ledger.sqlite").read_bytes()
+    older = house.copy_ledger()
     house.release(forgotten)
-    for suffix in ("-wal", "-shm"):
-        (house.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
-    (house.folder / "trusted/ledger.sqlite").write_bytes(backup)
+    house.bring_back(older)
     drawn = house.files("trusted/measurements")
     works = house.release(forgotten)
     assert status(works, forgotten) is Status.FAILED
     assert house.files("trusted/measurements") == drawn
+
+
+def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(house):
+    """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
+    house.release(FIRST, steps=BEFORE_ESTIMATE)
+    assert house.record(FIRST).state is ReleaseState.DRAWN
+    older = house.copy_ledger()
+    assert status(house.release(SECOND), SECOND) is Status.PUBLISHED
+    house.bring_back(older)
+    kept = house.files("published", "trusted/measurements")
+    never = date(2016, 6, 3)
+    house.simulate(never)
+    for day in (FIRST, never):
+        works = house.release(day)
+        assert status(works, day) is Status.FAILED
+        assert "restored from an older copy" in works[day].outcome.message
+    assert house.files("published", "trusted/measurements") == kept
+    assert house.record(FIRST).state is ReleaseState.DRAWN
+    assert house.record(never) is None
+
+
+def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
+    """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
+    run = house.run()
+    works = [release.Work(FIRST), release.Work(SECOND)]
+    for step in chunk.STEPS[:-1]:
+        works = step.take(run, works)
+    publish = publish_module.publish_release
+
+    def another_comes_first(*arguments):
+        monkeypatch.undo()
+        chunk.publish_releases(run, works[1:])
+        return publish(*arguments)
+
+    monkeypatch.setattr(publish_module, "publish_release", another_comes_first)
+    chunk.publish_releases(run, works[:1])
+    catalogue = read_catalogue(house.settings.published_folder)
+    first, second = (catalogue.entry(day).ledger_head for day in (FIRST, SECOND))
+    assert catalogue.ledger_head == first
+    with closing(sqlite3.connect(house.folder / "trusted/ledger.sqlite")) as ledger:
+        number = dict(ledger.execute("SELECT hash, number FROM events"))
+    assert number[first] > number[second]
 
 
 def test_a_lost_catalogue_stops_every_reservation(house):

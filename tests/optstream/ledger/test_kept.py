@@ -1,0 +1,216 @@
+"""Connections are kept between transactions; what could go wrong with that does not."""
+
+import gc
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+from sqlalchemy import Engine, event
+
+from optstream.errors import LedgerError
+from optstream.ledger import kept, open_ledger
+from optstream.ledger import ledger as ledger_module
+
+ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+ONLY_POSTGRESQL = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
+
+
+@pytest.fixture
+def opened():
+    """How many connections were opened meanwhile, as a list that grows."""
+    found = []
+
+    def note(*_):
+        found.append(os.getpid())
+
+    event.listen(Engine, "connect", note)
+    yield found
+    event.remove(Engine, "connect", note)
+
+
+def start_child(work):
+    """Run `work` in a forked child; returns its process id."""
+    child = os.fork()
+    if child == 0:
+        status = 1
+        try:
+            work()
+            gc.collect()
+            status = 0
+        finally:
+            # not through the test runner, which would go on twice
+            os._exit(status)
+    return child
+
+
+def end_of(child):
+    """The exit code of a child, when it has ended."""
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def in_child(work):
+    """Run `work` in a forked child and wait; return the exit code."""
+    return end_of(start_child(work))
+
+
+def files_of(url):
+    """A ledger's file on SQLite, and its write-ahead log."""
+    file = Path(url.removeprefix("sqlite:///"))
+    return file, file.with_name(f"{file.name}-wal")
+
+
+def remove_log(log):
+    """With the index that goes with it."""
+    log.unlink()
+    log.with_name(log.name.replace("-wal", "-shm")).unlink()
+
+
+def reserve_in(ledger, kit, number):
+    """Reserve a day of its own."""
+    plan = kit.plan(4 * number, "1/8")
+    return ledger.reserve("load", f"day {number}", 0, plan, "night", kit.now, kit.lease)
+
+
+def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened):
+    for number in range(5):
+        publish(f"day {number}", kit.plan(4 * number, "1/8"))
+        assert ledger.find("load", f"day {number}")
+    assert opened == []
+
+
+def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
+    publish()
+    if url.startswith("sqlite"):
+        file, log = files_of(url)
+        assert log.exists()
+        ledger.close()
+        assert file.exists()
+        assert not log.exists()  # the last to close copies it back
+    else:
+        engine = ledger._engine
+        assert engine.pool.checkedin() == 1
+        ledger.close()
+        assert engine.pool.checkedin() == 0
+    assert not kept._opened[ledger._engine]
+    assert ledger.verify() == []  # and may be used again
+
+
+def test_a_child_and_its_parent_both_go_on(ledger, kit):
+    reserve_in(ledger, kit, 0)
+
+    def child():
+        reserve_in(ledger, kit, 1)
+        ledger.close()
+
+    assert in_child(child) == 0
+    reserve_in(ledger, kit, 2)
+    assert in_child(lambda: reserve_in(ledger, kit, 3)) == 0
+    reserve_in(ledger, kit, 4)
+    assert [record.period for record in ledger.releases("load")] == [f"day {number}" for number in range(5)]
+    assert ledger.verify() == []
+
+
+def test_a_child_opens_its_own_connection(ledger, kit, opened):
+    reserve_in(ledger, kit, 0)
+
+    def child():
+        reserve_in(ledger, kit, 1)
+        assert opened == [os.getpid()]
+
+    assert in_child(child) == 0
+    assert opened == []
+
+
+def test_what_a_child_writes_after_its_parent_let_go_is_kept(ledger, kit):
+    """On an inherited SQLite connection, which has no lock, it would go into a log deleted by then."""
+    reserve_in(ledger, kit, 0)
+    waiting, tell = os.pipe()
+
+    def work():
+        os.close(tell)
+        os.read(waiting, 1)
+        reserve_in(ledger, kit, 1)
+
+    child = start_child(work)
+    ledger.close()
+    os.close(tell)
+    assert end_of(child) == 0
+    os.close(waiting)
+    assert [record.period for record in ledger.releases("load")] == ["day 0", "day 1"]
+
+
+@ONLY_SQLITE
+def test_an_older_file_put_in_its_place_is_seen(ledger, url, publish, kit, tmp_path):
+    publish("day 0", kit.plan(0, "1/8"))
+    (file, log), older = files_of(url), tmp_path / "older.sqlite"
+    ledger.close()
+    shutil.copyfile(file, older)
+    publish("day 1", kit.plan(4, "1/8"))
+    remove_log(log)
+    older.replace(file)
+    assert ledger.find("load", "day 1") is None
+    assert ledger.verify() == []
+    reserve_in(ledger, kit, 2)
+    other = open_ledger(url)
+    assert [record.period for record in other.releases("load")] == ["day 0", "day 2"]
+
+
+@ONLY_SQLITE
+def test_a_deleted_file_is_seen_and_none_made(ledger, url, publish, kit):
+    publish()
+    file, _ = files_of(url)
+    away = file.rename(file.with_name("away"))
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="its file is gone"):
+            ledger.find("load", "day 0")
+    assert not file.exists()
+    away.rename(file)
+    assert ledger.find("load", "day 0")
+
+
+@ONLY_SQLITE
+def test_a_ledger_written_over_while_it_is_open_is_refused_and_not_written_to(ledger, url, publish, kit):
+    """`cp` of a backup over the file, its log removed: the log that is still held must not be copied in."""
+    publish("day 0", kit.plan(0, "1/8"))
+    file, log = files_of(url)
+    ledger.close()
+    backup = file.read_bytes()
+    publish("day 1", kit.plan(4, "1/8"))
+    remove_log(log)
+    file.write_bytes(backup)
+    for _ in range(2):
+        with pytest.raises(LedgerError, match="written over"):
+            ledger.find("load", "day 1")
+    ledger.close()
+    kept._opened[ledger._engine].clear()  # as at the program's end
+    gc.collect()
+    assert file.read_bytes() == backup
+
+
+@ONLY_POSTGRESQL
+def test_a_connection_that_died_meanwhile_is_replaced(ledger, kit, postgresql_cluster, opened):
+    reserve_in(ledger, kit, 0)
+    end = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> pg_backend_pid()"
+    postgresql_cluster.run_sql(f"{end} AND backend_type = 'client backend'")
+    reserve_in(ledger, kit, 1)
+    assert len(opened) == 1
+    assert len(ledger.releases("load")) == 2
+
+
+@ONLY_POSTGRESQL
+def test_what_dies_in_a_transaction_is_not_repeated(ledger, kit, postgresql_cluster, monkeypatch):
+    """Whether it was committed is not known, so it is the caller who asks again."""
+    calls = []
+
+    def enrol_and_die(connection, terms, now):
+        calls.append(terms)
+        connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    monkeypatch.setattr(ledger_module, "enrol", enrol_and_die)
+    with pytest.raises(LedgerError, match="nothing of this was recorded"):
+        ledger.enrol(kit.terms("another"), kit.now)
+    assert len(calls) == 1
+    monkeypatch.undo()
+    ledger.enrol(kit.terms("another"), kit.now)
+    assert ledger.terms("another")
