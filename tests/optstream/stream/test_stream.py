@@ -159,3 +159,13 @@ def test_bytes_that_are_no_measurements_are_refused():
     for data in (b"", b"[]", b"{}", b'{"format":"other"}', b"\xff"):
         with pytest.raises(ParameterError):
             Measured.from_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["elapsed", "fixed"])
+@pytest.mark.parametrize("day", [date(1999, 12, 31), date(2016, 3, 27), date(2016, 6, 1), date(2016, 10, 30)])
+def test_the_local_time_of_a_step_is_the_one_that_its_day_gives_it(kind, day):
+    calendar = Calendar(30, "Europe/Paris", kind)
+    first = calendar.first_step(day)
+    times = [calendar.local_time(first + number) for number in range(calendar.n_steps(day))]
+    assert tuple(time.replace(tzinfo=None, fold=0) for time in times) == calendar.local_times(day)
+    assert [time.tzinfo is None for time in times] == [kind == "fixed"] * len(times)
