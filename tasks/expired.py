@@ -113,8 +113,12 @@ def raw_states(house: House, *, everything: bool) -> Iterator[Path]:
 def _may_be_taken(house: House) -> frozenset[Key]:
     """Releases from which a day to come might go on: those with steps right after them that nobody drew."""
     undrawn = (ReleaseState.RESERVED, ReleaseState.VOID)
-    # by first step, then revision: the last one of a step is the one that a later day goes on from
-    newest = {one.first_step: one for one in house.releases.values() if one.state not in undrawn}
+    # nothing goes on from a restatement
+    newest = {
+        one.first_step: one
+        for one in house.releases.values()
+        if one.revision == 0 and one.state not in undrawn
+    }
     return frozenset((one.period, one.revision) for one in newest.values() if one.end not in newest)
 
 

@@ -141,6 +141,11 @@ def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, Releas
             if release.state is ReleaseState.DRAWN:
                 remedy = f"`optstream run --date {entry.period}` records it"
             yield f"{place} is listed in catalogue.json, and {release.state} in the ledger; {remedy}"
+        elif entry.withdrawn != (release.withdrawn is not None):
+            yield (
+                f"{place} was withdrawn according to {'catalogue.json' if entry.withdrawn else 'the ledger'} "
+                f"alone; `optstream withdraw --date {entry.period}` completes it"
+            )
 
 
 def _same_bytes(entry: Entry, release: ReleaseOutline) -> bool:

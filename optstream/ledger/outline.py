@@ -25,6 +25,7 @@ class ReleaseOutline:
     staged_hash: str | None
     published_name: str | None
     reason: str | None
+    withdrawn: str | None
 
     @property
     def end(self) -> int:

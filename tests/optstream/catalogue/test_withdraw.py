@@ -1,5 +1,6 @@
 """Withdrawing: out of the catalogue and the folder, with a tombstone and a manifest that tell the cost."""
 
+import fcntl
 import json
 import threading
 from datetime import date, timedelta
@@ -15,11 +16,16 @@ from optstream.catalogue import (
     stage,
     withdraw,
 )
-from optstream.errors import PublicationError
+from optstream.errors import LedgerError, PublicationError
 
 STREAM = "../french load"
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
+
+
+def told(head):
+    """A ledger whose head is this, whatever it hears."""
+    return lambda _entry, _known: head
 
 
 def days_in(folder):
@@ -30,7 +36,7 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(tmp_path, put):
     put(tmp_path, DAY)
     last = put(tmp_path, DAY, revision=2).entry
     put(tmp_path, NEXT)
-    done = withdraw(tmp_path, DAY, 2, "h2", stream=STREAM)
+    done = withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
     assert done.changed
     assert done.in_words().startswith("withdrawn 2016-02-01 revision 2: its files are deleted")
     assert days_in(tmp_path) == [NEXT]
@@ -46,9 +52,9 @@ def test_a_withdrawn_day_is_gone_and_says_what_it_cost(tmp_path, put):
 
 def test_once_more_changes_nothing(tmp_path, put):
     put(tmp_path, DAY)
-    withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
     before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
-    again = withdraw(tmp_path, DAY, 1, "h3", stream=STREAM)
+    again = withdraw(tmp_path, DAY, told("h3"), stream=STREAM)
     assert not again.changed
     assert again.entry.ledger_head == "h2"
     assert "withdrawn already" in again.in_words()
@@ -58,39 +64,61 @@ def test_once_more_changes_nothing(tmp_path, put):
 def test_bytes_that_a_dead_publisher_left_are_removed_too(tmp_path, put):
     entry = put(tmp_path, DAY).entry
     (tmp_path / ".incoming" / entry.file.rpartition("/")[2]).write_bytes(b"half of it")
-    withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
     assert list((tmp_path / ".incoming").iterdir()) == []
 
 
 @pytest.mark.parametrize(
     ("changes", "rule"),
     [
-        ({"period": NEXT}, "2016-02-02 is not in catalogue.json: there is nothing to withdraw"),
-        ({"revision": 1}, "lists 2016-02-01 with revision 2, not 1; withdraw that one"),
-        ({"revision": 3}, "with revision 2, not 3"),
         ({"stream": "another"}, "belongs to another stream"),
-        ({"ledger_head": ""}, "a ledger head is"),
+        ({"tell_ledger": told("")}, "a ledger head is"),
     ],
 )
 def test_what_was_not_meant_is_refused_and_changes_nothing(tmp_path, put, changes, rule):
     put(tmp_path, DAY)
     put(tmp_path, DAY, revision=2)
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    meant = {"period": DAY, "revision": 2, "ledger_head": "h2", "stream": STREAM, **changes}
+    meant = {"period": DAY, "tell_ledger": told("h2"), "stream": STREAM, **changes}
     with pytest.raises(PublicationError, match=rule):
         withdraw(tmp_path, **meant)
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
-def test_a_folder_that_is_none_is_not_made(tmp_path):
-    with pytest.raises(PublicationError, match=r"no catalogue\.json"):
-        withdraw(tmp_path / "nowhere", DAY, 1, "h2", stream=STREAM)
-    assert list(tmp_path.iterdir()) == []
+def test_the_ledger_is_told_under_the_lock_what_is_listed(tmp_path, put):
+    heard = []
+
+    def tell(entry, known):
+        with (tmp_path / ".lock").open() as other, pytest.raises(BlockingIOError):
+            fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        heard.append((entry and entry.revision, known))
+        return "h2"
+
+    done = withdraw(tmp_path, DAY, tell, stream=STREAM)
+    assert (done.entry, done.changed) == (None, False)
+    assert "given up before it was published" in done.in_words()
+    assert not (tmp_path / "catalogue.json").exists()
+    put(tmp_path, NEXT, head="h1")
+    assert withdraw(tmp_path, DAY, tell, stream=STREAM).entry is None
+    put(tmp_path, DAY, head="h1")
+    assert withdraw(tmp_path, DAY, tell, stream=STREAM).changed
+    assert heard == [(None, None), (None, "h1"), (1, "h1")]
+
+
+def test_a_ledger_that_refuses_leaves_the_day_where_it_is(tmp_path, put):
+    put(tmp_path, DAY)
+
+    def tell(_entry, _known):
+        raise LedgerError("no")
+
+    with pytest.raises(LedgerError):
+        withdraw(tmp_path, DAY, tell, stream=STREAM)
+    assert days_in(tmp_path) == [DAY]
 
 
 def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put, rows, statement):
     put(tmp_path, DAY)
-    withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
     for vintage in (1, 2):
         stated = statement(DAY, 1, vintage)
         with pytest.raises(PublicationError, match="was withdrawn; only a higher revision"):
@@ -98,7 +126,7 @@ def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put, rows, 
     assert days_in(tmp_path) == []
     put(tmp_path, DAY, revision=2, head="h4")
     assert days_in(tmp_path) == [DAY]
-    withdraw(tmp_path, DAY, 2, "h5", stream=STREAM)
+    withdraw(tmp_path, DAY, told("h5"), stream=STREAM)
     assert days_in(tmp_path) == []
     assert check_files(tmp_path) == []
 
@@ -107,7 +135,7 @@ def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
     put(tmp_path, DAY)
     entry = put(tmp_path, DAY, revision=2).entry
     data = (tmp_path / entry.file).read_bytes()
-    tombstone = withdraw(tmp_path, DAY, 2, "h2", stream=STREAM).entry
+    tombstone = withdraw(tmp_path, DAY, told("h2"), stream=STREAM).entry
     for place in ("data", "superseded"):
         path = tmp_path / entry.file.replace("data", place, 1)
         path.parent.mkdir(parents=True)
@@ -121,7 +149,7 @@ def test_what_is_left_of_a_withdrawn_day_is_found(tmp_path, put):
     manifest.unlink()
     assert "is missing; a withdrawn day keeps it" in check_files(tmp_path)[0]
     manifest.write_text(text)
-    assert withdraw(tmp_path, DAY, 2, "h2", stream=STREAM).changed
+    assert withdraw(tmp_path, DAY, told("h2"), stream=STREAM).changed
     assert check_files(tmp_path) == []
 
 
@@ -144,7 +172,7 @@ def test_a_reader_that_is_overtaken_leaves_the_day_out(tmp_path, put, monkeypatc
         catalogue = genuine(folder)
         if not calls:
             calls.append(folder)
-            withdraw(tmp_path, DAY, 1, "h2", stream=STREAM)
+            withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
         return catalogue
 
     monkeypatch.setattr(read, "read_catalogue", overtaken)
@@ -160,7 +188,7 @@ def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, 
     def operator():
         try:
             for number, day in enumerate(days):
-                withdraw(tmp_path, day, 1, "h2", stream=STREAM)
+                withdraw(tmp_path, day, told("h2"), stream=STREAM)
                 if number % 2:
                     put(tmp_path, day, revision=2)
         finally:

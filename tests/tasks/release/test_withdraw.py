@@ -1,0 +1,137 @@
+"""Days that are taken back: out of the catalogue or never in it, charged all the same."""
+
+from datetime import date
+from functools import partial
+
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.ledger import ReleaseState
+from tasks import chunk
+from tasks import withdraw as withdraw_module
+from tasks.ledger_check import verify
+from tasks.publish import publish
+from tasks.withdraw import withdraw
+from tasks.work import Status, Work, each
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+UNTIL_STAGED = chunk.STEPS[:7]
+
+
+@pytest.fixture
+def take_back(house):
+    def call(*days, run=None):
+        works = each(
+            [Work(day) for day in days], partial(withdraw, run or house.run(), reason="a wrong meter")
+        )
+        return [work.outcome for work in works]
+
+    return call
+
+
+def problems(house):
+    return verify(house.settings, house.ledger).problems
+
+
+def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(house, take_back):
+    house.release(DAY, NEXT)
+    spent = house.ledger.worst("people")
+    (outcome,) = take_back(DAY)
+    assert outcome.status is Status.WITHDRAWN
+    assert "stays charged" in outcome.message
+    published = house.folder / "published"
+    assert read_published(published)["date"].unique().to_list() == [NEXT]
+    assert read_catalogue(published).entry(DAY).withdrawn
+    assert house.ledger.worst("people") == spent
+    assert problems(house) == []
+    assert take_back(DAY)[0].status is Status.WITHDRAWN
+    again = house.release(DAY)[DAY].outcome
+    assert (again.status, "a wrong meter" in again.message) == (Status.WITHDRAWN, True)
+    assert problems(house) == []
+
+
+def test_a_restatement_takes_a_withdrawn_days_place(house, take_back):
+    house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    house.release(DAY)
+    take_back(DAY)
+    assert house.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
+    assert read_catalogue(house.folder / "published").entry(DAY).revision == 1
+    assert problems(house) == []
+    take_back(DAY)
+    assert check_files(house.folder / "published") == []
+    assert problems(house) == []
+
+
+def test_a_draw_that_was_never_published_is_given_up(house, take_back):
+    house.release(DAY, steps=UNTIL_STAGED)
+    (held,) = take_back(DAY)
+    assert (held.status, "holds 2016-06-01 until" in held.message) == (Status.FAILED, True)
+    house.later(hours=1)
+    (outcome,) = take_back(DAY)
+    assert outcome.status is Status.VOID
+    assert house.record(DAY).state is ReleaseState.VOID
+    assert house.release(DAY)[DAY].outcome.status is Status.VOID
+    assert problems(house) == []
+
+
+def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(house, take_back, monkeypatch):
+    """It has looked, and goes to sleep before the lock; the control publishes without looking again."""
+    (work,) = house.release(DAY, steps=UNTIL_STAGED).values()
+    asleep = house.run()
+    house.later(hours=1)
+    take_back(DAY)
+    monkeypatch.setattr("tasks.publish.renewed", lambda _run, work: work)
+    looked = iter([None])
+    genuine = publish.__globals__["drawn_record"]
+    monkeypatch.setattr(
+        "tasks.publish.drawn_record", lambda run, work: next(looked, True) and genuine(run, work)
+    )
+    (outcome,) = [done.outcome for done in each([work], partial(publish, asleep))]
+    assert outcome.status is Status.FAILED
+    assert not (house.folder / "published/catalogue.json").exists()
+    monkeypatch.setattr("tasks.publish.drawn_record", lambda _run, _work: None)
+    each([work], partial(publish, asleep))
+    assert read_catalogue(house.folder / "published").entry(DAY) is not None
+    assert problems(house) != []
+
+
+def test_a_day_that_is_listed_but_not_recorded_was_published(house, take_back, monkeypatch):
+    class PowerCutError(BaseException):
+        pass
+
+    def dies(*_arguments):
+        raise PowerCutError
+
+    run = house.run()
+    (work,) = house.release(DAY, steps=UNTIL_STAGED).values()
+    with monkeypatch.context() as patch:
+        patch.setattr(run.ledger, "record_published", dies)
+        with pytest.raises(PowerCutError):
+            publish(run, work)
+    house.later(hours=1)
+    assert take_back(DAY)[0].status is Status.WITHDRAWN
+    record = house.record(DAY)
+    assert (record.state, record.withdrawn) == (ReleaseState.PUBLISHED, "a wrong meter")
+    assert problems(house) == []
+
+
+def test_a_withdrawal_cut_short_is_found_and_completed(house, take_back, monkeypatch):
+    house.release(DAY)
+    with monkeypatch.context() as patch:
+        patch.setattr(
+            withdraw_module,
+            "withdraw_published",
+            lambda _folder, _day, tell, stream: 1 / 0 if tell(None, None) else 0,
+        )
+        (outcome,) = take_back(DAY)
+    assert outcome.status is Status.FAILED
+    (problem,) = problems(house)
+    assert "according to the ledger alone; `optstream withdraw --date 2016-06-01` completes it" in problem
+    assert take_back(DAY)[0].status is Status.WITHDRAWN
+    assert problems(house) == []
+
+
+def test_what_was_never_released_cannot_be_withdrawn(house, take_back):
+    house.release(NEXT)
+    (outcome,) = take_back(DAY)
+    assert (outcome.status, "never released" in outcome.message) == (Status.FAILED, True)
