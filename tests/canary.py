@@ -20,6 +20,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ DEPTH = 4
 UNITS = 10**9
 """Units in 1: a canary is a whole number of them, of 13 digits."""
 FEWEST, MOST = 7, 13
-PLAIN = re.compile(rb"(?<![\d.])(\d{4,5}\.\d{3,})")
+PLAIN = re.compile(rb"(?<![\d.])(\d{4,6}\.\d{3,})")
 SCIENTIFIC = re.compile(rb"(?<![\d.])(\d\.\d{5,})[eE][+-]?\d")
 LONG = re.compile(rb"\d[\d.]{11,}")
 BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]{8,}(?:\\n|\r?\n)?)+")
@@ -49,7 +50,7 @@ class Search:
         self._hashes = frozenset(hashes)
         self._wide = {"int64": self.units, "float64": np.unique(floats.view(np.int64))}
         self._narrow = np.unique(floats.astype(np.float32))
-        self._pickled = {int(unit).to_bytes(6, "little") for unit in self.units}
+        self._pickled = {int(unit).to_bytes(6, "little") for unit in self.units if unit < 2**47}
         self._digits: dict[int, set[str]] = {
             n: {text for unit in self.units for text in (str(unit)[:n], _rounded(int(unit), n))}
             for n in range(FEWEST, MOST + 1)
@@ -128,7 +129,7 @@ class Search:
 
     def _parquet(self, data: bytes) -> Iterator[tuple[str, bytes]]:
         marks = [match.start() for match in re.finditer(b"PAR1", data)]
-        for start, end in zip(marks, marks[1:], strict=False):
+        for start, end in pairwise(marks):
             try:
                 file = pq.ParquetFile(pa.BufferReader(data[start : end + 4]))
                 table = file.read()
@@ -154,7 +155,7 @@ def _even(run: bytes) -> bytes:
 
 
 def _rounded(unit: int, n: int) -> str:
-    scale = 10 ** (MOST - n)
+    scale = 10 ** (len(str(unit)) - n)
     return str((unit + scale // 2) // scale)
 
 
