@@ -6,8 +6,8 @@ or bytes. Each of these also inside base64, hex, zstd, gzip, zlib, bz2, xz and l
 (pages of any codec, statistics, metadata), and one of these inside another, four deep.
 
 Chance. A canary has 13 digits of its own, 43 bits. Among N of them a random 64-bit word hits with chance
-N/2^64, a random number of 12 digits with N/10^12, two neighbouring float32 with N²/2^64 (one alone would hit by
-chance, so it counts only in a typed column); of fewer digits only decimal fractions of the canaries' own
+N/2^64, a random number of 12 digits with N/10^12, two neighbouring float32 with N²/2^64 (one alone would hit
+by chance, so it counts only in a typed column); of fewer digits only decimal fractions of the canaries' own
 size count, and those only in places that hold no noisy values. With N = 500 and 100 MB of random bytes the
 first and third are below 1e-8; noise that gives back 12 digits of a reading has chance below 1e-8 a value.
 """

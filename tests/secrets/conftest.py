@@ -1,4 +1,4 @@
-"""A stream whose every reading, customer and note is a canary, run as its operator runs it, faults and all."""
+"""A stream whose every reading, customer and note is a canary, run as its operator runs it."""
 
 import hashlib
 import os
@@ -96,7 +96,7 @@ def dumps(house: House, day: date) -> None:
 
 
 def canaries(house: House) -> Search:
-    """Every reading, and every sum over leaves, the tree and the day that it enters; every file's plain hash."""
+    """Every reading, each sum over leaf, tree and day that it enters, each file's plain hashes."""
     units: set[int] = set()
     root = [0] * 48
     for leaf, customers in LEAVES.items():
@@ -113,7 +113,7 @@ def canaries(house: House) -> Search:
 
 
 def run(house: House, days: dict[str, date]) -> Flown:
-    """`optstream run` in a process of its own, with a temporary folder and a home of its own, at debug level."""
+    """`optstream run` as a process, with temporary folder and home of its own, at debug level."""
     for name in ("temporary", "home", "here"):
         (house.folder / name).mkdir()
     search = canaries(house)
@@ -141,7 +141,7 @@ def run(house: House, days: dict[str, date]) -> Flown:
             stdout=terminal,
             stderr=subprocess.STDOUT,
             check=False,
-            timeout=240,
+            timeout=600,
         )
     ended = {}
     for line in output.read_text().splitlines():

@@ -108,15 +108,15 @@ def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated
     """A log line with a mean and an artifact with a note are seen."""
     reading = float(aggregated.search.units[0] / 10**9)
     copy = tmp_path / "prefect.db"
-    with closing(sqlite3.connect(aggregated.house.folder / "trusted/prefect/prefect.db")) as database:
-        with closing(sqlite3.connect(copy)) as other:
-            database.backup(other)
-            for statement, value in (
-                ("UPDATE log SET message = ? WHERE id = (SELECT max(id) FROM log)", f"mean {reading:.6f}"),
-                ("UPDATE artifact SET data = ? WHERE id = (SELECT id FROM artifact LIMIT 1)", WORDS["note"]),
-            ):
-                assert other.execute(statement, [value]).rowcount == 1
-            other.commit()
+    source = aggregated.house.folder / "trusted/prefect/prefect.db"
+    with closing(sqlite3.connect(source)) as database, closing(sqlite3.connect(copy)) as other:
+        database.backup(other)
+        for statement, value in (
+            ("UPDATE log SET message = ? WHERE id = (SELECT max(id) FROM log)", f"mean {reading:.6f}"),
+            ("UPDATE artifact SET data = ? WHERE id = (SELECT id FROM artifact LIMIT 1)", WORDS["note"]),
+        ):
+            assert other.execute(statement, [value]).rowcount == 1
+        other.commit()
     assert aggregated.search.file(copy) >= {"table > decimal", "table > word"}
 
 
