@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit clean
+.PHONY: demo test check format picture audit canary clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -33,6 +33,9 @@ picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
+
+canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints the places searched.
+	$(BIN)/python -m pytest -s tests/secrets/test_canary.py
 
 clean:
 	rm -rf .venv $(DEMO) dist

@@ -6,8 +6,8 @@ or bytes. Each of these also inside base64, hex, zstd, gzip, zlib, bz2, xz and l
 (pages of any codec, statistics, metadata), and one of these inside another, four deep.
 
 Chance. A canary has 13 digits of its own, 43 bits. Among N of them a random 64-bit word hits with chance
-N/2^64, a random number of 12 digits with N/10^12, two neighbouring float32 with N²/2^64 (one alone would hit by
-chance, so it counts only in a typed column); of fewer digits only decimal fractions of the canaries' own
+N/2^64, a random number of 12 digits with N/10^12, two neighbouring float32 with N²/2^64 (one alone would hit
+by chance, so it counts only in a typed column); of fewer digits only decimal fractions of the canaries' own
 size count, and those only in places that hold no noisy values. With N = 500 and 100 MB of random bytes the
 first and third are below 1e-8; noise that gives back 12 digits of a reading has chance below 1e-8 a value.
 """
@@ -20,6 +20,7 @@ import sqlite3
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import closing, suppress
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ DEPTH = 4
 UNITS = 10**9
 """Units in 1: a canary is a whole number of them, of 13 digits."""
 FEWEST, MOST = 7, 13
-PLAIN = re.compile(rb"(?<![\d.])(\d{4,5}\.\d{3,})")
+PLAIN = re.compile(rb"(?<![\d.])(\d{4,6}\.\d{3,})")
 SCIENTIFIC = re.compile(rb"(?<![\d.])(\d\.\d{5,})[eE][+-]?\d")
 LONG = re.compile(rb"\d[\d.]{11,}")
 BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]{8,}(?:\\n|\r?\n)?)+")
@@ -49,7 +50,7 @@ class Search:
         self._hashes = frozenset(hashes)
         self._wide = {"int64": self.units, "float64": np.unique(floats.view(np.int64))}
         self._narrow = np.unique(floats.astype(np.float32))
-        self._pickled = {int(unit).to_bytes(6, "little") for unit in self.units}
+        self._pickled = {int(unit).to_bytes(6, "little") for unit in self.units if unit < 2**47}
         self._digits: dict[int, set[str]] = {
             n: {text for unit in self.units for text in (str(unit)[:n], _rounded(int(unit), n))}
             for n in range(FEWEST, MOST + 1)
@@ -128,7 +129,7 @@ class Search:
 
     def _parquet(self, data: bytes) -> Iterator[tuple[str, bytes]]:
         marks = [match.start() for match in re.finditer(b"PAR1", data)]
-        for start, end in zip(marks, marks[1:], strict=False):
+        for start, end in pairwise(marks):
             try:
                 file = pq.ParquetFile(pa.BufferReader(data[start : end + 4]))
                 table = file.read()
@@ -154,7 +155,7 @@ def _even(run: bytes) -> bytes:
 
 
 def _rounded(unit: int, n: int) -> str:
-    scale = 10 ** (MOST - n)
+    scale = 10 ** (len(str(unit)) - n)
     return str((unit + scale // 2) // scale)
 
 

@@ -1,0 +1,199 @@
+"""A stream whose every reading, customer and note is a canary, run as its operator runs it."""
+
+import hashlib
+import os
+import subprocess
+import sys
+from dataclasses import dataclass, field
+from datetime import date, timedelta
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tests.canary import UNITS, Search
+from tests.tasks.release import test_bad_input
+from tests.tasks.release.conftest import CONFIGURATION, House
+
+FIRST = date(2016, 6, 1)
+LEAVES = {"84": ["a", "b"], "11": ["c"]}
+WORDS = {
+    "customer": "Kq7Zx9-kanarek",
+    "note": "Wv3Jp8-turaco",
+    "footer": "Hb5Ty2-bulbul",
+    "marker": "Rn6Dm4-hoopoe",
+}
+EXACT = 'alpha = "1"\nresolution = "0.000000001"'
+
+DRIVER = """
+import sys
+from flows import command_line
+from tasks import chunk, estimate, release
+
+reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
+sys.argv[1:6] = []
+real_ingest, real_rows, real_fill = chunk.ingest, estimate.published_rows, release.DrawingFile.fill
+
+def ingest(settings, dumps):
+    if any(str(dump.day) == ingest_day for dump in dumps):
+        raise ValueError(f"could not convert {reading} of {word}")
+    return real_ingest(settings, dumps)
+
+def fill(self, data, raw=None):
+    if draw_day in str(self._folder):
+        raise ArithmeticError(f"{reading} of {word} overflows")
+    return real_fill(self, data, raw)
+
+def rows(settings, day, *rest, **more):
+    if str(day) == estimate_day:
+        raise RuntimeError(f"no solution at {reading} of {word}")
+    return real_rows(settings, day, *rest, **more)
+
+chunk.ingest, release.DrawingFile.fill, estimate.published_rows = ingest, fill, rows
+command_line.main()
+"""
+
+
+@dataclass
+class Flown:
+    """One run of the command and everything that it left. ended: each fault's day, with how it ended."""
+
+    house: House
+    search: Search
+    output: Path
+    ended: dict[str, str] = field(default_factory=dict)
+
+
+def unit(*place: object) -> int:
+    """A number of 13 digits that nothing else has, between 4096 and 8192 in the readings' own unit."""
+    digest = hashlib.sha256(repr(place).encode()).digest()
+    return 4_096_000_000_000 + int.from_bytes(digest[:8], "little") % 4_095_000_000_000
+
+
+def dumps(house: House, day: date) -> None:
+    """The same readings every day; other columns, footers and markers hold words."""
+    settings = house.settings
+    stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    for leaf, customers in LEAVES.items():
+        folder = settings.input_folder / f"region={leaf}" / f"date={day}"
+        folder.mkdir(parents=True)
+        people = customers if settings.metered else ["all"]
+        frames = [
+            pl.DataFrame(
+                {
+                    "customer_id": [f"{WORDS['customer']}-{person}"] * len(stamps),
+                    "timestamp": stamps,
+                    settings.input.value: [unit(leaf, person, step) / UNITS for step in range(len(stamps))],
+                    "note": [WORDS["note"]] * len(stamps),
+                }
+            )
+            for person in people
+        ]
+        rows = pl.concat(frames)
+        rows = rows if settings.metered else rows.drop("customer_id")
+        rows.write_parquet(folder / "part-0.parquet", metadata={"owner": WORDS["footer"]})
+        (folder / "_SUCCESS").write_text(WORDS["marker"])
+
+
+def canaries(house: House) -> Search:
+    """Every reading, each sum over leaf, tree and day that it enters, each file's plain hashes."""
+    units: set[int] = set()
+    root = [0] * 48
+    for leaf, customers in LEAVES.items():
+        people = customers if house.settings.metered else ["all"]
+        readings = [[unit(leaf, person, step) for step in range(48)] for person in people]
+        sums = [sum(column) for column in zip(*readings, strict=True)]
+        root = [above + own for above, own in zip(root, sums, strict=True)]
+        units.update(*readings, sums, [sum(sums)])
+    units.update(root, [sum(root)])
+    files = [path.read_bytes() for path in house.settings.input_folder.rglob("*") if path.is_file()]
+    algorithms = ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s")
+    hashes = {hashlib.new(name, data).digest() for data in files for name in algorithms if data}
+    return Search(units, WORDS.values(), hashes)
+
+
+def run(house: House, days: dict[str, date]) -> Flown:
+    """`optstream run` as a process, with temporary folder and home of its own, at debug level."""
+    for name in ("temporary", "home", "here"):
+        (house.folder / name).mkdir()
+    search = canaries(house)
+    reading = repr(unit("84", "a" if house.settings.metered else "all", 0) / UNITS)
+    faults = [
+        str(days.get(name, "")) or "none" for name in ("ingest raises", "draw raises", "estimate raises")
+    ]
+    words = [word for day in sorted(days.values()) for word in ("--date", str(day))]
+    environment = {
+        "PATH": os.environ["PATH"],
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "HOME": str(house.folder / "home"),
+        "TMPDIR": str(house.folder / "temporary"),
+        "PREFECT_LOGGING_LEVEL": "DEBUG",
+        "PREFECT_SERVER_LOGGING_LEVEL": "DEBUG",
+        "POLARS_VERBOSE": "1",
+    }
+    command = ["run", "--config", str(house.folder / "optstream.toml"), *words]
+    output = house.folder / "terminal.txt"
+    with output.open("wb") as terminal:
+        subprocess.run(
+            [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults, *command],
+            cwd=house.folder / "here",
+            env=environment,
+            stdout=terminal,
+            stderr=subprocess.STDOUT,
+            check=False,
+            timeout=600,
+        )
+    ended = {}
+    for line in output.read_text().splitlines():
+        for name, day in days.items():
+            if line.startswith(f"{day} "):
+                ended[name] = " ".join(line.split()[1:])
+    return Flown(house, search, output, ended)
+
+
+def damaged(house: House, faults: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> dict[str, date]:
+    """A day for each fault, broken as the tests of bad input break it, and a sound one; each fault's day."""
+    days = {name: FIRST + timedelta(days=number) for number, name in enumerate(["sound", *faults])}
+    reading = unit("84", "a" if house.settings.metered else "all", 0) / UNITS
+    for name, day in days.items():
+        dumps(house, day)
+        monkeypatch.setattr(test_bad_input, "DAY", day)
+        monkeypatch.setattr(test_bad_input, "PLACE", f"dumps/region=84/date={day}")
+        monkeypatch.setattr(test_bad_input, "PLANTED", reading)
+        damage = faults.get(name)
+        if callable(damage):
+            damage(house)
+    return days
+
+
+RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
+
+
+@pytest.fixture(scope="package")
+def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
+    """Aggregated dumps: every refusal and every wait of the bad-input tests, and three steps that raise."""
+    house = House(tmp_path_factory.mktemp("aggregated"))
+    (house.folder / "optstream.toml").write_text(CONFIGURATION.replace('alpha = "1"', EXACT))
+    faults: dict[str, object] = {name: damage for name, (damage, _) in test_bad_input.REFUSED.items()}
+    faults |= {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        days = damaged(house, faults | RAISING, monkeypatch)
+    return run(house, days)
+
+
+@pytest.fixture(scope="package")
+def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
+    """Metered dumps under PeGaSus, which keeps raw state: every alarm, and a draw that raises."""
+    house = House(tmp_path_factory.mktemp("metered"))
+    text = CONFIGURATION.replace('alpha = "1"', EXACT).replace('"OptStream"', '"PeGaSus"')
+    text = text.replace('"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"')
+    text = text.replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+    (house.folder / "optstream.toml").write_text(text)
+    faults: dict[str, object] = {
+        name: lambda house, change=change: test_bad_input.rewrite(house, change)
+        for name, change in test_bad_input.METERED.items()
+    }
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        # The void day not last: it would destroy the raw state of the day before it.
+        days = damaged(house, {"draw raises": None} | faults, monkeypatch)
+    return run(house, days)

@@ -1,0 +1,126 @@
+"""No canary leaves: everything that two runs of the command left is searched, but dumps and raw state.
+
+`pytest -s tests/secrets/test_canary.py` prints the places searched.
+"""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.secrets.conftest import WORDS
+
+# The first that holds a file is its place. True: noisy values are expected there, so 12 digits count.
+PLACES = {
+    "terminal": ("terminal.txt", False),
+    "Prefect database": ("trusted/prefect/prefect.db", False),
+    "Prefect server's log": ("trusted/prefect/server.log", False),
+    "Prefect's other files": ("trusted/prefect", False),
+    "ledger": ("trusted/ledger.sqlite", False),
+    "validation results": ("trusted/validation", False),
+    "lineage": ("trusted/lineage", False),
+    "keyed hashes": ("trusted/inputs", False),
+    "report": ("trusted/report.md", False),
+    "measurements": ("trusted/measurements", True),
+    "staged releases": ("trusted/staging", True),
+    "other trusted files": ("trusted", False),
+    "published Parquet and footers": ("published/data", True),
+    "published manifests": ("published/manifests", False),
+    "published catalogue": ("published", False),
+    "temporary folder": ("temporary", False),
+    "home folder": ("home", False),
+    "working folder": ("here", False),
+    "configuration": ("optstream.toml", False),
+}
+RAW = ("dumps",)
+"""With `*.raw` the only places that may hold a reading."""
+
+
+def files_of(folder: Path) -> dict[str, list[Path]]:
+    """Every file but raw ones, by place; a file that has none fails the test."""
+    found: dict[str, list[Path]] = {name: [] for name in PLACES}
+    for path in sorted(folder.rglob("*")):
+        relative = path.relative_to(folder).as_posix()
+        if path.is_dir() or path.is_socket() or relative.startswith(RAW) or path.suffix == ".raw":
+            continue
+        (name, *_) = [name for name, (start, _) in PLACES.items() if relative.startswith(start)]
+        found[name].append(path)
+    return found
+
+
+@pytest.fixture(params=["aggregated", "metered"])
+def flown(request):
+    return request.getfixturevalue(request.param)
+
+
+def test_every_fault_ended_as_it_should(aggregated, metered):
+    assert aggregated.ended.pop("sound").startswith("published")
+    raised = {
+        name: aggregated.ended.pop(name) for name in ("ingest raises", "draw raises", "estimate raises")
+    }
+    assert all(words.startswith("failed") for words in raised.values()), raised
+    waits = {aggregated.ended.pop(name).split()[0] for name in ("no region", "no marker")}
+    assert waits == {"waiting"}
+    assert len(aggregated.ended) == 12
+    assert {words.split()[0] for words in aggregated.ended.values()} == {"refused"}, aggregated.ended
+    assert metered.ended.pop("draw raises").startswith("failed")
+    assert len(metered.ended) == 8
+    assert {words.split()[0] for words in metered.ended.values()} == {"published"}, metered.ended
+
+
+def test_no_canary_is_anywhere_but_in_dumps_and_raw_state(flown, request):
+    leaks, searched = {}, []
+    for name, paths in files_of(flown.house.folder).items():
+        searched.append((name, len(paths), sum(path.stat().st_size for path in paths)))
+        for path in paths:
+            found = flown.search.file(path, noisy=PLACES[name][1])
+            if found:
+                leaks[path.relative_to(flown.house.folder).as_posix()] = sorted(found)
+    print(f"\nplaces searched after the {request.node.callspec.id} run: files, bytes")
+    for name, n_files, n_bytes in searched:
+        print(f"  {name:32}{n_files:6,}{n_bytes:14,}")
+    assert leaks == {}
+    empty = {name for name, n_files, _ in searched if n_files == 0}
+    assert empty <= {"temporary folder", "home folder", "working folder", "Prefect's other files"}, empty
+
+
+def test_names_of_files_and_folders_hold_no_canary(flown):
+    names = "\n".join(
+        path.relative_to(flown.house.folder).as_posix() for path in flown.house.folder.rglob("*")
+    )
+    assert flown.search.bytes(names.encode()) == set()
+
+
+def test_the_search_sees_readings_where_they_may_be(flown, metered):
+    """The same search over dumps, and over the raw state that PeGaSus keeps, finds them."""
+    dump = next((flown.house.folder / "dumps").rglob("region=11/*/part-0.parquet"))
+    forms = flown.search.file(dump)
+    assert "parquet column > float64 little-endian" in forms
+    assert "parquet column > word" in forms
+    assert any(form.startswith("parquet footer > ") for form in forms)
+    raw = list((metered.house.folder / "trusted").rglob("*.raw"))
+    assert raw
+    assert any(metered.search.file(path) for path in raw)
+
+
+def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated, tmp_path):
+    """A log line with a mean and an artifact with a note are seen."""
+    reading = float(aggregated.search.units[0] / 10**9)
+    copy = tmp_path / "prefect.db"
+    source = aggregated.house.folder / "trusted/prefect/prefect.db"
+    with closing(sqlite3.connect(source)) as database, closing(sqlite3.connect(copy)) as other:
+        database.backup(other)
+        for statement, value in (
+            ("UPDATE log SET message = ? WHERE id = (SELECT max(id) FROM log)", f"mean {reading:.6f}"),
+            ("UPDATE artifact SET data = ? WHERE id = (SELECT id FROM artifact LIMIT 1)", WORDS["note"]),
+        ):
+            assert other.execute(statement, [value]).rowcount == 1
+        other.commit()
+    assert aggregated.search.file(copy) >= {"table > decimal", "table > word"}
+
+
+def test_the_logs_were_kept_at_debug_level(aggregated):
+    with sqlite3.connect(aggregated.house.folder / "trusted/prefect/prefect.db") as database:
+        (levels,) = database.execute("SELECT count(*) FROM log WHERE level <= 10").fetchone()
+    assert levels > 0
