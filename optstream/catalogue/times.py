@@ -38,5 +38,6 @@ def settle_times(root: Path, catalogue: Catalogue, entry: Entry) -> None:
     places = dict.fromkeys((entry.file, entry.manifest), released)
     places |= dict.fromkeys((CATALOGUE, str(Path(entry.file).parent), DATA, MANIFESTS, "."), listed)
     for name, time in places.items():
-        with suppress(PermissionError):
+        # a withdrawn day has no files
+        with suppress(PermissionError, FileNotFoundError):
             os.utime(root / name, (time.timestamp(), time.timestamp()))

@@ -18,6 +18,7 @@ from optstream.catalogue.layout import (
     is_release_name,
     superseded_folder,
 )
+from optstream.catalogue.times import settle_times
 from optstream.errors import PublicationError
 
 
@@ -92,10 +93,12 @@ def _withdraw_locked(
     changed = not entry.withdrawn
     if changed:
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
-        replace_file(root / CATALOGUE, catalogue.with_entry(entry).to_bytes(), incoming)
+        catalogue = catalogue.with_entry(entry)
+        replace_file(root / CATALOGUE, catalogue.to_bytes(), incoming)
     else:
         sync_folder(root)  # who wrote the tombstone may have died before its name was durable
     changed |= delete_files(root, period)
+    settle_times(root, catalogue, entry)
     return Withdrawal(entry, changed)
 
 

@@ -5,6 +5,7 @@ import os
 import threading
 from dataclasses import replace
 from datetime import date
+from types import SimpleNamespace
 
 import pytest
 
@@ -108,7 +109,7 @@ def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
 
 def test_staged_bytes_of_a_withdrawn_day_go(released):
     head = released.ledger.head("two-regions")
-    withdraw(released.folder / "published", DAYS[0], 0, head, stream="two-regions")
+    withdraw(released.folder / "published", DAYS[0], lambda *_: head, stream="two-regions")
     released.later(days=31)
     assert removed(released)["staged files"] == 2
 
@@ -208,7 +209,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
             told.append(path.read_bytes())
 
     monkeypatch.setattr("tasks.lineage.OpenLineageClient", Client)
-    work = replace(work, statement="some", outcome=Outcome(Status.PUBLISHED, "", "file"))
+    work = replace(work, statement=SimpleNamespace(revision=0), outcome=Outcome(Status.PUBLISHED, "", "file"))
     with exclusive_in(path.parent):
         thread = threading.Thread(target=emit_lineage, args=(released.run(), work))
         thread.start()

@@ -30,7 +30,7 @@ def take_back(house):
 
 
 def problems(house):
-    return verify(house.settings, house.ledger).problems
+    return list(verify(house.settings, house.ledger).problems)
 
 
 def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(house, take_back):
