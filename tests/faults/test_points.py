@@ -1,0 +1,37 @@
+"""SIGKILL, and a system that refuses, at every named point: what is left is safe, and a rerun completes it."""
+
+import pytest
+
+from tests.faults.attacks import kill_at_each, refuse_at_each
+
+
+@pytest.fixture(scope="module")
+def first_day(sqlite_bench):
+    """The points of a first day ever."""
+    return sqlite_bench.record(sqlite_bench.world())
+
+
+def test_the_recording_finds_every_kind_of_write(first_day):
+    said = " ".join(first_day.points)
+    for primitive in ("write", "fsync", "posix_fallocate", "replace", "link", "unlink", "mkdir", "create"):
+        assert f"before {primitive} in " in said
+        assert f"after {primitive} in " in said
+    for method in ("enrol", "reserve", "begin_draw", "record_drawn", "record_staged", "record_published"):
+        assert f"before commit in Ledger.{method}, 1" in first_day.points
+        assert f"after commit in Ledger.{method}, 1" in first_day.points
+    assert len(set(first_day.points)) == len(first_day.points) > 150
+
+
+def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
+    tally = kill_at_each(sqlite_bench, first_day.moments)
+    assert tally.broken == []
+    assert tally.tried > 60
+    assert tally.voids == 0
+
+
+@pytest.mark.parametrize("refusal", ["full", "read-only", "broken"])
+def test_a_refusal_at_every_point_of_a_first_day(sqlite_bench, first_day, refusal):
+    points = first_day.points if refusal == "full" else first_day.moments
+    tally = refuse_at_each(sqlite_bench, points, refusal)
+    assert tally.broken == []
+    assert tally.voids < len(points) / 4
