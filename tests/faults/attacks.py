@@ -70,26 +70,32 @@ def kill_at_each(
     return tally
 
 
+def refusable(points: Sequence[str]) -> list[str]:
+    """The points at which a system may refuse; after a commit it is the answer that gets lost."""
+    return [point for point in points if not point.startswith("after") or "commit" in point]
+
+
 def refuse_at_each(
     bench: Bench,
     points: Sequence[str],
-    refusal: str,
+    refusals: Sequence[str],
     prepare: Prepare = nothing,
     days: Sequence[date] = DAYS[:1],
     **more: object,
 ) -> Tally:
-    """Let the system refuse at each point in a world of its own, then run again; few processes for all."""
+    """Let the system refuse at each point in a world of its own, in these ways by turns; then run again."""
     tally = Tally()
     judges = [Judge(bench.world()) for _ in points]
     for judge in judges:
         prepare(bench, judge.world)
-    nights = [
-        bench.night(judge.world, days, act=refusal, point=point, **more)
-        for judge, point in zip(judges, points, strict=True)
+    said = bench.run_all(
+        [
+            bench.night(judge.world, days, act=refusals[number % len(refusals)], point=point, **more)
+            for number, (judge, point) in enumerate(zip(judges, points, strict=True))
+        ]
+    )
+    tally.broken += [
+        f"LOST: {point}: the refused run died" for point, words in zip(points, said, strict=True) if not words
     ]
-    process = bench.nursery.start(*nights)
-    how = process.wait()
-    if how != "ended":
-        tally.broken.append(f"LOST: the runs that were refused {how}")
     tally.add(judges, bench.rerun(judges, days), len(points))
     return tally

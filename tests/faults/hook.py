@@ -1,7 +1,7 @@
 """The one hook: every moment at which something becomes durable is a point with a name.
 
-It wraps the primitives themselves (`os.fsync`, `os.replace`, the writes of files, SQLAlchemy's commit, …) in the
-process that it is installed in, for paths below one folder. So a new write in the code is a new point by
+It wraps the primitives themselves (`os.fsync`, `os.replace`, the writes of files, SQLAlchemy's commit, …) in
+the process that it is installed in, for paths below one folder. So a new write in the code is a new point by
 itself. A point is named by moment, primitive, the functions of the house that called, and how often before:
 "after fsync in _write < DrawingFile.fill, 1".
 """
@@ -75,7 +75,7 @@ class Hook:
             self._changing.add(id(connection.connection.dbapi_connection))
 
     def _commit(self, genuine: Callable[..., None]) -> Any:
-        """A database that refuses says so in its driver's words; after the commit, it was the answer that got lost."""
+        """A database that refuses says so in its driver's words; after the commit, its answer got lost."""
 
         def commit(dialect: DefaultDialect, connection: Any) -> None:
             driver = getattr(connection, "dbapi_connection", connection)
@@ -160,7 +160,7 @@ class _Watched:
 
 
 def _callers() -> list[str]:
-    """The two innermost functions of the house, with neither plumbing nor lambdas; of the ledger, its method."""
+    """The two innermost functions of the house, without lambdas; of the ledger, its method."""
     frame, found = sys._getframe(2), []
     while frame is not None:
         code = frame.f_code

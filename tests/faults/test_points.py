@@ -1,8 +1,9 @@
-"""SIGKILL, and a system that refuses, at every named point: what is left is safe, and a rerun completes it."""
+"""SIGKILL, and a system that refuses, at every named point: what is left is safe, a rerun completes it."""
 
 import pytest
 
-from tests.faults.attacks import kill_at_each, refuse_at_each
+from tests.faults.attacks import kill_at_each, refusable, refuse_at_each
+from tests.faults.hook import REFUSALS
 
 
 @pytest.fixture(scope="module")
@@ -29,9 +30,10 @@ def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
     assert tally.voids == 0
 
 
-@pytest.mark.parametrize("refusal", ["full", "read-only", "broken"])
-def test_a_refusal_at_every_point_of_a_first_day(sqlite_bench, first_day, refusal):
-    points = first_day.points if refusal == "full" else first_day.moments
-    tally = refuse_at_each(sqlite_bench, points, refusal)
+def test_a_refusal_at_every_point_of_a_first_day(sqlite_bench, first_day):
+    """Full, read-only and broken by turns, for all are an OSError; the campaign tries each at each."""
+    points = refusable(first_day.points)
+    tally = refuse_at_each(sqlite_bench, points, list(REFUSALS))
     assert tally.broken == []
-    assert tally.voids < len(points) / 4
+    # between the first sample and DRAWN an exception may depend on the draw
+    assert 0 < tally.voids < len(points) / 5
