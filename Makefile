@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit clean
+.PHONY: demo test check format picture audit faults clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -33,6 +33,9 @@ picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
+
+faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
+	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf .venv $(DEMO) dist

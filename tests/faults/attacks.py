@@ -1,16 +1,14 @@
 """A fault at each of many points: the same for the tests and for the campaign."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from datetime import date
 
 from tests.faults.bench import Bench
 from tests.faults.judge import Judge
-from tests.faults.world import DAYS, World
+from tests.faults.night import Night
+from tests.faults.scenarios import Scenario
 
 AT_ONCE = 4
-
-Prepare = Callable[[Bench, World], object]
 
 
 @dataclass
@@ -40,33 +38,19 @@ class Tally:
         return sum("LOST" in line for line in self.broken)
 
 
-def nothing(_bench: Bench, _world: World) -> None:
-    """A world in which nothing happened before."""
-
-
-def kill_at_each(
-    bench: Bench,
-    points: Sequence[str],
-    prepare: Prepare = nothing,
-    days: Sequence[date] = DAYS[:1],
-    mechanism: str = "OptStream",
-    **more: object,
-) -> Tally:
+def kill_at_each(bench: Bench, points: Sequence[str], scenario: Scenario) -> Tally:
     """Die at each point in a world of its own, then run again."""
     tally = Tally()
     for place in range(0, len(points), AT_ONCE):
-        started = []
-        for point in points[place : place + AT_ONCE]:
-            judge = Judge(bench.world(mechanism))
-            prepare(bench, judge.world)
-            night = bench.night(judge.world, days, act="kill", point=point, **more)
-            started.append((judge, point, bench.nursery.start(night)))
-        for _, point, process in started:
+        some = points[place : place + AT_ONCE]
+        judges = _prepared(bench, scenario, len(some))
+        nights = _nights(bench, scenario, judges, some, ["kill"])
+        started = [bench.nursery.start(night) for night in nights]
+        for point, process in zip(some, started, strict=True):
             how = process.wait()
             if how != "killed":
                 tally.broken.append(f"MISSED: {point}: the run {how}, {process.last_words()}")
-        judges = [judge for judge, _, _ in started]
-        tally.add(judges, bench.rerun(judges, days), len(started))
+        tally.add(judges, bench.rerun(judges, scenario.days, hours=scenario.hours + 1), len(some))
     return tally
 
 
@@ -75,27 +59,35 @@ def refusable(points: Sequence[str]) -> list[str]:
     return [point for point in points if not point.startswith("after") or "commit" in point]
 
 
-def refuse_at_each(
-    bench: Bench,
-    points: Sequence[str],
-    refusals: Sequence[str],
-    prepare: Prepare = nothing,
-    days: Sequence[date] = DAYS[:1],
-    **more: object,
-) -> Tally:
+def refuse_at_each(bench: Bench, points: Sequence[str], refusals: Sequence[str], scenario: Scenario) -> Tally:
     """Let the system refuse at each point in a world of its own, in these ways by turns; then run again."""
     tally = Tally()
-    judges = [Judge(bench.world()) for _ in points]
-    for judge in judges:
-        prepare(bench, judge.world)
-    said = bench.run_all(
-        [
-            bench.night(judge.world, days, act=refusals[number % len(refusals)], point=point, **more)
-            for number, (judge, point) in enumerate(zip(judges, points, strict=True))
-        ]
-    )
-    tally.broken += [
-        f"LOST: {point}: the refused run died" for point, words in zip(points, said, strict=True) if not words
-    ]
-    tally.add(judges, bench.rerun(judges, days), len(points))
+    judges = _prepared(bench, scenario, len(points))
+    said = bench.run_all(_nights(bench, scenario, judges, points, refusals))
+    refused = zip(points, said, strict=True)
+    tally.broken += [f"LOST: {point}: the refused run died" for point, words in refused if not words]
+    tally.add(judges, bench.rerun(judges, scenario.days, hours=scenario.hours + 1), len(points))
     return tally
+
+
+def _prepared(bench: Bench, scenario: Scenario, number: int) -> list[Judge]:
+    judges = [Judge(bench.world(scenario.mechanism)) for _ in range(number)]
+    for judge in judges:
+        scenario.prepare(bench, judge.world)
+    return judges
+
+
+def _nights(
+    bench: Bench, scenario: Scenario, judges: Sequence[Judge], points: Sequence[str], acts: Sequence[str]
+) -> list[Night]:
+    return [
+        bench.night(
+            judge.world,
+            scenario.days,
+            hours=scenario.hours,
+            act=acts[number % len(acts)],
+            point=point,
+            **scenario.more,
+        )
+        for number, (judge, point) in enumerate(zip(judges, points, strict=True))
+    ]

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import pytest
 
 from tests.faults.bench import Bench, open_bench
+from tests.temporary_postgresql import Cluster
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
@@ -21,4 +22,13 @@ def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def sqlite_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
     """Where the database makes no difference."""
     with open_bench(tmp_path_factory.mktemp("sqlite")) as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def postgresql_bench(
+    postgresql_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Bench]:
+    """Where the fault is the server's."""
+    with open_bench(tmp_path_factory.mktemp("postgresql"), postgresql_cluster.new_url) as opened:
         yield opened

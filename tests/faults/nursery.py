@@ -24,6 +24,7 @@ from tests.faults.night import LastWords, Night, spend
 HOUSE = Path(__file__).parents[2]
 LONGEST_SECONDS = 300
 SET_PARENT_DEATH_SIGNAL = 1
+ENDS = {int(signal.SIGKILL): "killed", int(signal.SIGTERM): "terminated"}
 
 
 class Started:
@@ -33,9 +34,9 @@ class Started:
         self._nursery, self.pid, self._last_words = nursery, pid, last_words
 
     def wait(self) -> str:
-        """Until it "stopped" at its point or ended: "killed" or "ended"."""
+        """Until it "stopped" at its point or its end: "killed", "terminated" or "ended"."""
         status = str(self._nursery.ask(wait=self.pid)["status"])
-        assert status in ("stopped", "killed", "ended"), status
+        assert status in ("stopped", "killed", "terminated", "ended"), status
         return status
 
     def kill(self) -> None:
@@ -100,7 +101,7 @@ def open_nursery(folder: Path) -> Iterator[Nursery]:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
-        preexec_fn=_die_with_parent,
+        preexec_fn=die_with_parent,
     )
     try:
         yield Nursery(folder, process)
@@ -109,7 +110,8 @@ def open_nursery(folder: Path) -> Iterator[Nursery]:
         process.communicate()
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
+    """In a child: end when the parent does, however it ends."""
     ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGKILL)
 
 
@@ -153,7 +155,7 @@ def _fork(question: dict[str, Any]) -> int:
         return pid
     code = 1
     try:
-        _die_with_parent()
+        die_with_parent()
         spend([Night(**night) for night in question["start"]], Path(question["last_words"]))
         code = 0
     except BaseException as error:  # noqa: BLE001 - whatever it is, the child must not go on as the parent
@@ -168,7 +170,8 @@ def _wait(pid: int) -> str:
         if found and os.WIFSTOPPED(status):
             return "stopped"
         if found and os.WIFSIGNALED(status):
-            return "killed" if os.WTERMSIG(status) == signal.SIGKILL else f"signal {os.WTERMSIG(status)}"
+            number = os.WTERMSIG(status)
+            return ENDS.get(number, f"signal {number}")
         if found:
             return "ended" if os.WEXITSTATUS(status) == 0 else "failed"
         if time.monotonic() > deadline:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.faults.attacks import kill_at_each, refusable, refuse_at_each
 from tests.faults.hook import REFUSALS
+from tests.faults.scenarios import FIRST
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +25,7 @@ def test_the_recording_finds_every_kind_of_write(first_day):
 
 
 def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
-    tally = kill_at_each(sqlite_bench, first_day.moments)
+    tally = kill_at_each(sqlite_bench, first_day.moments, FIRST)
     assert tally.broken == []
     assert tally.tried > 60
     assert tally.voids == 0
@@ -33,7 +34,7 @@ def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
 def test_a_refusal_at_every_point_of_a_first_day(sqlite_bench, first_day):
     """Full, read-only and broken by turns, for all are an OSError; the campaign tries each at each."""
     points = refusable(first_day.points)
-    tally = refuse_at_each(sqlite_bench, points, list(REFUSALS))
+    tally = refuse_at_each(sqlite_bench, points, list(REFUSALS), FIRST)
     assert tally.broken == []
     # between the first sample and DRAWN an exception may depend on the draw
     assert 0 < tally.voids < len(points) / 5
