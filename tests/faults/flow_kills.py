@@ -1,5 +1,6 @@
 """Killing the real flow, many times, beside one server that outlives them all."""
 
+import json
 import os
 import random
 import subprocess
@@ -16,19 +17,16 @@ from tests.faults.world import DAYS, World
 LONGEST_SECONDS = 180
 
 
-def start_flow(
-    world: World, api: str, hours: float = 0.0, flow_run: str | None = None
-) -> "subprocess.Popen[str]":
-    """The first day through the real flow, in a process of its own that says READY when all is imported."""
+def start_flow(world: World, api: str, **wishes: object) -> "subprocess.Popen[str]":
+    """The first day through the real flow, in a process of its own. wishes: of `real_flow`."""
     environment = os.environ | {
         "PREFECT_API_URL": api,
         "PYTHONPATH": str(HOUSE),
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
-        "PREFECT_HOME": str(world.folder / "prefect"),
+        "PREFECT_HOME": str(world.folder.parent / "prefect"),
     }
-    words = [str(world.configuration), DAYS[0].isoformat(), str(hours), *([flow_run] if flow_run else [])]
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.real_flow", *words],
+        [sys.executable, "-m", "tests.faults.real_flow", str(world.configuration), json.dumps(wishes)],
         cwd=HOUSE,
         env=environment,
         stdout=subprocess.PIPE,
@@ -45,6 +43,12 @@ def wait_until_ready(process: "subprocess.Popen[str]") -> None:
         if line.startswith("READY"):
             return
     raise AssertionError(f"the flow ended before it began: {process.wait()}")
+
+
+def wait_until_stopped(process: "subprocess.Popen[str]") -> None:
+    """Until it stands still at its point."""
+    _, status = os.waitpid(process.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status), status
 
 
 def ended(process: "subprocess.Popen[str]") -> LastWords:

@@ -24,6 +24,22 @@ def test_the_recording_finds_every_kind_of_write(first_day):
     assert len(set(first_day.points)) == len(first_day.points) > 150
 
 
+def test_nothing_gets_its_name_before_its_bytes_are_synced(first_day):
+    """A SIGKILL loses nothing that was not synced, a power cut does: the order of the calls is looked at."""
+    unsynced = False
+    named = []
+    for point in first_day.points:
+        moment, primitive = point.split()[:2]
+        unsynced = (unsynced or primitive == "write") and not (moment == "after" and primitive == "fsync")
+        if moment == "before" and primitive in ("replace", "link"):
+            assert not unsynced, point
+            named.append(point)
+    assert len(named) > 5
+    for place, point in enumerate(first_day.points):
+        if point.startswith("after replace"):
+            assert first_day.points[place + 1].startswith("before fsync in sync_folder"), point
+
+
 def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
     tally = kill_at_each(sqlite_bench, first_day.moments, FIRST)
     assert tally.broken == []

@@ -21,7 +21,7 @@ BEFORE = [
 ]
 
 
-@pytest.mark.parametrize("largest", [0, 100, 2_000, 10_000, 60_000, 70_000])
+@pytest.mark.parametrize("largest", [100, 10_000, 66_000])
 def test_files_that_may_not_grow(bench, largest):
     """RLIMIT_FSIZE with SIGXFSZ ignored: the kernel itself refuses, in the middle of a write."""
     world = bench.world()
@@ -106,7 +106,7 @@ def test_a_polite_stop(sqlite_bench, point):
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
 @pytest.mark.parametrize("place", ["trusted", "published"])
-@pytest.mark.parametrize("point", BEFORE)
+@pytest.mark.parametrize("point", BEFORE[1:3])
 def test_a_folder_that_becomes_read_only(sqlite_bench, point, place):
     """mount -o bind,ro: root too is refused."""
 
@@ -125,7 +125,7 @@ def test_a_folder_that_becomes_read_only(sqlite_bench, point, place):
 
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
-@pytest.mark.parametrize("room_kb", [100, 200, 300, 400, 600])
+@pytest.mark.parametrize("room_kb", [150, 300])
 def test_a_small_disk_that_is_full(sqlite_bench, room_kb):
     """The world lies on a tmpfs of this size; the rerun finds it larger."""
     world = sqlite_bench.world()
