@@ -75,3 +75,24 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     sleeper.go_on()
     assert sleeper.wait() == "ended"
     assert bench.rerun([judge], hours=2) == []
+
+
+def test_an_owner_that_wakes_up_while_another_draws(bench):
+    """Both have sampled: only what the newest owner drew may be recorded."""
+    world = bench.world()
+    judge = Judge(world)
+    point = "before write in _write < DrawingFile.fill, 1"
+    nights = []
+    for hours in range(2):
+        night = bench.nursery.start(bench.night(world, hours=hours, act="stop", point=point))
+        assert night.wait() == "stopped"
+        nights.append(night)
+    for night in nights:
+        night.go_on()
+        assert night.wait() == "ended"
+    sleeper, newest = (night.last_words() for night in nights)
+    assert not sleeper.is_good
+    assert newest.is_good
+    assert judge.look() == []
+    assert bench.rerun([judge], hours=2) == []
+    assert judge.voids() == 0
