@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit canary clean
+.PHONY: demo test check format picture audit canary faults clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -36,6 +36,9 @@ audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=1
 
 canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints the places searched.
 	$(BIN)/python -m pytest -s tests/secrets/test_canary.py
+
+faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
+	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
 
 clean:
 	rm -rf .venv $(DEMO) dist

@@ -1,0 +1,105 @@
+"""What the ledger of a world says, read without touching it: opening one would mend what a crash left."""
+
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import create_engine, inspect, make_url, text
+from sqlalchemy.pool import NullPool
+
+from optstream.ledger import ReleaseRecord, open_ledger
+from optstream.privacy import worst_window
+from tests.faults.world import STREAM, World
+
+
+@dataclass(frozen=True)
+class Event:
+    """One event of the stream."""
+
+    kind: str
+    period: str | None
+    revision: int | None
+    body: dict[str, Any]
+    digest: str
+
+
+@dataclass(frozen=True)
+class Books:
+    """records: by first step, then revision. problems: of `verify`. worst: of any window."""
+
+    records: tuple[ReleaseRecord, ...]
+    events: tuple[Event, ...]
+    problems: tuple[str, ...]
+    worst: Fraction
+
+    def of(self, period: str, revision: int, *kinds: str) -> list[Event]:
+        """The events of one release."""
+        return [
+            event
+            for event in self.events
+            if (event.period, event.revision) == (period, revision) and event.kind in kinds
+        ]
+
+
+EMPTY = Books((), (), (), Fraction(0))
+
+
+def read_books(world: World) -> Books:
+    """Empty where there is no ledger, or one without tables."""
+    with _undisturbed(world) as url:
+        if url is None:
+            return EMPTY
+        events = _events(url)
+        if events is None:
+            return EMPTY
+        ledger = open_ledger(url)
+        try:
+            model = world.settings.model
+            records = ledger.releases(STREAM)
+            charged = [spend for record in records for spend in record.spends]
+            # added up here from the releases, and there from the rows that are in force
+            known = ledger.worst(world.settings.privacy.population).epsilon if events else Fraction(0)
+            again = worst_window(charged, model.window_length, model.windows).epsilon
+            return Books(records, events, tuple(ledger.verify()), max(known, again))
+        finally:
+            ledger.close()
+
+
+@contextmanager
+def _undisturbed(world: World) -> Iterator[str | None]:
+    """The URL of the PostgreSQL ledger, or of a copy of the SQLite one."""
+    address = make_url(world.settings.ledger_url)
+    if address.get_backend_name() != "sqlite":
+        yield world.settings.ledger_url
+        return
+    file = Path(str(address.database))
+    if not file.exists():
+        yield None
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (file, file.with_name(f"{file.name}-wal")):
+            if path.exists():
+                shutil.copy(path, folder)
+        yield f"sqlite:///{folder}/{file.name}"
+
+
+def _events(url: str) -> tuple[Event, ...] | None:
+    """None without tables. Read past the library."""
+    engine = create_engine(url.replace("postgresql:", "postgresql+psycopg:"), poolclass=NullPool)
+    with engine.connect() as connection:
+        if not inspect(connection).has_table("events"):
+            return None
+        rows = connection.execute(
+            text("SELECT kind, period, revision, body, hash FROM events ORDER BY stream_id, number")
+        ).all()
+    engine.dispose()
+    return tuple(
+        Event(kind, period, revision, json.loads(body), digest)
+        for kind, period, revision, body, digest in rows
+    )

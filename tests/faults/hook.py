@@ -1,0 +1,235 @@
+"""The one hook: every moment at which something becomes durable is a point with a name.
+
+It wraps the primitives themselves (`os.fsync`, `os.replace`, the writes of files, SQLAlchemy's commit, …) in
+the process that it is installed in, for paths below one folder. So a new write in the code is a new point by
+itself. A point is named by moment, primitive, the functions of the house that called, and how often before:
+"after fsync in _write < DrawingFile.fill, 1".
+"""
+
+import builtins
+import errno
+import hashlib
+import io
+import os
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, event
+from sqlalchemy.engine.default import DefaultDialect
+
+HOUSE = Path(__file__).parents[2]
+ROOMS = tuple(f"{HOUSE / room}{os.sep}" for room in ("optstream", "tasks", "flows", "data_contracts"))
+ON_PATHS = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
+ON_DESCRIPTORS = ("fsync", "fdatasync", "posix_fallocate", "ftruncate")
+CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
+
+Act = Callable[[str], None]
+
+
+class Hook:
+    """What happens at each point: `act` is called with its name, while the hook is installed."""
+
+    def __init__(self, folder: Path, act: Act) -> None:
+        self._folder, self._act = f"{folder}{os.sep}", act
+        self._seen: Counter[str] = Counter()
+        self._changing: set[int] = set()
+
+    @contextmanager
+    def installed(self) -> Iterator[None]:
+        """Wrap everything, and take the wrapping off again."""
+        wrapped: dict[tuple[Any, str], Any] = {}
+        for name in ON_PATHS:
+            wrapped[os, name] = self._around(name, getattr(os, name), self._path)
+        for name in ON_DESCRIPTORS:
+            wrapped[os, name] = self._around(name, getattr(os, name), self._descriptor)
+        wrapped[os, "open"] = self._creation(os.open)
+        # os.fdopen calls io.open
+        wrapped[builtins, "open"] = wrapped[io, "open"] = self._files_of(io.open)
+        wrapped[DefaultDialect, "do_commit"] = self._commit(DefaultDialect.do_commit)
+        genuine = {place: getattr(*place) for place in wrapped}
+        event.listen(Engine, "before_cursor_execute", self._executed)
+        for (owner, name), call in wrapped.items():
+            setattr(owner, name, call)
+        try:
+            yield
+        finally:
+            for (owner, name), call in genuine.items():
+                setattr(owner, name, call)
+            event.remove(Engine, "before_cursor_execute", self._executed)
+
+    def _creation(self, genuine: Callable[..., int]) -> Any:
+        creating = self._around("create", genuine, self._path)
+
+        def opened(path: Any, flags: int, *rest: Any, **more: Any) -> int:
+            return int((creating if flags & os.O_CREAT else genuine)(path, flags, *rest, **more))
+
+        return opened
+
+    def _executed(self, connection: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement.lstrip().upper().startswith(CHANGES):
+            self._changing.add(id(connection.connection.dbapi_connection))
+
+    def _commit(self, genuine: Callable[..., None]) -> Any:
+        """A database that refuses says so in its driver's words; after the commit, its answer got lost."""
+
+        def commit(dialect: DefaultDialect, connection: Any) -> None:
+            driver = getattr(connection, "dbapi_connection", connection)
+            if id(driver) not in self._changing:
+                return genuine(dialect, connection)
+            self._changing.discard(id(driver))
+            name = self._name("commit")
+            try:
+                self._act(f"before {name}")
+                genuine(dialect, connection)
+                self._act(f"after {name}")
+            except OSError as error:
+                raise dialect.loaded_dbapi.OperationalError(error.strerror) from error
+            return None
+
+        return commit
+
+    def _around(self, primitive: str, genuine: Callable[..., Any], ours: Callable[[Any], bool]) -> Any:
+        def call(first: Any, *rest: Any, **more: Any) -> Any:
+            if not ours(first):
+                return genuine(first, *rest, **more)
+            name = self._name(primitive)
+            self._act(f"before {name}")
+            result = genuine(first, *rest, **more)
+            self._act(f"after {name}")
+            return result
+
+        return call
+
+    def _files_of(self, genuine: Callable[..., Any]) -> Any:
+        def opened(file: Any, mode: str = "r", *rest: Any, **more: Any) -> Any:
+            found = genuine(file, mode, *rest, **more)
+            ours = self._descriptor(file) if isinstance(file, int) else self._path(file)
+            return _Watched(found, self) if ours and set(mode) & set("wax+") else found
+
+        return opened
+
+    def write(self, file: Any, data: Any) -> int:
+        """Write in two halves, with a point before, between and after: a torn write is a fault too."""
+        name = self._name("write")
+        self._act(f"before {name}")
+        half = len(data) // 2
+        file.write(data[:half])
+        file.flush()
+        self._act(f"during {name}")
+        file.write(data[half:])
+        self._act(f"after {name}")
+        return len(data)
+
+    def _path(self, path: Any) -> bool:
+        return isinstance(path, str | os.PathLike) and os.path.abspath(path).startswith(self._folder)  # noqa: PTH100
+
+    def _descriptor(self, number: Any) -> bool:
+        try:
+            return f"{os.readlink(f'/proc/self/fd/{number}')}{os.sep}".startswith(self._folder)  # noqa: PTH115
+        except OSError:
+            return False
+
+    def _name(self, primitive: str) -> str:
+        place = f"{primitive} in {' < '.join(_callers())}"
+        self._seen[place] += 1
+        return f"{place}, {self._seen[place]}"
+
+
+class _Watched:
+    """A file that is written through the hook."""
+
+    def __init__(self, file: Any, hook: Hook) -> None:
+        self._file, self._hook = file, hook
+
+    def write(self, data: Any) -> int:
+        return self._hook.write(self._file, data)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._file, name)
+
+    def __enter__(self) -> "_Watched":
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+
+def _callers() -> list[str]:
+    """The two innermost functions of the house, without lambdas; of the ledger, its method."""
+    frame, found = sys._getframe(2), []
+    while frame is not None:
+        code = frame.f_code
+        if code.co_filename.startswith(ROOMS):
+            name = code.co_qualname
+            if name.startswith("Ledger.") and not name.startswith("Ledger._"):
+                return [name]
+            if not name.endswith("<lambda>"):
+                found.append(name)
+        frame = frame.f_back
+    return found[:2] or ["elsewhere"]
+
+
+def recorder(points: list[str], moments: list[str], folder: Path) -> Act:
+    """Take the names down. moments: those after which something durable differs from the point before.
+
+    To die before a call is to die after the one before it, and a SIGKILL does not lose what was not synced:
+    between two moments all points leave the same behind.
+    """
+    last: list[str] = []
+
+    def act(name: str) -> None:
+        now = _fingerprint(folder)
+        if last != [now] or name.startswith("after commit"):
+            moments.append(name)
+        last[:] = [now]
+        points.append(name)
+
+    return act
+
+
+def _fingerprint(folder: Path) -> str:
+    """Every name below the folder with its bytes, but for SQLite's shared memory."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*")):
+        digest.update(f"{path}\n".encode())
+        if path.is_file() and not path.name.endswith("-shm"):
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def killer(point: str) -> Act:
+    """Die at this point as nothing else dies."""
+
+    def act(name: str) -> None:
+        if name == point:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return act
+
+
+def stopper(point: str) -> Act:
+    """Stand still at this point until somebody says go on (SIGCONT)."""
+
+    def act(name: str) -> None:
+        if name == point:
+            os.kill(os.getpid(), signal.SIGSTOP)
+
+    return act
+
+
+def raiser(point: str, number: int) -> Act:
+    """Let the system refuse at this point."""
+
+    def act(name: str) -> None:
+        if name == point:
+            raise OSError(number, os.strerror(number))
+
+    return act
+
+
+REFUSALS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "broken": errno.EIO}

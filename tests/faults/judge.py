@@ -1,0 +1,178 @@
+"""The one judge: looks at a world after each fault and at its end, and says which promise is broken.
+
+The promises: no window above the grant; at most one live release a period, from one draw; the catalogue lists
+only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
+"""
+
+import hashlib
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+from datetime import date
+from fractions import Fraction
+
+from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
+from optstream.errors import OptStreamError
+from optstream.ledger import ReleaseRecord, ReleaseState
+from tests.faults.books import Books, read_books
+from tests.faults.night import LastWords
+from tests.faults.world import World
+
+LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
+MOST_REDRAWS = 2
+
+
+@dataclass
+class Judge:
+    """One world's. seen: measurements and staged bytes of each release, as first met; they may not change."""
+
+    world: World
+    seen: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    releases_checked: int = 0
+
+    def look(self) -> list[str]:
+        """What is broken now, whatever is under way: empty if every promise holds."""
+        return self._always(read_books(self.world))
+
+    def at_the_end(self, days: list[date], last: LastWords | None) -> list[str]:
+        """As `look`, and every day must be over. last: what the last run said."""
+        books = read_books(self.world)
+        broken = self._always(books)
+        broken += [line for day in days for line in self._over(books, day, last)]
+        broken += self._strays(books)
+        return broken
+
+    def _always(self, books: Books) -> list[str]:
+        return [*self._window(books), *self._draws(books), *self._kept(books), *self._catalogue(books)]
+
+    def voids(self) -> int:
+        """How many releases were given up."""
+        return sum(record.state is ReleaseState.VOID for record in read_books(self.world).records)
+
+    def _window(self, books: Books) -> list[str]:
+        grant = Fraction(self.world.settings.model.epsilon)
+        over = [f"WINDOW: the worst one costs {books.worst} of {grant}"] if books.worst > grant else []
+        return [*over, *(f"LEDGER: {problem}" for problem in books.problems)]
+
+    def _draws(self, books: Books) -> list[str]:
+        """A draw must have been announced, and only one may ever be recorded."""
+        broken = []
+        begun_on: Counter[str] = Counter()
+        for record in books.records:
+            named = f"{record.period} revision {record.revision}"
+            story = [event.kind for event in books.of(record.period, record.revision, "draw begun", "drawn")]
+            begun_on[record.period] += story.count("draw begun")
+            if story.count("drawn") > 1 or "draw begun" in story[_end(story, "drawn") :]:
+                broken.append(f"DOUBLE SPEND: {named} was drawn again after it was drawn")
+            if story.count("draw begun") > record.redraws + 1 or (
+                record.redraws > MOST_REDRAWS and record.state is not ReleaseState.VOID
+            ):
+                broken.append(f"DOUBLE SPEND: {named} began {story.count('draw begun')} draws")
+            if not record.spends:
+                broken.append(f"DOUBLE SPEND: {named} is charged nothing")
+        for period, times in Counter(day.isoformat() for day in self.world.samplings()).items():
+            if times > begun_on[period]:
+                broken.append(
+                    f"DOUBLE SPEND: {period} was sampled {times} times, announced {begun_on[period]}"
+                )
+        return broken
+
+    def _kept(self, books: Books) -> list[str]:
+        """What was drawn and staged stays what it was."""
+        broken = []
+        for record in books.records:
+            self.releases_checked += 1
+            facts = {"measurements": record.measurements_hash, "staged bytes": record.staged_hash}
+            for name, digest in facts.items():
+                key = (record.period, record.revision, name)
+                if digest is not None and self.seen.setdefault(key, digest) != digest:
+                    broken.append(f"DOUBLE SPEND: the {name} of {record.period} changed")
+            staged = {
+                event.body["staged_hash"] for event in books.of(record.period, record.revision, "staged")
+            }
+            if len(staged) > 1:
+                broken.append(f"DOUBLE SPEND: {record.period} was staged as {len(staged)} files")
+        return broken
+
+    def _catalogue(self, books: Books) -> list[str]:
+        folder = self.world.settings.published_folder
+        try:
+            catalogue = find_catalogue(folder)
+            if catalogue is None:
+                return []
+            read_published(folder, verify=True)
+            problems = [line for line in check_files(folder) if "is not listed" not in line]
+        except OptStreamError as error:
+            return [f"NOT WHOLE: {error}"]
+        broken = [f"NOT WHOLE: {line}" for line in problems]
+        return broken + _unfounded(books, catalogue) + self._other_bytes(catalogue)
+
+    def _other_bytes(self, catalogue: Catalogue) -> list[str]:
+        """What readers find is what was staged first."""
+        broken = []
+        for entry in catalogue.entries:
+            path = self.world.settings.published_folder / entry.file
+            digest = hashlib.sha256(path.read_bytes()).hexdigest()
+            first = self.seen.setdefault((entry.period.isoformat(), entry.revision, "staged bytes"), digest)
+            if digest != first:
+                broken.append(f"DOUBLE SPEND: {entry.period} is published with other bytes than were staged")
+        return broken
+
+    def _over(self, books: Books, day: date, last: LastWords | None) -> list[str]:
+        """Published, and in the catalogue; or VOID, charged and alarmed."""
+        records = [record for record in books.records if record.period == day.isoformat()]
+        if not records:
+            return [f"LOST: {day} is not in the ledger"]
+        record = records[-1]
+        catalogue = find_catalogue(self.world.settings.published_folder)
+        entry = catalogue.entry(day) if catalogue else None
+        if record.state is ReleaseState.PUBLISHED:
+            listed = entry is not None and entry.file_hash == record.staged_hash
+            return [] if listed else [f"LOST: {day} is PUBLISHED and the catalogue does not list it"]
+        if record.state is not ReleaseState.VOID:
+            return [f"LOST: {day} is {record.state} after the rerun: {_words(last, day)}"]
+        report = self.world.settings.trusted_folder / "report.md"
+        named = report.exists() and f"| {day} | void |" in report.read_text()
+        if last is None or last.is_good or not named:
+            return [f"LOST: {day} is VOID and nobody is told"]
+        return []
+
+    def _strays(self, books: Books) -> list[str]:
+        """Nothing but what the catalogue lists, and nothing drawn but what the ledger knows."""
+        folder = self.world.settings.published_folder
+        broken = [f"LIVE: {line}" for line in check_files(folder)] if find_catalogue(folder) else []
+        for record in books.records:
+            if record.state in LIVE:
+                broken += self._measurements(record)
+        return broken
+
+    def _measurements(self, record: ReleaseRecord) -> list[str]:
+        folder = self.world.settings.measurements_of(date.fromisoformat(record.period), record.revision)
+        kept = [path.read_bytes() for path in folder.iterdir() if path.suffix != ".raw"]
+        # space that was held for a draw that never began is all zeros
+        digests = [hashlib.sha256(data).hexdigest() for data in kept if data.strip(b"\0")]
+        if digests != [record.measurements_hash]:
+            return [f"DOUBLE SPEND: {record.period} keeps {len(digests)} files, not the one that was drawn"]
+        return []
+
+
+def _end(story: list[str], kind: str) -> int:
+    return story.index(kind) + 1 if kind in story else len(story)
+
+
+def _words(last: LastWords | None, day: date) -> str:
+    return json.dumps(last.error or last.messages.get(day.isoformat())) if last else "it said nothing"
+
+
+def _unfounded(books: Books, catalogue: Catalogue) -> list[str]:
+    """Entries that the ledger does not stand behind."""
+    heads = {event.digest for event in books.events}
+    live = {(record.period, record.revision): record for record in books.records if record.state in LIVE}
+    broken = []
+    for entry in catalogue.entries:
+        record = live.get((entry.period.isoformat(), entry.revision))
+        if record is None or record.staged_hash != entry.file_hash or entry.ledger_head not in heads:
+            broken.append(
+                f"LIVE: the catalogue lists {entry.period}, and the ledger does not stand behind it"
+            )
+    return broken

@@ -1,0 +1,161 @@
+"""One night's run without the orchestrator: the flow's own steps in a plain loop, in a process of its own.
+
+The process may be told where to die, stand still or meet a refusing system; its last words are a file.
+"""
+
+import json
+import os
+import resource
+import signal
+from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from optstream.errors import OptStreamError
+from optstream.ledger import open_ledger
+from optstream.noise import secure, secure_noise
+from tasks import chunk
+from tasks.release import Run, enrol, let_go
+from tasks.report import write_report
+from tasks.work import Work
+from tests.faults import hook
+from tests.faults.world import World
+
+
+@dataclass(frozen=True)
+class Night:
+    """What a process is to do.
+
+    days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
+    `hook.REFUSALS`, at `point`. raises: its noise fails after the first samples. largest_file: bytes, as on a
+    disk that is full beyond. patience_seconds: for the ledger's lock.
+    """
+
+    folder: str
+    days: list[str]
+    owner: str
+    hours: float = 0.0
+    act: str | None = None
+    point: str = ""
+    raises: bool = False
+    largest_file: int | None = None
+    patience_seconds: float = 30.0
+
+
+@dataclass
+class LastWords:
+    """What a process that came to its end says. error: what came out of the flow as a whole, if anything.
+
+    points, moments: of a night that records, as `hook.recorder` has them.
+    """
+
+    outcomes: dict[str, str] = field(default_factory=dict)
+    messages: dict[str, str] = field(default_factory=dict)
+    error: str | None = None
+    points: list[str] = field(default_factory=list)
+    moments: list[str] = field(default_factory=list)
+
+    @property
+    def is_good(self) -> bool:
+        """Whether the exit code would be 0."""
+        return self.error is None and set(self.outcomes.values()) <= {"published", "published already"}
+
+
+class LoggedNoise:
+    """Secure noise that says before its first sample, durably and outside of the world, that it begins."""
+
+    simulated = False
+
+    def __init__(self, world: World, raises: bool) -> None:
+        self._world, self._raises, self._day, self._calls = world, raises, "", 0
+
+    def begin(self, day: date) -> None:
+        """The next samples are this day's."""
+        self._day, self._calls = day.isoformat(), 0
+
+    def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> Any:
+        self._calls += 1
+        if self._calls == 1:
+            log = os.open(self._world.noise_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+            os.write(log, f"{self._day}\n".encode())
+            os.close(log)
+        if self._raises and self._calls > 1:
+            raise MemoryError("as told")
+        return secure_noise().discrete_laplace(scale, size)
+
+
+def spend(nights: Sequence[Night], last_words: Path) -> None:
+    """Run the nights one after the other in this process, which was forked from one that has never drawn."""
+    # No sample was drawn before the fork, so there is no buffer that two processes would share.
+    secure._OPENED_IN = os.getpid()
+    said = [asdict(_spend(night)) for night in nights]
+    aside = last_words.with_suffix(".aside")
+    aside.write_text(json.dumps(said))
+    aside.replace(last_words)
+
+
+def _spend(night: Night) -> LastWords:
+    said = LastWords()
+    if night.largest_file is not None:
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (night.largest_file, resource.RLIM_INFINITY))
+    world = World(Path(night.folder))
+    try:
+        with _hooked(night, world, said):
+            _walk(night, world, said)
+    except (OptStreamError, OSError) as error:
+        # as the command line does: one line, exit code 2
+        said.error = f"{type(error).__name__}: {error}"
+    if night.largest_file is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))
+    return said
+
+
+def _hooked(night: Night, world: World, said: LastWords) -> AbstractContextManager[None]:
+    if night.act is None:
+        return nullcontext()
+    acts = {"record": hook.recorder(said.points, said.moments, world.folder)}
+    acts |= {"kill": hook.killer(night.point), "stop": hook.stopper(night.point)}
+    acts |= {name: hook.raiser(night.point, number) for name, number in hook.REFUSALS.items()}
+    return hook.Hook(world.folder, acts[night.act]).installed()
+
+
+def _walk(night: Night, world: World, said: LastWords) -> None:
+    """What `flows.nightly.release_days` does, but for Prefect."""
+    settings = world.settings
+    ledger = open_ledger(settings.ledger_url, busy_timeout_seconds=night.patience_seconds)
+    noise = LoggedNoise(world, night.raises)
+
+    def clock() -> datetime:
+        return datetime.now(UTC) + timedelta(hours=night.hours)
+
+    run = Run(settings, ledger, noise, night.owner, clock)
+    enrol(run)
+    works = [Work(date.fromisoformat(day)) for day in night.days]
+    for step in chunk.READING:
+        works = step.take(run, works)
+    done = []
+    for group in chunk.groups(run, works):
+        for step in chunk.RELEASING:
+            group = _taken(step, run, group, noise)
+        done += group
+    let_go(run, done)
+    for work in done:
+        assert work.outcome is not None
+        said.outcomes[work.day.isoformat()] = work.outcome.status.value
+        said.messages[work.day.isoformat()] = work.outcome.message
+    write_report(settings, ledger)
+    ledger.close()
+
+
+def _taken(step: chunk.Step, run: Run, works: list[Work], noise: LoggedNoise) -> list[Work]:
+    if step.name != "draw":
+        return step.take(run, works)
+    done = []
+    for work in works:
+        noise.begin(work.day)
+        done += step.take(run, [work])
+    return done

@@ -1,0 +1,98 @@
+"""Several runs of the same day at once, and a chunk of many days beside runs of one: one release a day."""
+
+import pytest
+
+from tests.faults.judge import Judge
+from tests.faults.world import DAYS
+
+
+def start_all(bench, nights):
+    started = [bench.nursery.start(night) for night in nights]
+    for process in started:
+        assert process.wait() == "ended"
+    return [process.last_words() for process in started]
+
+
+@pytest.mark.parametrize("runs", [2, 8])
+def test_runs_of_the_same_day(bench, runs):
+    world = bench.world()
+    judge = Judge(world)
+    said = start_all(bench, [bench.night(world) for _ in range(runs)])
+    assert judge.look() == []
+    assert world.samplings() == [DAYS[0]]
+    outcomes = [words.outcomes.get(DAYS[0].isoformat()) for words in said]
+    assert outcomes.count("published") == 1
+    assert bench.rerun([judge]) == []
+    assert world.samplings() == [DAYS[0]]
+
+
+def test_a_chunk_of_days_beside_nights(bench):
+    """What a backfill will be: many days in one chunk, while each of them is also asked for alone."""
+    world = bench.world()
+    judge = Judge(world)
+    days = DAYS[:4]
+    start_all(bench, [bench.night(world, days), *(bench.night(world, [day]) for day in days)])
+    assert judge.look() == []
+    assert sorted(world.samplings()) == sorted(set(world.samplings()))
+    assert bench.rerun([judge], days) == []
+    assert sorted(world.samplings()) == list(days)
+
+
+def test_the_same_run_delivered_twice(bench):
+    """The same owner, as a scheduler that believes the first delivery lost would start it."""
+    world = bench.world()
+    judge = Judge(world)
+    start_all(bench, [bench.night(world, owner="scheduled") for _ in range(2)])
+    assert judge.look() == []
+    assert len(world.samplings()) <= 1
+    assert bench.rerun([judge]) == []
+    assert judge.voids() == 0 or world.samplings() == [DAYS[0]]
+
+
+@pytest.mark.parametrize(
+    "point",
+    [
+        "after commit in Ledger.reserve, 1",
+        "before commit in Ledger.record_drawn, 1",
+        "after commit in Ledger.record_drawn, 1",
+        "before commit in Ledger.record_published, 1",
+    ],
+)
+def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
+    """Another run takes the day over meanwhile; what the sleeper does then changes nothing."""
+    world = bench.world()
+    judge = Judge(world)
+    sleeper = bench.nursery.start(bench.night(world, act="stop", point=point))
+    assert sleeper.wait() == "stopped"
+    if world.settings.ledger_url.startswith("sqlite") and point.startswith("before commit"):
+        # the sleeper holds the whole database: the other run can only wait, and must lose nothing by it
+        _, said = bench.run(world, hours=1, patience_seconds=0.1)
+        assert not said.is_good
+    else:
+        assert bench.rerun([judge], patience_seconds=2) == [] or point.startswith("before commit")
+    kept = judge.look()
+    assert kept == []
+    sleeper.go_on()
+    assert sleeper.wait() == "ended"
+    assert bench.rerun([judge], hours=2) == []
+
+
+def test_an_owner_that_wakes_up_while_another_draws(bench):
+    """Both have sampled: only what the newest owner drew may be recorded."""
+    world = bench.world()
+    judge = Judge(world)
+    point = "before write in _write < DrawingFile.fill, 1"
+    nights = []
+    for hours in range(2):
+        night = bench.nursery.start(bench.night(world, hours=hours, act="stop", point=point))
+        assert night.wait() == "stopped"
+        nights.append(night)
+    for night in nights:
+        night.go_on()
+        assert night.wait() == "ended"
+    sleeper, newest = (night.last_words() for night in nights)
+    assert not sleeper.is_good
+    assert newest.is_good
+    assert judge.look() == []
+    assert bench.rerun([judge], hours=2) == []
+    assert judge.voids() == 0

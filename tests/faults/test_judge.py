@@ -1,0 +1,159 @@
+"""The judge can fail: each broken world here must be found out, and a whole one must not."""
+
+import json
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from optstream.ledger import open_ledger
+from tests.faults.judge import Judge
+from tests.faults.night import LastWords
+from tests.faults.world import DAYS, STREAM
+
+DAY = DAYS[0]
+SAID = LastWords({DAY.isoformat(): "published"})
+
+
+@pytest.fixture
+def judge(sqlite_bench):
+    """Of a world with one published day, which it has seen."""
+    world = sqlite_bench.world()
+    how, said = sqlite_bench.run(world)
+    assert (how, said.is_good) == ("ended", True)
+    judge = Judge(world)
+    assert judge.look() == []
+    assert judge.at_the_end([DAY], said) == []
+    return judge
+
+
+def verdict(judge, said=SAID):
+    return " ".join(judge.at_the_end([DAY], said))
+
+
+def change(judge, statement):
+    engine = create_engine(judge.world.settings.ledger_url)
+    with engine.begin() as connection:
+        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars()
+        for name in names.all():
+            connection.execute(text(f"DROP TRIGGER {name}"))
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+def test_a_whole_world_passes(judge):
+    assert verdict(judge) == ""
+
+
+@pytest.mark.parametrize("spoil", [lambda data: data[:-1], lambda data: data + b"x", lambda data: b""])
+def test_a_file_that_is_not_whole(judge, spoil):
+    (path,) = judge.world.settings.published_folder.glob("data/*/*.parquet")
+    path.write_bytes(spoil(path.read_bytes()))
+    assert "NOT WHOLE" in verdict(judge)
+
+
+def test_a_catalogue_that_is_not_whole(judge):
+    path = judge.world.settings.published_folder / "catalogue.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    assert any("NOT WHOLE" in line for line in judge.look())
+
+
+def test_a_second_live_file_of_a_day(judge):
+    (path,) = judge.world.settings.published_folder.glob("data/*/*.parquet")
+    path.with_name(f"release-{'ab' * 32}.parquet").write_bytes(path.read_bytes())
+    assert "LIVE" in verdict(judge)
+
+
+def test_a_catalogue_entry_that_the_ledger_does_not_know(judge, sqlite_bench):
+    change(judge, "UPDATE releases SET staged_hash = 'other'")
+    assert "the ledger does not stand behind it" in verdict(judge)
+
+
+def test_an_overspent_window(judge, sqlite_bench):
+    """The grant of the configuration is smaller than what was charged."""
+    model = judge.world.settings.model
+    judge.world.__dict__["settings"] = SmallerGrant(judge.world.settings, model)
+    assert "WINDOW" in " ".join(judge.look())
+
+
+class SmallerGrant:
+    """The same settings, with half the grant."""
+
+    def __init__(self, settings, model):
+        self._settings, self.model = settings, replace(model, epsilon=Fraction(model.epsilon) / 2)
+
+    def __getattr__(self, name):
+        return getattr(self._settings, name)
+
+
+def test_a_ledger_that_was_edited(judge):
+    change(judge, "UPDATE events SET body = '{}' WHERE kind = 'drawn'")
+    assert "LEDGER" in verdict(judge)
+
+
+def test_a_draw_that_nobody_announced(judge):
+    with judge.world.noise_log.open("a") as log:
+        log.write(f"{DAY}\n")
+    assert "DOUBLE SPEND" in verdict(judge)
+
+
+def test_a_second_draw_in_the_events(judge):
+    change(
+        judge,
+        "INSERT INTO events (stream_id, number, at, kind, period, revision, body, previous, hash) SELECT "
+        "stream_id, number + 100, at, kind, period, revision, body, previous, hash || 'x' FROM events "
+        "WHERE kind IN ('draw begun', 'drawn')",
+    )
+    assert "was drawn again after it was drawn" in verdict(judge)
+
+
+def test_measurements_that_changed_and_such_that_were_kept(judge):
+    folder = judge.world.settings.measurements_of(DAY, 0)
+    (folder / "7-orphan").write_bytes(b"another draw")
+    assert "keeps 2 files" in verdict(judge)
+    change(judge, "UPDATE releases SET measurements_hash = 'other'")
+    assert "the measurements of 2016-06-01 changed" in verdict(judge)
+
+
+def test_a_lost_day(judge):
+    later = DAY + timedelta(days=1)
+    assert "LOST" in " ".join(judge.at_the_end([later], SAID))
+
+
+@pytest.mark.parametrize("state", ["RESERVED", "DRAWN"])
+def test_a_day_that_stays_unfinished(judge, state):
+    change(judge, f"UPDATE releases SET state = '{state}'")
+    assert f"LOST: {DAY} is {state}" in verdict(judge)
+
+
+def test_a_void_day_that_nobody_is_told_of(sqlite_bench):
+    world = sqlite_bench.world()
+    sqlite_bench.run(world, raises=True)
+    failed = LastWords({DAY.isoformat(): "void"})
+    judge = Judge(world)
+    assert judge.at_the_end([DAY], failed) == []
+    assert "nobody is told" in " ".join(judge.at_the_end([DAY], SAID))
+    (world.settings.trusted_folder / "report.md").unlink()
+    assert "nobody is told" in " ".join(judge.at_the_end([DAY], failed))
+
+
+def test_a_published_day_that_is_not_listed(judge):
+    path = judge.world.settings.published_folder / "catalogue.json"
+    document = json.loads(path.read_text())
+    document["periods"] = {}
+    path.write_text(json.dumps(document))
+    assert "the catalogue does not list it" in verdict(judge)
+
+
+def test_two_processes_of_the_nursery_never_share_noise(sqlite_bench):
+    """They were forked from one; had it drawn before, both would hold the rest of one buffer."""
+    worlds = [sqlite_bench.world() for _ in range(2)]
+    for world in worlds:
+        sqlite_bench.run(world)
+    kept = []
+    for world in worlds:
+        ledger = open_ledger(world.settings.ledger_url)
+        kept.append(ledger.find(STREAM, DAY.isoformat()).measurements_hash)
+    assert len(set(kept)) == 2

@@ -1,0 +1,136 @@
+"""Files that change behind the flow's back, and a clock that is set back."""
+
+import pytest
+
+from optstream.catalogue import check_files, read_published
+from optstream.errors import PublicationError
+from optstream.ledger import ReleaseState
+from tests.faults.books import read_books
+from tests.faults.judge import Judge
+from tests.faults.world import DAYS
+
+SPOILED = {
+    "deleted": lambda path: path.unlink(),
+    "truncated": lambda path: path.write_bytes(path.read_bytes()[:-7]),
+    "altered": lambda path: path.write_bytes(path.read_bytes().replace(b"2016", b"2017", 1) + b"x"),
+}
+
+
+def stopped_at(bench, world, point):
+    """A night that stands still there."""
+    night = bench.nursery.start(bench.night(world, act="stop", point=point))
+    assert night.wait() == "stopped"
+    return night
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_a_staged_file_spoiled_before_it_is_published(bench, spoil):
+    """The run dies, the bytes are spoiled: the next makes the same ones again from the measurements."""
+    world = bench.world()
+    judge = Judge(world)
+    night = stopped_at(bench, world, "after commit in Ledger.record_staged, 1")
+    assert judge.look() == []
+    night.kill()
+    assert night.wait() == "killed"
+    (staged,) = world.settings.staging_of(DAYS[0], 0).iterdir()
+    spoil(staged)
+    assert bench.rerun([judge]) == []
+    assert world.samplings() == [DAYS[0]]
+    assert judge.voids() == 0
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_measurements_spoiled_after_the_draw(sqlite_bench, spoil):
+    """What was drawn is gone, and is never drawn again: VOID, charged, alarmed."""
+    world = sqlite_bench.world()
+    judge = Judge(world)
+    night = stopped_at(sqlite_bench, world, "after commit in Ledger.record_drawn, 1")
+    night.kill()
+    night.wait()
+    folder = world.settings.measurements_of(DAYS[0], 0)
+    (measured,) = (path for path in folder.iterdir() if path.stat().st_size)
+    spoil(measured)
+    assert sqlite_bench.rerun([judge]) == []
+    assert judge.voids() == 1
+    assert world.samplings() == [DAYS[0]]
+
+
+@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
+def test_a_published_file_spoiled(sqlite_bench, spoil):
+    """Its reader is refused, a check names it, no run overwrites it or draws again."""
+    world = sqlite_bench.world()
+    judge = Judge(world)
+    sqlite_bench.run(world)
+    assert judge.look() == []
+    folder = world.settings.published_folder
+    (path,) = folder.glob("data/*/*.parquet")
+    whole = path.read_bytes()
+    spoil(path)
+    with pytest.raises(PublicationError):
+        read_published(folder, verify=True)
+    assert DAYS[0].isoformat() in " ".join(check_files(folder))
+    left = path.read_bytes() if path.exists() else None
+    sqlite_bench.run(world, DAYS[:2], hours=1)
+    assert (path.read_bytes() if path.exists() else None) == left
+    assert sorted(world.samplings()) == list(DAYS[:2])
+    path.write_bytes(whole)
+    assert judge.look() == []
+
+
+def test_a_file_in_the_way_of_a_publication(sqlite_bench):
+    """Altered between the file and the catalogue: nothing false is listed, and nothing is overwritten."""
+    world = sqlite_bench.world()
+    judge = Judge(world)
+    night = stopped_at(sqlite_bench, world, "before create in _write_aside < replace, 1")
+    night.kill()
+    night.wait()
+    (path,) = world.settings.published_folder.glob("data/*/*.parquet")
+    whole = path.read_bytes()
+    path.write_bytes(whole[:-1])
+    _, said = sqlite_bench.run(world, hours=1)
+    assert not said.is_good
+    assert "never overwritten" in said.messages[DAYS[0].isoformat()]
+    assert judge.look() == []
+    path.write_bytes(whole)
+    assert sqlite_bench.rerun([judge], hours=2) == []
+
+
+@pytest.mark.parametrize(
+    "point", ["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"]
+)
+def test_a_clock_set_back_by_a_day(bench, point):
+    """The dead run's lease seems to last: the day waits, alarmed; with the right clock it is completed."""
+    world = bench.world()
+    judge = Judge(world)
+    night = stopped_at(bench, world, point)
+    night.kill()
+    night.wait()
+    _, said = bench.run(world, hours=-24)
+    assert not said.is_good
+    assert judge.look() == []
+    assert read_books(world).records[0].state in (ReleaseState.RESERVED, ReleaseState.DRAWN)
+    assert bench.rerun([judge]) == []
+    assert judge.voids() == 0
+
+
+def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
+    world = bench.world()
+    judge = Judge(world)
+    bench.run(world, raises=True)
+    assert read_books(world).worst > 0
+    assert bench.rerun([judge]) == []
+    assert judge.voids() == 1
+    assert world.samplings() == [DAYS[0]]
+
+
+def test_the_third_redraw_after_a_death_voids(bench):
+    world = bench.world()
+    judge = Judge(world)
+    point = "before commit in Ledger.record_drawn, 1"
+    for hours in range(3):
+        how, _ = bench.run(world, act="kill", point=point, hours=hours)
+        assert how == "killed"
+        assert judge.look() == []
+    assert bench.rerun([judge], hours=4) == []
+    assert judge.voids() == 1
+    assert len(world.samplings()) == 3

@@ -1,0 +1,146 @@
+"""Disks that are full or read-only, ledgers that are locked or away, and polite stops."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from sqlalchemy import create_engine, text
+from sqlalchemy.pool import NullPool
+
+from tests.faults.judge import Judge
+from tests.faults.mounts import mounted, why_not
+from tests.faults.world import DAYS
+
+BEFORE = [
+    "before mkdir in make_private_folder < DrawingFile.preallocate, 1",
+    "after commit in Ledger.begin_draw, 1",
+    "after commit in Ledger.record_drawn, 1",
+    "after commit in Ledger.record_staged, 1",
+]
+
+
+@pytest.mark.parametrize("largest", [100, 10_000, 66_000])
+def test_files_that_may_not_grow(bench, largest):
+    """RLIMIT_FSIZE with SIGXFSZ ignored: the kernel itself refuses, in the middle of a write."""
+    world = bench.world()
+    judge = Judge(world)
+    _, said = bench.run(world, largest_file=largest)
+    assert largest > 60_000 or not said.is_good
+    assert bench.rerun([judge]) == []
+    assert judge.voids() == 0
+
+
+def stop_and_do(bench, point, fault, repair):
+    """Stop a night at a point, let the fault come, go on to the end, repair; what the judge says then."""
+    world = bench.world()
+    judge = Judge(world)
+    night = bench.nursery.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
+    assert night.wait() == "stopped"
+    fault(world)
+    night.go_on()
+    assert night.wait() == "ended"
+    said = night.last_words()
+    repair(world)
+    return judge, said, bench.rerun([judge])
+
+
+@pytest.mark.parametrize("point", BEFORE)
+def test_a_ledger_locked_for_longer_than_its_timeout(bench, point):
+    held = []
+
+    def lock(world):
+        url = world.settings.ledger_url.replace("postgresql:", "postgresql+psycopg:")
+        connection = create_engine(url, poolclass=NullPool).connect()
+        if url.startswith("sqlite"):
+            connection.connection.dbapi_connection.isolation_level = None
+            connection.exec_driver_sql("BEGIN EXCLUSIVE")
+        else:
+            connection.execute(text("LOCK TABLE streams, releases IN ACCESS EXCLUSIVE MODE"))
+        held.append(connection)
+
+    def unlock(_world):
+        held.pop().close()
+
+    judge, said, broken = stop_and_do(bench, point, lock, unlock)
+    assert broken == []
+    assert not said.is_good
+    assert judge.voids() == (point == BEFORE[1])
+
+
+@pytest.mark.parametrize("back_before_the_end", [True, False])
+@pytest.mark.parametrize("point", BEFORE)
+def test_postgresql_stopped_and_started_in_the_middle(
+    postgresql_bench, postgresql_cluster, point, back_before_the_end
+):
+    def stop(_world):
+        postgresql_cluster.stop()
+        if back_before_the_end:
+            postgresql_cluster.start()
+
+    def start(_world):
+        if not back_before_the_end:
+            postgresql_cluster.start()
+
+    judge, said, broken = stop_and_do(postgresql_bench, point, stop, start)
+    assert broken == []
+    assert said.is_good is back_before_the_end
+    assert judge.voids() == (point == BEFORE[1] and not back_before_the_end)
+
+
+@pytest.mark.parametrize("point", BEFORE)
+def test_a_polite_stop(sqlite_bench, point):
+    """SIGTERM: at once where nothing is drawn, after the draw where noise is sampled; never a VOID day."""
+    world = sqlite_bench.world()
+    judge = Judge(world)
+    night = sqlite_bench.nursery.start(sqlite_bench.night(world, act="stop", point=point))
+    assert night.wait() == "stopped"
+    night.terminate()
+    night.go_on()
+    assert night.wait() == "terminated"
+    assert sqlite_bench.rerun([judge]) == []
+    assert judge.voids() == 0
+    assert world.samplings() == [DAYS[0]]
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
+@pytest.mark.parametrize("place", ["trusted", "published"])
+@pytest.mark.parametrize("point", BEFORE[1:3])
+def test_a_folder_that_becomes_read_only(sqlite_bench, point, place):
+    """mount -o bind,ro: root too is refused."""
+
+    def protect(world):
+        folder = world.folder / place
+        folder.mkdir(exist_ok=True)
+        mounted("--bind", folder, folder)
+        mounted("-o", "remount,bind,ro", folder)
+
+    def free(world):
+        subprocess.run(["umount", world.folder / place], check=True)
+
+    judge, _, broken = stop_and_do(sqlite_bench, point, protect, free)
+    assert broken == []
+    assert judge.voids() == (point == BEFORE[1] and place == "trusted")
+
+
+@pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
+@pytest.mark.parametrize("room_kb", [150, 300])
+def test_a_small_disk_that_is_full(sqlite_bench, room_kb):
+    """The world lies on a tmpfs of this size; the rerun finds it larger."""
+    world = sqlite_bench.world()
+    judge = Judge(world)
+    configuration = world.configuration.read_bytes()
+    mounted("-t", "tmpfs", "-o", f"size={room_kb}k", "tmpfs", world.folder)
+    try:
+        world.configuration.write_bytes(configuration)
+        filled = Path(world.folder, "filler")
+        sqlite_bench.run(world)
+        mounted("-o", "remount,size=64m", world.folder)
+        filled.unlink(missing_ok=True)
+        assert sqlite_bench.rerun([judge]) == []
+        assert judge.voids() == 0
+    finally:
+        os.sync()
+        subprocess.run(["umount", world.folder], check=True)
+        shutil.rmtree(world.folder)

@@ -1,0 +1,94 @@
+"""A small stream of its own for each fault: two regions, short days, either database."""
+
+import shutil
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from tasks.settings import Settings, load_settings
+
+STREAM = "two-regions"
+DAYS = tuple(date(2016, 6, 1) + timedelta(days=number) for number in range(6))
+CONFIGURATION = """
+[stream]
+name = "two-regions"
+step = "1h"
+time_zone = "UTC"
+[mechanism]
+name = "{mechanism}"
+[privacy]
+epsilon = "1"
+window = 24
+population = "people"
+alpha = "1"
+bounds = ["0", "20000"]
+[hierarchy.parents]
+FR = ""
+84 = "FR"
+11 = "FR"
+[budget]
+levels = ["1/2", "1/2"]
+{sampling}
+[input]
+folder = "{dumps}"
+schema = "aggregated"
+value = "load_mw"
+[published]
+folder = "published"
+value = "load_mw"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "{ledger}"
+"""
+SAMPLING = """[sampling]
+method = "equally_spaced"
+n_samples = 6
+"""
+
+
+@dataclass(frozen=True)
+class World:
+    """A configured folder, and outside of it the log of who drew noise."""
+
+    folder: Path
+
+    @property
+    def configuration(self) -> Path:
+        return self.folder / "optstream.toml"
+
+    @cached_property
+    def settings(self) -> Settings:
+        return load_settings(self.configuration)
+
+    @property
+    def noise_log(self) -> Path:
+        """A line for each process that drew: the day. Written before its first sample."""
+        return self.folder.parent / f"{self.folder.name}.noise"
+
+    def samplings(self) -> list[date]:
+        """The days whose noise was begun, once for each time."""
+        if not self.noise_log.exists():
+            return []
+        return [date.fromisoformat(line) for line in self.noise_log.read_text().split()]
+
+    def remove(self) -> None:
+        """Leave nothing."""
+        shutil.rmtree(self.folder)
+        self.noise_log.unlink(missing_ok=True)
+
+
+def make_world(folder: Path, dumps: Path, ledger: str | None = None, mechanism: str = "OptStream") -> World:
+    """A world in which nothing has happened. dumps: shared, only read. ledger: a URL; SQLite without."""
+    folder.mkdir()
+    url = ledger or "sqlite:///trusted/ledger.sqlite"
+    sampling = SAMPLING if mechanism == "OptStream" else ""
+    text = CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=url)
+    (folder / "optstream.toml").write_text(text)
+    return World(folder)
+
+
+def iso(days: Sequence[date]) -> list[str]:
+    return [day.isoformat() for day in days]
