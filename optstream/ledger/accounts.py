@@ -132,6 +132,11 @@ class History:
         else:
             self._first_steps[document].append(0)
 
+    def include(self, other: "History") -> None:
+        """Charge everything that another history does."""
+        for shape, first_steps in other._first_steps.items():
+            self._first_steps[shape].extend(first_steps)
+
     def cost(self, window_length: int, windows: str) -> WindowCost:
         """The worst window."""
         repeated = [

@@ -12,7 +12,7 @@ from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, check_key
 from optstream.ledger.schema import grants, releases
-from optstream.ledger.verify import problems
+from optstream.ledger.shared_verify import problems_by_processes
 from optstream.privacy import Spend, WindowCost
 
 
@@ -111,13 +111,14 @@ class Reader:
         with reading(self._engine) as connection:
             return not chain.missing(connection, [head])
 
-    def verify(self) -> list[str]:
+    def verify(self, processes: int = 1) -> list[str]:
         """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.
 
         Compare the catalogue's head as well (`contains_head`): a chain cut at its end is whole in itself.
+        processes: at most so many share out a large ledger; all judge the ledger of one moment. They are
+        spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
         """
-        with reading(self._engine) as connection:
-            return list(problems(connection))
+        return problems_by_processes(self._engine, processes)
 
 
 def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:

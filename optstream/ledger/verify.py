@@ -1,12 +1,13 @@
 """Checking the ledger against itself: the chain is recomputed and every row replayed from its events."""
 
-import json
 from collections.abc import Collection, Generator, Iterator
+from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
+import orjson
 from sqlalchemy import Connection, func, select
 
 from optstream.ledger.accounts import History, hash_of_spends
@@ -31,42 +32,70 @@ Replay = dict[tuple[str, int], dict[str, Any]]
 """What the events say of each release: column to value, by period and revision."""
 
 _generation = itemgetter(0, 1, 2)
-_decode = json.JSONDecoder().raw_decode
+
+
+@dataclass
+class Account:
+    """What was read of a grant's spends: those in force, the most steps of any, how many rows there are.
+
+    priced: the windows were judged already, and the history let go.
+    """
+
+    history: History = field(default_factory=History)
+    longest: int = 0
+    n_spends: int = 0
+    priced: bool = False
+
+    def include(self, other: "Account") -> None:
+        """Add what was read of other streams of the grant."""
+        self.history.include(other.history)
+        self.longest = max(self.longest, other.longest)
+        self.n_spends += other.n_spends
+        self.priced |= other.priced
 
 
 def problems(connection: Connection) -> Iterator[str]:
     """Everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
+    n_spends = 0
     for grant in connection.execute(select(grants).order_by(grants.c.name)).all():
-        history = History()
+        account = Account()
         members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.name)
         for stream in connection.execute(members).all():
-            replayed: Replay = {}
-            recorded: dict[Generation, str] = {}
-            yield from _chain(connection, stream, replayed, recorded)
-            rows = yield from _releases(connection, stream, replayed)
-            yield from _spends(connection, stream, rows, recorded, history)
-        yield from _grant(connection, grant, history)
-    yield from _strays(connection)
+            yield from stream_problems(connection, stream, account)
+        yield from grant_problems(connection, grant, account)
+        n_spends += account.n_spends
+    yield from stray_problems(connection, n_spends)
+
+
+def stream_problems(connection: Connection, stream: Any, account: Account) -> Iterator[str]:
+    """What does not fit in a stream by itself; its spends are entered into its grant's account."""
+    replayed: Replay = {}
+    recorded: dict[Generation, str] = {}
+    yield from _chain(connection, stream, replayed, recorded)
+    rows = yield from _releases(connection, stream, replayed)
+    yield from _spends(connection, stream, rows, recorded, account)
 
 
 def _chain(
     connection: Connection, stream: Any, replayed: Replay, recorded: dict[Generation, str]
 ) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say of its releases and spends."""
-    before, expected, terms = GENESIS, 0, None
+    name, before, expected, terms = stream.name, GENESIS, 0, None
     columns = [events.c[name] for name in HASHED]
     query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
     for row in plain_rows(connection, query):
         previous, number, at, kind, period, revision, text, digest = row
-        digest_now = hash_of_event(stream.name, previous, number, at, kind, period, revision, text)
-        if (number, previous, digest) != (expected, before, digest_now):
-            yield from _broken(f"stream {stream.name!r}, event {number}", row, expected, before, digest_now)
+        digest_now = hash_of_event(name, previous, number, at, kind, period, revision, text)
+        if number != expected or previous != before or digest != digest_now:
+            yield from _broken(f"stream {name!r}, event {number}", row, expected, before, digest_now)
         before, expected = digest, number + 1
         body = _body(text)
         if period is None:
             terms = body
             continue
-        replayed.setdefault((period, revision), {}).update(body)
+        said = replayed.setdefault((period, revision), body)
+        if said is not body:
+            said.update(body)
         if "spends_hash" in body:
             recorded[period, revision, body.get("generation", 0)] = body["spends_hash"]
     if (stream.head, stream.n_events) != (before, expected):
@@ -86,10 +115,10 @@ def _broken(place: str, row: Any, expected: int, before: str, digest: str) -> It
 
 def _body(text: str) -> dict[str, Any]:
     try:
-        body, end = _decode(text)
+        body = orjson.loads(text)
     except ValueError:
         return {}
-    return body if isinstance(body, dict) and end == len(text) else {}
+    return body if type(body) is dict else {}
 
 
 def _releases(
@@ -99,15 +128,22 @@ def _releases(
     found = []
     columns = [releases.c[name] for name in ("id", "period", "revision", *REPLAYED)]
     query = select(*columns).where(releases.c.stream_id == stream.id).order_by(releases.c.id)
-    for release_id, period, revision, *values in plain_rows(connection, query):
+    for row in plain_rows(connection, query):
+        release_id, period, revision = row[:3]
+        values = row[3:]
         found.append((release_id, period, revision, values[GENERATION]))
         said = replayed.pop((period, revision), None)
         if said is None:
             yield f"{describe(stream.name, period, revision)}: no event tells of it"
             continue
         # a driver may give 0 and 1 for false and true; they are equal
-        differing = [name for name, value in zip(REPLAYED, values, strict=True) if said.get(name) != value]
-        if differing:
+        recorded = tuple(map(said.get, REPLAYED))
+        if recorded != values:
+            differing = [
+                name
+                for name, value, found_value in zip(REPLAYED, recorded, values, strict=True)
+                if value != found_value
+            ]
             named = describe(stream.name, period, revision)
             yield f"{named}: {', '.join(differing)} differ from what its events record"
     for period, revision in replayed:
@@ -120,7 +156,7 @@ def _spends(
     stream: Any,
     rows: list[tuple[int, str, int, int]],
     recorded: dict[Generation, str],
-    history: History,
+    account: Account,
 ) -> Iterator[str]:
     """Compare every generation of spends with the hash that its event recorded; charge the one in force."""
     nothing = hash_of_spends(stream.grant_id, ())
@@ -131,12 +167,14 @@ def _spends(
         ):
             period, revision, in_force = some[release_id]
             kept = [row[3:] for row in group]
+            account.n_spends += len(kept)
+            account.longest = max(account.longest, *[n_steps for _, _, n_steps, _ in kept])
             if recorded.pop((period, revision, generation), None) != hash_of_spends(grant_id, kept):
                 named = describe(stream.name, period, revision)
                 yield f"{named}: its spends are not those of its events"
             if generation == in_force:
                 for _, first_step, _, document in kept:
-                    history.add(first_step, document)
+                    account.history.add(first_step, document)
     for (period, revision, _), digest in recorded.items():
         if digest != nothing:
             yield f"{describe(stream.name, period, revision)}: its spends are gone"
@@ -160,18 +198,19 @@ def _spend_rows(connection: Connection, release_ids: Collection[int]) -> Iterato
     return plain_rows(connection, query)
 
 
-def _strays(connection: Connection) -> Iterator[str]:
-    """Streams of no grant would not be looked at above."""
+def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
+    """What is not looked at above: streams of no grant, spends of no release. n_spends: how many were."""
     query = select(streams.c.name).where(streams.c.grant_id.not_in(select(grants.c.id)))
     for name in connection.execute(query).scalars():
         yield f"stream {name!r}: its grant is gone"
+    strays = connection.execute(select(func.count()).select_from(spends)).scalar_one() - n_spends
+    if strays:
+        yield f"{strays} spends belong to no release of a stream with a grant"
 
 
-def _grant(connection: Connection, grant: Any, history: History) -> Iterator[str]:
-    longest = connection.execute(
-        select(func.max(spends.c.n_steps)).where(spends.c.grant_id == grant.id)
-    ).scalar_one()
-    if (longest or 0) > grant.longest_spend:
+def grant_problems(connection: Connection, grant: Any, account: Account) -> Iterator[str]:
+    """What does not fit in a grant whose streams were all read: its row, and the price of its windows."""
+    if account.longest > grant.longest_spend:
         yield f"grant {grant.name!r}: a spend is longer than its row says; windows were judged without it"
     for stream in connection.execute(select(streams).where(streams.c.grant_id == grant.id)).all():
         promise = terms_of(connection, stream).promise()
@@ -179,7 +218,7 @@ def _grant(connection: Connection, grant: Any, history: History) -> Iterator[str
         if differing:
             yield f"grant {grant.name!r}: {', '.join(differing)} differ from those of stream {stream.name!r}"
     try:
-        cost = history.cost(grant.window_length, grant.windows)
+        cost = account.history.cost(grant.window_length, grant.windows)
     except (ValueError, KeyError, TypeError, ArithmeticError):
         yield f"grant {grant.name!r}: some of its spends cannot be read, so its windows have no price"
         return

@@ -1,0 +1,146 @@
+"""Several processes find what one finds, of one moment, whatever becomes of them."""
+
+import re
+
+import pytest
+from sqlalchemy import text
+
+from optstream.ledger import open_ledger, shared_verify
+from optstream.ledger.engine import reading
+
+SPENDS = "grant_id, release_id, generation, position, first_step, n_steps, document"
+STRAY = SPENDS.replace("release_id", "release_id + 9999")
+TAMPERING = [
+    "UPDATE events SET at = '2020' WHERE number = 2",
+    "DELETE FROM events WHERE number = 3",
+    "UPDATE spends SET document = replace(document, '1/8', '1/9') WHERE first_step = 4",
+    "UPDATE spends SET document = 'nothing' WHERE first_step = 0",
+    "DELETE FROM spends WHERE first_step = 4",
+    "UPDATE releases SET state = 'VOID' WHERE revision = 0",
+    "DELETE FROM releases WHERE period = 'day 0'",
+    "UPDATE grants SET epsilon = '1/8'",
+    "UPDATE grants SET longest_spend = 0",
+    "UPDATE streams SET head = 'x'",
+    "DELETE FROM grants WHERE name = 'alone'",
+]
+
+
+@pytest.fixture
+def town(ledger, publish, kit, monkeypatch):
+    """Two streams that share a grant and two that have one each; a few events are worth a process."""
+    monkeypatch.setattr(shared_verify, "WORTH_A_PROCESS", 5)
+    for stream, grant in (("second", "customers"), ("third", "alone"), ("fourth", "also alone")):
+        ledger.enrol(kit.terms(stream, grant), kit.now)
+    for stream in ("load", "second", "third", "fourth"):
+        publish("day 0", kit.plan(0, "1/8"), stream=stream)
+        publish("day 1", kit.plan(4, "1/8"), stream=stream)
+    return ledger
+
+
+@pytest.fixture
+def spawned(monkeypatch):
+    """How many processes were asked for, each time."""
+    asked, spawn = [], shared_verify._spawned
+
+    def note(engine, n_processes):
+        asked.append(n_processes)
+        return spawn(engine, n_processes)
+
+    monkeypatch.setattr(shared_verify, "_spawned", note)
+    return asked
+
+
+def test_shares_find_what_the_whole_does(town, kit, round_the_library):
+    for statement in TAMPERING:
+        with round_the_library() as connection:
+            kit.drop_triggers(connection)
+            assert connection.execute(text(statement)).rowcount > 0
+        found = town.verify()
+        assert found
+        with reading(town._engine) as connection:
+            reports = [
+                shared_verify._read(connection, share) for share in shared_verify._shares(connection, 3)
+            ]
+            assert shared_verify._joined(connection, reports) == found
+
+
+def test_processes_find_what_one_finds(town, spawned, kit, round_the_library):
+    assert town.verify(processes=2) == []
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        connection.execute(text("UPDATE events SET at = '2020' WHERE number = 2"))
+    found = town.verify()
+    assert len(found) == 4
+    assert town.verify(processes=2) == found
+    assert spawned == [2, 2]
+
+
+def test_an_overspend_of_streams_that_different_processes_read_is_found(town, kit, round_the_library):
+    """Each by itself is within the grant."""
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        connection.execute(text("UPDATE spends SET document = replace(document, '1/8', '3/4')"))
+    with reading(town._engine) as connection:
+        shares = shared_verify._shares(connection, 2)
+    customers = {part.stream_ids for share in shares for part in share if not part.whole}
+    assert len(customers) == 2
+    assert "more than 1" in " ".join(town.verify(processes=2))
+
+
+def test_every_stream_is_read_once_and_the_work_is_even(town, publish, kit):
+    with reading(town._engine) as connection:
+        shares = shared_verify._shares(connection, 2)
+    read = [stream for share in shares for part in share for stream in part.stream_ids]
+    assert sorted(read) == [1, 2, 3, 4]
+    assert [sum(len(part.stream_ids) for part in share) for share in shares] == [2, 2]
+
+
+def test_processes_wait_until_they_see_one_moment(town, kit, monkeypatch):
+    """A release is settled between the snapshots of two processes: they open them again."""
+    writer, moments, tell = open_ledger(town._engine.url), [], shared_verify._tell
+
+    def settle_in_between(ends, words):
+        for number, (end, word) in enumerate(zip(ends, words, strict=True)):
+            if number == 1 and len(moments) < 2 and end is not None:
+                ends[0].poll(30)  # the first has opened its snapshot
+                writer.enrol(kit.terms(document=f'{{"number": {len(moments)}}}'), kit.now)
+                moments.append(writer.head("load"))
+            end.send(word)
+
+    monkeypatch.setattr(shared_verify, "_tell", settle_in_between)
+    assert town.verify(processes=2) == []
+    assert len(moments) == 2
+    monkeypatch.setattr(shared_verify, "_tell", tell)
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_process_that_dies_leaves_the_work_to_the_one_that_asked(town, spawned, monkeypatch):
+    monkeypatch.setattr(shared_verify, "_serve", dies)
+    assert town.verify(processes=2) == []
+    assert spawned == [2]
+
+
+def dies(url, end):
+    """In the place of a process's work."""
+    raise SystemExit(1)
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_writer_that_never_rests_leaves_it_to_one(town, monkeypatch):
+    monkeypatch.setattr(shared_verify, "_moment", lambda connection: object())
+    assert town.verify(processes=2) == []
+
+
+def test_spends_of_no_release_are_found(town, kit, round_the_library):
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        connection.execute(
+            text(f"INSERT INTO spends ({SPENDS}) SELECT {STRAY} FROM spends WHERE first_step = 4")
+        )
+    assert re.search("4 spends belong to no release", " ".join(town.verify()))
+
+
+def test_a_small_ledger_is_read_by_one(ledger, publish, spawned):
+    publish()
+    assert ledger.verify(processes=2) == []
+    assert spawned == []
