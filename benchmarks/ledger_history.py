@@ -60,6 +60,7 @@ class History:
         ledger = open_ledger(f"sqlite:///{file}")
         for stream in range(self.streams):
             ledger.enrol(self.terms(stream), START)
+        ledger.close()  # else its write-ahead log could not be turned off
         connection = sqlite3.connect(file)
         # nothing here need outlive a power cut
         for pragma in ("journal_mode=OFF", "synchronous=OFF", "cache_size=-2000000"):

@@ -101,7 +101,7 @@ def _serve(url: str, end: End) -> None:
         exported = end.recv()
         with reading(engine) as connection:
             if engine.dialect.name == "sqlite":
-                # what is read once need not be copied; should a file that is cut short end this process, the one
+                # what is read once need not be copied; if a file that is cut short ends this process, the one
                 # that asked goes on
                 connection.exec_driver_sql(f"PRAGMA mmap_size={2**40}")
             if exported is not None:
