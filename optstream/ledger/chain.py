@@ -6,7 +6,7 @@ from datetime import datetime
 from hashlib import sha256
 from typing import Any
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, bindparam, insert, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.records import stamp
@@ -19,6 +19,12 @@ HASHED = ("previous", "number", "at", "kind", "period", "revision", "body")
 
 GENESIS = "0" * 64
 """What stands for the hash before a stream's first event."""
+
+# built once: making and comparing a statement costs the processor more than SQLite does to run it
+_STREAM = select(streams).where(streams.c.id == bindparam("stream"))
+_APPEND = insert(events)
+_ADVANCE = update(streams).where(streams.c.id == bindparam("stream"))
+_ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_count"))
 
 
 def event_hash(stream: str, row: Mapping[str, Any]) -> str:
@@ -51,7 +57,7 @@ def append(
     key: tuple[str, int] | None = None,
 ) -> None:
     """Add an event to a stream whose row the transaction holds. key: period and revision of a release."""
-    stream = connection.execute(select(streams).where(streams.c.id == stream_id)).one()
+    stream = connection.execute(_STREAM, {"stream": stream_id}).one()
     row: dict[str, Any] = {
         "number": stream.n_events,
         "at": stamp(now),
@@ -62,10 +68,9 @@ def append(
         "previous": stream.head,
     }
     head = event_hash(stream.name, row)
-    connection.execute(insert(events).values(stream_id=stream_id, hash=head, **row))
-    connection.execute(
-        update(streams).where(streams.c.id == stream_id).values(head=head, n_events=stream.n_events + 1)
-    )
+    connection.execute(_APPEND, {"stream_id": stream_id, "hash": head, **row})
+    moved = {"stream": stream_id, "new_head": head, "new_count": stream.n_events + 1}
+    connection.execute(_ADVANCE, moved)
 
 
 def move(connection: Connection, release: Any, kind: str, now: datetime, **columns: Any) -> None:

@@ -5,7 +5,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.chain import GENESIS, append
@@ -19,16 +19,19 @@ OF_GRANT = ("epsilon", "window_length", "alpha", "unit", "leaves_per_step", "win
 
 REMEDY = "a change of the promise needs an amendment; restore the configuration, or release under a new grant"
 
+_LOCKED_STREAM = select(streams).where(streams.c.name == bindparam("stream")).with_for_update()
+_LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for_update()
+
 
 def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
     """The rows of a stream and of its grant, held to the end of the transaction, always in this order.
 
     Raises LedgerError for a stream that is not enrolled.
     """
-    row = connection.execute(select(streams).where(streams.c.name == stream).with_for_update()).one_or_none()
+    row = connection.execute(_LOCKED_STREAM, {"stream": stream}).one_or_none()
     if row is None:
         raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
-    grant = connection.execute(select(grants).where(grants.c.id == row.grant_id).with_for_update()).one()
+    grant = connection.execute(_LOCKED_GRANT, {"grant": row.grant_id}).one()
     return row, grant
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, bindparam, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounts import charged_to_release, covers, spend_rows, spends_hash, store
@@ -24,6 +24,12 @@ from optstream.privacy import Spend
 Key = tuple[str, str, int]
 """Stream, period and revision."""
 
+_RELEASE = select(releases).where(
+    releases.c.stream_id == bindparam("stream"),
+    releases.c.period == bindparam("period"),
+    releases.c.revision == bindparam("revision"),
+)
+
 
 def describe(stream: str, period: str, revision: int) -> str:
     """How messages name a release."""
@@ -32,10 +38,8 @@ def describe(stream: str, period: str, revision: int) -> str:
 
 def find_row(connection: Connection, stream_id: int, period: str, revision: int) -> Any:
     """A release's row, or None."""
-    query = select(releases).where(
-        releases.c.stream_id == stream_id, releases.c.period == period, releases.c.revision == revision
-    )
-    return connection.execute(query).one_or_none()
+    key = {"stream": stream_id, "period": period, "revision": revision}
+    return connection.execute(_RELEASE, key).one_or_none()
 
 
 def key_of(reservation: Reservation) -> Key:
