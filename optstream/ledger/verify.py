@@ -1,6 +1,6 @@
 """Checking the ledger against itself: the chain is recomputed and every row replayed from its events."""
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
@@ -26,7 +26,6 @@ REPLAYED = tuple(
     if column.name not in ("id", "stream_id", "period", "revision", "lease_until")
 )
 GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment")
-RELEASES_AT_ONCE = 500
 
 Generation = tuple[str, int, int]
 """Period, revision, generation of its spends."""
@@ -36,6 +35,7 @@ Replay = dict[tuple[str, int], dict[str, Any]]
 """What the events say of each release: column to value, by period and revision."""
 
 _generation = itemgetter(0, 1, 2)
+_n_steps = itemgetter(2)
 
 
 @dataclass
@@ -148,7 +148,8 @@ def _releases(
     """
     found = []
     columns = [releases.c[name] for name in ("id", "period", "revision", *REPLAYED)]
-    query = select(*columns).where(releases.c.stream_id == stream.id).order_by(releases.c.id)
+    query = select(*columns).where(releases.c.stream_id == stream.id)
+    query = query.order_by(releases.c.first_step, releases.c.id)
     for row in plain_rows(connection, query):
         release_id, period, revision = row[:3]
         values = row[3:]
@@ -183,40 +184,34 @@ def _spends(
 ) -> Iterator[str]:
     """Compare every generation of spends with the hash that its event recorded; charge the one in force."""
     nothing = hash_of_spends(stream.grant_id, ())
-    for place in range(0, len(rows), RELEASES_AT_ONCE):
-        some = {row[0]: row[1:] for row in rows[place : place + RELEASES_AT_ONCE]}
-        for (release_id, generation, grant_id), group in groupby(
-            _spend_rows(connection, some), key=_generation
-        ):
-            period, revision, in_force, amendment = some[release_id]
-            kept = [row[3:] for row in group]
-            account.n_spends += len(kept)
-            account.longest = max(account.longest, *[n_steps for _, _, n_steps, _ in kept])
-            if recorded.pop((period, revision, generation), None) != hash_of_spends(grant_id, kept):
-                named = describe(stream.name, period, revision)
-                yield f"{named}: its spends are not those of its events"
-            if generation == in_force:
-                for _, first_step, _, document in kept:
-                    account.history.add(first_step, document, amendment)
+    releases_read = {row[0]: row[1:] for row in rows}
+    for (release_id, generation, grant_id), group in groupby(
+        _spend_rows(connection, stream), key=_generation
+    ):
+        period, revision, in_force, amendment = releases_read[release_id]
+        kept = [row[3:] for row in group]
+        account.n_spends += len(kept)
+        account.longest = max(account.longest, max(map(_n_steps, kept)))
+        if recorded.pop((period, revision, generation), None) != hash_of_spends(grant_id, kept):
+            named = describe(stream.name, period, revision)
+            yield f"{named}: its spends are not those of its events"
+        if generation == in_force:
+            for _, first_step, _, document in kept:
+                account.history.add(first_step, document, amendment)
     for (period, revision, _), digest in recorded.items():
         if digest != nothing:
             yield f"{describe(stream.name, period, revision)}: its spends are gone"
 
 
-def _spend_rows(connection: Connection, release_ids: Collection[int]) -> Iterator[Any]:
-    ordered = (spends.c.release_id, spends.c.generation, spends.c.position)
+def _spend_rows(connection: Connection, stream: Any) -> Iterator[Any]:
+    columns = [spends.c[name] for name in ("release_id", "generation", "grant_id", "position")]
+    # in the order of indexes, so that SQLite sorts nothing
+    order = (releases.c.first_step, releases.c.id, spends.c.generation, spends.c.position)
     query = (
-        select(
-            spends.c.release_id,
-            spends.c.generation,
-            spends.c.grant_id,
-            spends.c.position,
-            spends.c.first_step,
-            spends.c.n_steps,
-            spends.c.document,
-        )
-        .where(spends.c.release_id.in_(release_ids))
-        .order_by(*ordered)
+        select(*columns, spends.c.first_step, spends.c.n_steps, spends.c.document)
+        .join(releases, spends.c.release_id == releases.c.id)
+        .where(releases.c.stream_id == stream.id)
+        .order_by(*order)
     )
     return plain_rows(connection, query)
 
