@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from flows.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
-from flows.study_commands import audit, leakage
+from flows.study_commands import audit, evaluate, leakage
 from flows.terminal import Terminal
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import Settings
@@ -145,6 +145,7 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
 
 app.command()(audit)
 app.command()(leakage)
+app.command()(evaluate)
 
 
 def check_house() -> None:

@@ -1,0 +1,59 @@
+"""What `optstream evaluate` does and shows: a progress bar over all trials, then where the results lie."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from flows.terminal import Terminal
+from optstream.evaluation import EXPERIMENTS, Experiment, unique_cells
+from tasks.evaluation.data import SIMULATED, read_study_data, simulated_study_data
+from tasks.evaluation.run import Progress as Told
+from tasks.evaluation.run import evaluate
+from tasks.evaluation.store import Store, Terms
+
+
+def chosen_experiments(only: Sequence[int], short: bool) -> list[Experiment]:
+    """Those whose numbers were asked for, or all of them; in their short form if asked."""
+    chosen = [one for one in EXPERIMENTS if not only or one.number in only]
+    return [one.short() for one in chosen] if short else chosen
+
+
+def evaluate_and_show(
+    experiments: Sequence[Experiment],
+    terminal: Terminal,
+    *,
+    data: str,
+    into: Path,
+    seed: int,
+    processes: int,
+    public: bool,
+) -> None:
+    """Run what is missing and say where the results lie. Raises DumpError or ParameterError."""
+    cells = unique_cells(experiments)
+    with terminal.step("read the data"):
+        read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
+    public = public or data == SIMULATED
+    name = data if data == SIMULATED else "public series"
+    store = Store(into, Terms.of(read, name=name, seed=seed, public=public))
+    with _progress(terminal) as told:
+        frame = evaluate(experiments, read, store, processes=processes, progress=told)
+    terminal.say(f"{len(experiments)} experiments, {frame.height:,} figures in {into / 'results.parquet'}")
+    if not public:
+        terminal.say(
+            "real against private is raw data: the folder is its owner's alone; declare --public data"
+        )
+    terminal.document({"results": str(into), "experiments": [one.number for one in experiments]})
+
+
+@contextmanager
+def _progress(terminal: Terminal) -> Iterator[Told | None]:
+    """A bar over all trials, where somebody watches."""
+    if terminal.as_json or not terminal.console.is_terminal:
+        yield None
+        return
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal.console, transient=True) as bar:
+        shown = bar.add_task("trials", total=None)
+        yield lambda done, total: bar.update(shown, completed=done, total=total)
