@@ -1,4 +1,4 @@
-"""What the experiments run on: arrays that the caller has read, and the stretches of them that are compared."""
+"""What the experiments run on: arrays that the caller has read, and the days of them that are compared."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Load:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """One finite series that FAST was made for: values (n_steps,), of which a person changes `alpha` a step.
+    """One finite series as FAST was made for: values (n_steps,), protected as a whole.
 
     deviation: how far it is taken to move in a step, a round number that everybody knows.
     """
@@ -65,7 +65,6 @@ class Counts:
     name: str
     unit: str
     values: Values
-    alpha: str
     resolution: str
     deviation: float
 

@@ -1,6 +1,4 @@
-"""How far a release misses the truth: plain functions of two arrays. What they return is as private as both."""
-
-from collections.abc import Mapping
+"""How far a release misses the truth: plain functions of two arrays, as private as both."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,8 +42,3 @@ def violation(series: Values, tree: AggregationTree) -> float:
         for node in sorted(set(tree.parents) - {-1})
     ]
     return float(max(gaps, default=0.0))
-
-
-def prefixed(metrics: Mapping[str, float], prefix: str) -> dict[str, float]:
-    """The same metrics under longer names."""
-    return {f"{prefix}_{name}": value for name, value in metrics.items()}

@@ -10,11 +10,22 @@ from fractions import Fraction
 import numpy as np
 
 from optstream.errors import ParameterError
+from optstream.evaluation.build import on_finite_series, on_series, on_tree
 from optstream.evaluation.cells import Cell, Study, TrialResult
-from optstream.evaluation.contenders import CONTENDERS, POINTS_ONLY, RAW, on_finite_series, on_series, on_tree
-from optstream.evaluation.data import FEBRUARY, JUNE, OCTOBER, STEPS_PER_DAY, YEAR, Load, Span, StudyData
+from optstream.evaluation.contenders import CONTENDERS, POINTS_ONLY, RAW
+from optstream.evaluation.data import (
+    FEBRUARY,
+    JUNE,
+    OCTOBER,
+    STEPS_PER_DAY,
+    YEAR,
+    Load,
+    Span,
+    StudyData,
+    Values,
+)
 from optstream.evaluation.forecasting import LEARNED_DAYS, forecast_errors
-from optstream.evaluation.metrics import mean_absolute_error, prefixed, relative_error, step_errors, violation
+from optstream.evaluation.metrics import mean_absolute_error, relative_error, step_errors, violation
 from optstream.evaluation.releases import Released, release_days, side_by_side
 from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
@@ -108,7 +119,7 @@ def _counts(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tria
 
 
 def _single_level(
-    cell: Cell, load: Load, truth: np.ndarray, first_row: int, noise: NoiseSource, *, accounted: bool
+    cell: Cell, load: Load, truth: Values, first_row: int, noise: NoiseSource, *, accounted: bool
 ) -> tuple[Released, Fraction | None]:
     if cell.mechanism == RAW:
         return Released(truth, None, None), None

@@ -1,6 +1,7 @@
 """What the experiments run on: the public files of a folder, or made-up series where there is none."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -75,22 +76,23 @@ def _study_data(load: Load, before: Values, flu: Values, unemployment: Values) -
     start = load.index_of(COUNTED_MONTH)
     month = load.of_region(region)[start:].reshape(-1)
     counts = (
-        Counts("flu", "visits a week", flu, "1", "1", 316.0),
-        Counts("unemployment", "thousands", unemployment, "1", "0.001", 30.0),
-        Counts("load", "MW", month, "1", "0.001", 100.0),
+        Counts("flu", "visits a week", flu, "1", 316.0),
+        Counts("unemployment", "thousands", unemployment, "0.001", 30.0),
+        Counts("load", "MW", month, "0.001", 100.0),
     )
-    short = {one.name: one.values[: COUNTED_STEPS[one.name]] for one in counts}
-    for name, values in short.items():
-        if values.size != COUNTED_STEPS[name]:
-            raise DumpError(f"the series {name} must have {COUNTED_STEPS[name]} steps; it has {values.size}")
+    short = {one.name: replace(one, values=one.values[: COUNTED_STEPS[one.name]]) for one in counts}
+    for name, one in short.items():
+        if one.values.size != COUNTED_STEPS[name]:
+            raise DumpError(
+                f"the series {name} must have {COUNTED_STEPS[name]} steps; it has {one.values.size}"
+            )
     return StudyData(
         load,
-        {one.name: Counts(one.name, one.unit, short[one.name], one.alpha, one.resolution, one.deviation)
-         for one in counts},
+        short,
         region,
         largest_move_mw=float(moves.max()),
         usual_move_mw=float(moves.mean()),
-    )  # fmt: skip
+    )
 
 
 def _load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Values]:

@@ -53,9 +53,8 @@ class Store:
         self._cells = folder / "cells"
         found = _read(folder / "run.json")
         if found is not None and found.get("terms", {}).get("public") != terms.public:
-            raise ParameterError(
-                f"{folder} holds results of {'private' if terms.public else 'public'} data; name another folder"
-            )
+            there = "private" if terms.public else "public"
+            raise ParameterError(f"{folder} holds results of {there} data; name another folder")
         if terms.public:
             self._cells.mkdir(parents=True, exist_ok=True)
         else:
