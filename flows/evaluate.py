@@ -9,15 +9,20 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from flows.terminal import Terminal
 from optstream.evaluation import EXPERIMENTS, Experiment, unique_cells
 from tasks.evaluation.data import SIMULATED, read_study_data, simulated_study_data
+from tasks.evaluation.findings import FINDINGS
+from tasks.evaluation.means import Results
+from tasks.evaluation.page import write_page
 from tasks.evaluation.run import Progress as Told
 from tasks.evaluation.run import evaluate
 from tasks.evaluation.store import Store, Terms
 
 
-def chosen_experiments(only: Sequence[int], short: bool) -> list[Experiment]:
-    """Those whose numbers were asked for, or all of them; in their short form if asked."""
+def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> list[Experiment]:
+    """Those whose numbers were asked for, or all of them; in their short form, or with fewer trials."""
     chosen = [one for one in EXPERIMENTS if not only or one.number in only]
-    return [one.short() for one in chosen] if short else chosen
+    if short:
+        chosen = [one.short() for one in chosen]
+    return chosen if trials is None else [one.limited(trials) for one in chosen]
 
 
 def evaluate_and_show(
@@ -29,8 +34,11 @@ def evaluate_and_show(
     seed: int,
     processes: int,
     public: bool,
+    page: Path | None = None,
 ) -> None:
-    """Run what is missing and say where the results lie. Raises DumpError or ParameterError."""
+    """Run what is missing, say where the results lie, write the page if one is asked for: beside it, in
+    `pictures/evaluation`, its figures. Raises DumpError or ParameterError.
+    """
     cells = unique_cells(experiments)
     with terminal.step("read the data"):
         read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
@@ -44,6 +52,9 @@ def evaluate_and_show(
         terminal.say(
             "real against private is raw data: the folder is its owner's alone; declare --public data"
         )
+    if page:
+        unmet = write_page(Results.read(into), page)
+        terminal.say(f"page in {page}; {len(unmet)} of {len(FINDINGS)} findings do not hold in these results")
     terminal.document({"results": str(into), "experiments": [one.number for one in experiments]})
 
 

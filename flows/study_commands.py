@@ -99,12 +99,16 @@ def evaluate(
         list[int] | None, typer.Option(min=1, max=9, help="Only this experiment; may be repeated.")
     ] = None,
     short: Annotated[bool, typer.Option("--short", help="Three trials, February only.")] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
     public: Annotated[
         bool,
         typer.Option(
             "--public", help="Declare the data public: anybody may then read how far releases miss."
         ),
     ] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Write the page, and its figures beside it.")
+    ] = None,
     processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
@@ -112,7 +116,6 @@ def evaluate(
     """Rerun the papers' experiments with simulated noise, under the house's and the papers' scales."""
     from flows.evaluate import chosen_experiments, evaluate_and_show
 
-    evaluate_and_show(
-        chosen_experiments(only or [], short), Terminal(as_json),
-        data=data, into=into, seed=seed, processes=processes, public=public,
-    )  # fmt: skip
+    experiments = chosen_experiments(only or [], short, trials)
+    places = {"data": data, "into": into, "page": page}
+    evaluate_and_show(experiments, Terminal(as_json), **places, seed=seed, processes=processes, public=public)

@@ -47,6 +47,6 @@ def solve_by_active_set(
         values = free + over_leaves @ multipliers @ over_steps
         corrected = np.where(held, multipliers > 0, values < lower_bound - slack)
         if np.array_equal(corrected, held):
-            return tree.add_up(np.maximum(values, lower_bound))
+            return tree.add_up(np.where(held, lower_bound, np.maximum(values, lower_bound)))
         held = corrected
     return None

@@ -71,7 +71,7 @@ def _model(cell: Cell) -> PrivacyModel:
 def _optstream(
     cell: Cell, tree: AggregationTree, shares: Sequence[str], lower_bound: float | None
 ) -> OptStream:
-    """The paper's features; halves with equal spacing, thirds with L1; the paper's scales with its weights."""
+    """The paper's features; halves with equal spacing, thirds with L1; its scales go with its weights."""
     name, point = cell.mechanism, cell.point
     plain = name in (POINTS_ONLY, LEVELS_APART)
     whole = name in ("OptStream, every step", LEVELS_APART)

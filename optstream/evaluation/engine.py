@@ -1,11 +1,12 @@
 """The one engine: cells in, results out, on any number of processes, in any order, with the same numbers."""
 
 import os
+import threading
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing import get_context, parent_process
 
 from optstream.evaluation.cells import Cell, CellResult
 from optstream.evaluation.data import StudyData
@@ -69,6 +70,15 @@ def _one_thread() -> Iterator[None]:
 def _remember(data: StudyData) -> None:
     global _DATA
     _DATA = data
+    threading.Thread(target=_end_with_the_parent, daemon=True).start()
+
+
+def _end_with_the_parent() -> None:
+    """A parent that is killed leaves no worker behind: nobody would take what it still computes."""
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
 
 
 def _in_worker(cell: Cell, seed: int) -> CellResult:

@@ -11,8 +11,8 @@ EPSILONS = ("1", "0.1", "0.01")
 MONTHS = (FEBRUARY.name, JUNE.name, OCTOBER.name)
 TRIALS, FORECAST_TRIALS, GRID_TRIALS = 30, 5, 3
 SHORT_TRIALS = 3
-BLOCK = 10
-"""Trials of a cell, at most: what an interrupted run does again is short."""
+BLOCK = 3
+"""Trials of a cell, at most: what an interrupted run does again is short, and the short form is a part."""
 
 Entry = tuple[str, Calibration]
 
@@ -51,19 +51,19 @@ class Experiment:
         """What is to be run, each cell once."""
         return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
 
+    def limited(self, trials: int) -> "Experiment":
+        """So many trials at most. They are the first ones of the full form, draw for draw."""
+        blocks = (replace(block, trials=min(block.trials, trials)) for block in self.blocks)
+        return replace(self, blocks=tuple(blocks))
+
     def short(self) -> "Experiment":
         """Three trials at most, February instead of months and year, everything else as it is."""
-        return replace(
-            self,
-            blocks=tuple(
-                replace(
-                    block,
-                    trials=min(block.trials, SHORT_TRIALS),
-                    spans=block.spans if block.study == "counts" else (FEBRUARY.name,),
-                )
-                for block in self.blocks
-            ),
+        february = (FEBRUARY.name,)
+        blocks = (
+            block if block.study == "counts" else replace(block, spans=february)
+            for block in self.limited(SHORT_TRIALS).blocks
         )
+        return replace(self, blocks=tuple(blocks))
 
 
 def _blocks(trials: int) -> list[tuple[int, int]]:
