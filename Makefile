@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit clean
+.PHONY: demo test check format picture audit evaluation clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -33,6 +33,11 @@ picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
+
+# The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
+evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.
+	$(BIN)/optstream evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
+		--page docs/evaluation.md $(if $(TRIALS),--trials $(TRIALS))
 
 clean:
 	rm -rf .venv $(DEMO) dist

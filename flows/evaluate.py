@@ -7,13 +7,14 @@ from pathlib import Path
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from flows.terminal import Terminal
+from optstream.errors import ParameterError
 from optstream.evaluation import EXPERIMENTS, Experiment, unique_cells
 from tasks.evaluation.data import SIMULATED, read_study_data, simulated_study_data
 from tasks.evaluation.findings import FINDINGS
 from tasks.evaluation.means import Results
 from tasks.evaluation.page import write_page
 from tasks.evaluation.run import Progress as Told
-from tasks.evaluation.run import evaluate
+from tasks.evaluation.run import check_installed, evaluate
 from tasks.evaluation.store import Store, Terms
 
 
@@ -39,10 +40,13 @@ def evaluate_and_show(
     """Run what is missing, say where the results lie, write the page if one is asked for: beside it, in
     `pictures/evaluation`, its figures. Raises DumpError or ParameterError.
     """
+    public = public or data == SIMULATED
+    if page and not public:
+        raise ParameterError("a page shows how far releases miss: declare the data public with --public")
     cells = unique_cells(experiments)
+    check_installed(cells, page=page is not None)
     with terminal.step("read the data"):
         read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
-    public = public or data == SIMULATED
     name = data if data == SIMULATED else "public series"
     store = Store(into, Terms.of(read, name=name, seed=seed, public=public))
     with _progress(terminal) as told:

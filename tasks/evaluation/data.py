@@ -40,9 +40,7 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
     names, before = _load(folder / LOAD, *PUBLIC_YEAR)
     first, last = needed_days(cells)
     _, values = _load(folder / LOAD, first, last)
-    return _study_data(
-        Load(values, names, first), before, _flu(folder / FLU), _unemployment(folder / UNEMPLOYMENT)
-    )
+    return _study_data(Load(values, names, first), before, read_flu(folder), read_unemployment(folder))
 
 
 def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
@@ -111,16 +109,21 @@ def _load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Values]
     return names, values.reshape(n_days, len(names), CALENDAR.slots)
 
 
-def _flu(file: Path) -> Values:
-    """Visits at age 5 to 24, nation, 2006 week 40 to 2010 week 39."""
+def read_flu(folder: Path) -> Values:
+    """Visits for influenza-like illness at age 5 to 24, nation, weekly, 2006 week 40 to 2010 week 39.
+
+    Raises DumpError for a file that cannot be read.
+    """
     place = pl.col("year") * 100 + pl.col("week")
-    rows = _read(file).filter((pl.col("region_type") == "National") & place.is_between(200640, 201039))
+    rows = _read(folder / FLU).filter(
+        (pl.col("region_type") == "National") & place.is_between(200640, 201039)
+    )
     return rows.sort("year", "week")["age_5_24"].to_numpy().astype(np.float64)
 
 
-def _unemployment(file: Path) -> Values:
-    """Unemployment level in thousands, monthly, from 1972-01."""
-    return _read(file).sort("month")["thousands"].to_numpy().astype(np.float64)
+def read_unemployment(folder: Path) -> Values:
+    """Unemployment level in thousands, monthly, from 1972-01. Raises DumpError as `read_flu`."""
+    return _read(folder / UNEMPLOYMENT).sort("month")["thousands"].to_numpy().astype(np.float64)
 
 
 def _read(file: Path) -> pl.DataFrame:

@@ -1,9 +1,10 @@
 """docs/evaluation.md: made from results; what is written by hand lies in `prose` and `findings`."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from optstream.errors import ParameterError
-from optstream.evaluation import EXPERIMENTS
+from optstream.evaluation import EXPERIMENTS, Experiment
 from tasks.evaluation.findings import FINDINGS, check
 from tasks.evaluation.means import Results
 from tasks.evaluation.pictures import write_pictures
@@ -28,27 +29,38 @@ def write_page(results: Results, page: Path, *, strict: bool = False) -> list[st
     unmet = [sentence for _, holds, sentence in checked if holds is False]
     if unmet and strict:
         raise ParameterError(f"{len(unmet)} findings do not hold in these results; the first: {unmet[0]}")
-    pictures = page.parent / "pictures" / page.stem
-    drawn = write_pictures(results, pictures)
+    drawn = write_pictures(results, page.parent / "pictures" / page.stem)
     claims = [
-        [f"{finding.experiment}", finding.title, finding.verdict if holds else UNMET.strip()]
+        [str(finding.experiment), finding.title, finding.verdict if holds else "not so in these results"]
         for finding, holds, _ in checked
         if holds is not None
     ]
     parts = [OPENING.format(facts=_facts(results)), markdown(["", "asked", "found"], claims), "\n"]
     for experiment in EXPERIMENTS:
         number = experiment.number
-        if number not in results.experiments():
-            continue
-        parts.append(f"\n## {number}. {experiment.title}\n\n{experiment.figures}. {NOTES[number]}\n")
-        if number in drawn:
-            place = drawn[number].relative_to(page.parent).as_posix()
-            parts.append(f"\n![Experiment {number}: {experiment.title.lower()}]({place})\n")
-        own = [one for one in checked if one[0].experiment == number and one[1] is not None]
-        parts += [f"\n{'' if holds else UNMET}{sentence}\n" for _, holds, sentence in own]
-        parts.append(f"\n{table_of(results, number)}\n")
+        if number in results.experiments():
+            own = [(holds, sentence) for finding, holds, sentence in checked if finding.experiment == number]
+            picture = drawn[number].relative_to(page.parent).as_posix() if number in drawn else None
+            parts.append(_section(results, experiment, picture, own))
     page.write_text("".join([*parts, "\n", READING]), encoding="utf-8")
     return unmet
+
+
+def _section(
+    results: Results, experiment: Experiment, picture: str | None, own: Sequence[tuple[bool | None, str]]
+) -> str:
+    """One experiment: what it is, its figure, what was found, its table."""
+    number, title = experiment.number, experiment.title
+    ran = results.means.filter(experiment=number)
+    spans = ", ".join(ran["span"].unique(maintain_order=True))
+    paragraphs = [
+        f"## {number}. {title}",
+        f"{experiment.figures}. {NOTES[number]} {ran['trials'].max()} trials; {spans}.",
+        *([] if picture is None else [f"![Experiment {number}: {title.lower()}]({picture})"]),
+        *(sentence if holds else UNMET + sentence for holds, sentence in own if holds is not None),
+        table_of(results, number),
+    ]
+    return "\n" + "\n\n".join(paragraphs) + "\n"
 
 
 def _facts(results: Results) -> str:

@@ -19,9 +19,9 @@ absolute, a step: means over trials and regions, the three months alike, with th
 (they differ in noise, not in days), then median and 95th percentile of single steps. *Last week's*: the
 error of publishing nothing but the release of the same day a week before. Single-level releases are raised
 to 0 where they lie below, every mechanism's alike. A mechanism with one decision for several series (L1,
-BD, BA, FAST) takes it once for all 12 regions, except in the rows *each region*, the paper's way, which
-have at most 10 trials. The panels are laid out as the paper's are known to be, a column for each month or
-ε; the papers' full text was not at hand, so orders are compared, not their numbers.
+BD, BA, FAST) takes it once for all 12 regions, except in the rows *each region*, the paper's way. The
+panels are laid out as the paper's are known to be, a column for each month or ε; the papers' full text was
+not at hand, so orders are compared, not their numbers.
 
 ## What holds and what does not
 
@@ -72,12 +72,13 @@ NOTES: Mapping[int, str] = {
         "optimisation*, ⟨P,∘,O⟩ *every step*, ⟨P,S,O⟩ ES."
     ),
     5: (
-        "Every day of 2016, 3 trials, MW. θ does not enter equal spacing. L1 decides once for the 12 regions."
+        "MW; in its full form every day of 2016. θ does not enter equal spacing. L1 decides once for the "
+        "12 regions."
     ),
     6: ("ε = 1, k = 10, 10 and 5, one level, MW."),
     7: ("MW. PeGaSus with median and average smoothing; under *strict* each step has ε/w, under *paper* ε."),
     8: (
-        "Points only, reconstructed (no features), 10 trials, all of ε. L, the largest move of a region "
+        "Points only, reconstructed (no features), all of ε. L, the largest move of a region "
         "in half an hour, and the mean move are those of 2015: public figures of another year."
     ),
     9: (

@@ -2,10 +2,12 @@
 
 import io
 from collections.abc import Callable, Iterable, Sequence
+from importlib.util import find_spec
 from typing import Any
 
 import polars as pl
 
+from optstream.errors import ParameterError
 from optstream.evaluation import Cell, CellResult, Experiment, StudyData, run_cells, unique_cells
 from tasks.evaluation.store import FORMAT, Store, machine
 
@@ -98,6 +100,16 @@ def tidy(experiments: Iterable[Experiment], results: dict[Cell, CellResult], sto
                 for metric, value in one.metrics.items()
             ]  # fmt: skip
     return pl.DataFrame(rows, schema=SCHEMA)
+
+
+def check_installed(cells: Iterable[Cell], *, page: bool) -> None:
+    """Raise ParameterError before anything runs if what the cells or the page need is not installed."""
+    wanted = ["statsmodels"] if any(cell.study == "forecast" for cell in cells) else []
+    missing = [
+        name for name in (*wanted, *(("altair", "vl_convert") if page else ())) if find_spec(name) is None
+    ]
+    if missing:
+        raise ParameterError(f"{' and '.join(missing)} not installed: pip install 'optstream[evaluation]'")
 
 
 KEYS = ("experiment", "study", "mechanism", "calibration", "epsilon", "alpha", "n_samples", "threshold",

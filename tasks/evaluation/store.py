@@ -94,6 +94,15 @@ class Store:
         aside.replace(path)
 
 
+def read_results(folder: Path) -> list[CellResult]:
+    """Every finished cell of a folder, whatever its terms. Raises ParameterError where none lies."""
+    documents = [_read(path) for path in sorted((folder / "cells").glob("*.json"))]
+    found = [CellResult.from_document(document["result"]) for document in documents if document is not None]
+    if not found:
+        raise ParameterError(f"{folder} holds no results; run optstream evaluate first")
+    return found
+
+
 def code_version() -> str:
     """Version of the package and a digest of the science's sources: what the numbers depend on."""
     root = Path(optstream.__file__).parent

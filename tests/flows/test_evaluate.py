@@ -7,6 +7,7 @@ from typer.testing import CliRunner
 
 from flows.command_line import app
 from flows.evaluate import chosen_experiments
+from optstream.errors import ParameterError
 
 
 def run(*arguments: str):
@@ -31,3 +32,30 @@ def test_choosing():
     assert len(chosen_experiments([], True, None)) == 9
     (one,) = chosen_experiments([1], False, 2)
     assert max(cell.trials[1] for cell in one.cells()) == 2
+
+
+def test_a_page_of_private_results_is_refused_before_anything_runs(tmp_path):
+    result = CliRunner().invoke(
+        app,
+        [
+            "evaluate",
+            "--data",
+            str(tmp_path),
+            "--into",
+            str(tmp_path / "r"),
+            "--page",
+            str(tmp_path / "p.md"),
+        ],
+    )
+    assert isinstance(result.exception, ParameterError)
+    assert "--public" in str(result.exception)
+    assert not (tmp_path / "r").exists()
+
+
+def test_what_is_not_installed_is_said_first(tmp_path, monkeypatch):
+    from tasks.evaluation import run as task
+
+    monkeypatch.setattr(task, "find_spec", lambda name: None)
+    result = run("--into", str(tmp_path / "r"), "--only", "3", "--short")
+    assert str(result.exception) == "statsmodels not installed: pip install 'optstream[evaluation]'"
+    assert not (tmp_path / "r").exists()
