@@ -66,6 +66,8 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(6, "larger α", "OptStream ahead", parameters.alphas),
     Finding(7, "PeGaSus", "behind under one promise", parameters.pegasus),
     Finding(8, "Theorem 11", "holds, loose", parameters.theorem),
-    Finding(9, "Kalman filter, adaptive rate", "the filter helps, adapting mostly not", parameters.fast),
+    Finding(
+        9, "Kalman filter, adaptive rate", "the filter helps; adapting depends on the series", parameters.fast
+    ),
     Finding(9, "FAST against Laplace", "depends on the series", parameters.fast_laplace),
 )

@@ -23,6 +23,10 @@ BD, BA, FAST) takes it once for all 12 regions, except in the rows *each region*
 panels are laid out as the paper's are known to be, a column for each month or ε; the papers' full text was
 not at hand, so orders are compared, not their numbers.
 
+Each section states the trials and days behind it. In full they are 30 trials (5 of the forecasts, 3 of the
+grid over the whole year, 10 of experiment 8 and of the rows *each region*); the first trials of a smaller
+run are those of the full one, draw for draw.
+
 ## What holds and what does not
 
 """
