@@ -46,11 +46,11 @@ class Cell:
         """A name for the cell that says everything about it: 20 hexadecimal digits."""
         return hashlib.sha256(_text(asdict(self))).hexdigest()[:20]
 
-    def seeds(self, seed: int, trial: int) -> np.random.SeedSequence:
-        """The randomness of one trial: a function of what is run, not of blocks, processes or order."""
+    def entropy(self, seed: int, trial: int) -> list[int]:
+        """What one trial's noise is seeded with: a function of what is run, not of blocks or order."""
         what = asdict(replace(self, trials=(0, 0)))
         words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")
-        return np.random.SeedSequence([seed, *(int(word) for word in words), trial])
+        return [seed, *(int(word) for word in words), trial]
 
 
 @dataclass(frozen=True)

@@ -44,7 +44,7 @@ def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
 
     Raises ParameterError for a cell that cannot be run.
     """
-    noise = simulated_noise(cell.seeds(seed, trial))
+    noise = simulated_noise(cell.entropy(seed, trial))
     return _STUDIES[cell.study](cell, data, noise, trial)
 
 

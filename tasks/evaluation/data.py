@@ -131,5 +131,5 @@ def _read(file: Path) -> pl.DataFrame:
         return pl.read_parquet(file, glob=False)
     except (pl.exceptions.PolarsError, OSError) as error:
         raise DumpError(
-            f"{file} cannot be read; name the folder of the public series, or take {SIMULATED!r}"
+            f"{file} cannot be read; name the folder with --data, or {SIMULATED!r} for made-up series"
         ) from error
