@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit canary faults clean
+.PHONY: demo test check format picture audit canary evaluation faults clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -39,6 +39,11 @@ canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints 
 
 faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
 	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
+
+# The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
+evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.
+	$(BIN)/optstream evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
+		--page docs/evaluation.md $(if $(TRIALS),--trials $(TRIALS))
 
 clean:
 	rm -rf .venv $(DEMO) dist

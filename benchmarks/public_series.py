@@ -5,13 +5,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import polars as pl
 from numpy.typing import NDArray
 
 from benchmarks.real_year import FILE, read_year
-from optstream.errors import DumpError
-
-FLU, UNEMPLOYMENT = "flu_ilinet_weekly.parquet", "unemployment_monthly.parquet"
+from tasks.evaluation.data import read_flu, read_unemployment
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,24 +42,14 @@ def load_of_2016(data: Path) -> PublicSeries:
 
 def flu(data: Path) -> PublicSeries:
     """Visits for influenza-like illness at age 5 to 24, nation, weekly, whole years from 2006 week 40."""
-    rows = _read(data / FLU).filter(
-        (pl.col("region_type") == "National")
-        & ((pl.col("year") > 2006) | ((pl.col("year") == 2006) & (pl.col("week") >= 40)))
-        & ((pl.col("year") < 2010) | ((pl.col("year") == 2010) & (pl.col("week") <= 39)))
-    )
-    weeks = rows.sort("year", "week")["age_5_24"].to_numpy().astype(np.float64)
-    return _years(
-        "flu", "visits", weeks, 52, alpha="1", resolution="1", n_points=10, threshold="2000", deviation=316.0
-    )
+    facts = {"alpha": "1", "resolution": "1", "n_points": 10, "threshold": "2000", "deviation": 316.0}
+    return _years("flu", "visits", read_flu(data), 52, **facts)
 
 
 def unemployment(data: Path) -> PublicSeries:
     """Unemployment level, thousands, monthly, whole years from 1972."""
-    months = _read(data / UNEMPLOYMENT).sort("month")["thousands"].to_numpy().astype(np.float64)
-    return _years(
-        "unemployment", "thousands", months, 12,
-        alpha="0.001", resolution="0.001", n_points=4, threshold="50", deviation=30.0,
-    )  # fmt: skip
+    facts = {"alpha": "0.001", "resolution": "0.001", "n_points": 4, "threshold": "50", "deviation": 30.0}
+    return _years("unemployment", "thousands", read_unemployment(data), 12, **facts)
 
 
 READERS: dict[str, Callable[[Path], PublicSeries]] = {
@@ -78,10 +65,3 @@ def _years(name: str, unit: str, values: NDArray[np.float64], length: int, **fac
     shaped = values[: whole * length].reshape(whole, 1, length)
     starts = tuple(range(0, whole * length, length))
     return PublicSeries(name, unit, shaped, starts, window=length, **facts)
-
-
-def _read(file: Path) -> pl.DataFrame:
-    try:
-        return pl.read_parquet(file, glob=False)
-    except (pl.exceptions.PolarsError, OSError) as error:
-        raise DumpError(f"{file} cannot be read; name the folder with --data or OPTSTREAM_DATA") from error

@@ -11,7 +11,7 @@ import typer
 from flows.data_commands import import_rte, simulate
 from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
-from flows.study_commands import audit, leakage
+from flows.study_commands import audit, evaluate, leakage
 from flows.terminal import Terminal
 from flows.upkeep_commands import doctor, purge, withdraw
 from optstream.errors import ConfigurationError, OptStreamError
@@ -131,6 +131,7 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
 
 app.command()(audit)
 app.command()(leakage)
+app.command()(evaluate)
 app.command()(doctor)
 app.command()(purge)
 app.command()(withdraw)

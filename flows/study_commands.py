@@ -85,3 +85,37 @@ def leakage(
     ledger = open_ledger(settings.ledger_url)
     options = {"transition": transition, "backward": backward, "by": by.value, "bound": bound, "plot": plot}
     leakage_and_show(settings, ledger, terminal, **options)
+
+
+def evaluate(
+    data: Annotated[
+        str,
+        typer.Option(metavar="FOLDER", help="The folder of the public series, or `simulated`: made-up ones."),
+    ],
+    into: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Where results go; a run that stopped goes on.")
+    ],
+    only: Annotated[
+        list[int] | None, typer.Option(min=1, max=9, help="Only this experiment; may be repeated.")
+    ] = None,
+    short: Annotated[bool, typer.Option("--short", help="Three trials, February only.")] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
+    public: Annotated[
+        bool,
+        typer.Option(
+            "--public", help="Declare the data public: anybody may then read how far releases miss."
+        ),
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Write the page, and its figures beside it.")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
+    as_json: Json = False,
+) -> None:
+    """Rerun the papers' experiments with simulated noise, under the house's and the papers' scales."""
+    from flows.evaluate import chosen_experiments, evaluate_and_show
+
+    experiments = chosen_experiments(only or [], short, trials)
+    places = {"data": data, "into": into, "page": page}
+    evaluate_and_show(experiments, Terminal(as_json), **places, seed=seed, processes=processes, public=public)

@@ -1,5 +1,6 @@
 """Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
 
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
@@ -43,7 +44,7 @@ def verify(settings: Settings, ledger: Ledger | None) -> Verification:
             tuple(problems), tuple(notes), 0, 0 if catalogue is None else len(catalogue.entries)
         )
     own = settings.stream.name
-    problems = [f"ledger: {line}" for line in ledger.verify()] + problems
+    problems = [f"ledger: {line}" for line in ledger.verify(processes=os.cpu_count() or 1)] + problems
     found = list(compare(settings, ledger))
     if found:
         again = set(compare(settings, ledger))

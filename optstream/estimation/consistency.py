@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.active_set import solve_by_active_set
 from optstream.estimation.program import solve_program
 from optstream.estimation.projection import project
 from optstream.estimation.weighting import LeastSquares, least_squares
@@ -24,7 +25,8 @@ def make_consistent(
 
     weights: "variance" or "paper" (`weighting.least_squares`); values in the unit of the readings. The
     closed form is the answer wherever it respects the bound, for then the KKT conditions hold with zero
-    multipliers; only the periods that it takes below go to the solver. Costs no privacy: post-processing.
+    multipliers. For the periods that it takes below, the active set is sought; where that does not serve,
+    they go to the solver. Costs no privacy: post-processing.
     Raises ParameterError as `least_squares`. Source: OptStream, Algorithm 4.
     """
     problem = least_squares(measured, tree, features, weights)
@@ -35,7 +37,10 @@ def make_consistent(
     below = np.flatnonzero(np.any(flat[:, tree.leaf_indices] < lower_bound, axis=(-2, -1)))
     periods = _periods(problem) if below.size else []
     for number in below:
-        flat[number] = solve_program(periods[number], tree, lower_bound, flat[number])
+        bounded = solve_by_active_set(periods[number], tree, lower_bound, flat[number])
+        if bounded is None:
+            bounded = solve_program(periods[number], tree, lower_bound, flat[number])
+        flat[number] = bounded
     return flat.reshape(series.shape)
 
 

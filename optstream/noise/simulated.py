@@ -2,6 +2,7 @@
 
 import math
 import os
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +15,7 @@ class SimulatedNoise:
 
     simulated = True
 
-    def __init__(self, seed: int | np.random.SeedSequence) -> None:
+    def __init__(self, seed: int | Sequence[int] | np.random.SeedSequence) -> None:
         self._generator = np.random.default_rng(seed)
         self._seeded_in = os.getpid()
 
@@ -30,6 +31,6 @@ class SimulatedNoise:
         return difference
 
 
-def simulated_noise(seed: int | np.random.SeedSequence) -> SimulatedNoise:
+def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:
     """A seeded source. Releases made with it say so and are refused by the publisher."""
     return SimulatedNoise(seed)

@@ -1,0 +1,133 @@
+"""A cell's mechanism, made for plain series, for a tree, or for one finite series."""
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal
+
+from optstream.evaluation.cells import Cell
+from optstream.evaluation.contenders import LEVELS_APART, POINTS_ONLY
+from optstream.evaluation.data import STEPS_PER_DAY
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    Fourier,
+    Hierarchical,
+    Laplace,
+    OptStream,
+    PeGaSus,
+    Sample,
+)
+from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.series import SeriesMechanism
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree, Feature
+
+KNOWN_MOVE_MW = 100.0
+"""How far FAST's filter takes a region's load to move in half an hour: a round number, publicly known."""
+
+
+def on_series(cell: Cell, names: Sequence[str]) -> Mechanism:
+    """The cell's mechanism with all of epsilon for plain series of days, w = 48 half-hours, without bound.
+
+    Raises ParameterError for parameters that it refuses.
+    """
+    if cell.mechanism in _SERIES:
+        return _SERIES[cell.mechanism](_model(cell), cell)
+    tree = AggregationTree.from_parents({"all": None} | dict.fromkeys(names, "all"))
+    shares = ["0", "1"]
+    if len(names) == 1:
+        tree, shares = AggregationTree.from_parents({names[0]: None}), ["1"]
+    return _optstream(cell, tree, shares, None)
+
+
+def on_tree(cell: Cell, tree: AggregationTree) -> Mechanism:
+    """The cell's mechanism on a tree of two levels, half of epsilon each, every leaf at least 0.
+
+    Raises ParameterError for parameters that it refuses.
+    """
+    halves = ["1/2", "1/2"]
+    if cell.mechanism in _SERIES:
+        return Hierarchical(_SERIES[cell.mechanism](_model(cell), cell), tree, halves)
+    return _optstream(cell, tree, halves, 0.0)
+
+
+def on_finite_series(cell: Cell, n_steps: int, resolution: str, deviation: float) -> SeriesMechanism:
+    """The cell's mechanism for one finite series that is protected as a whole: the window is its length.
+
+    Raises ParameterError for parameters that it refuses.
+    """
+    point = cell.point
+    model = PrivacyModel(point.epsilon, n_steps, point.alpha, resolution)
+    if cell.mechanism.startswith("Fast"):
+        return _fast(model, cell, deviation)
+    return _SERIES[cell.mechanism](model, cell)
+
+
+def _model(cell: Cell) -> PrivacyModel:
+    return PrivacyModel(cell.point.epsilon, STEPS_PER_DAY, cell.point.alpha)
+
+
+def _optstream(
+    cell: Cell, tree: AggregationTree, shares: Sequence[str], lower_bound: float | None
+) -> OptStream:
+    """The paper's features; halves with equal spacing, thirds with L1; its scales go with its weights."""
+    name, point = cell.mechanism, cell.point
+    plain = name in (POINTS_ONLY, LEVELS_APART)
+    whole = name in ("OptStream, every step", LEVELS_APART)
+    n_samples = STEPS_PER_DAY if whole else point.n_samples
+    assert n_samples is not None
+    sampling: Any = EquallySpaced(n_samples)
+    if name.startswith("OptStream L1"):
+        assert point.threshold is not None
+        sampling = L1Sampling(n_samples, point.threshold)
+    papers = cell.calibration == "paper" or name.endswith("paper's weights")
+    return OptStream(
+        _model(cell),
+        tree,
+        sampling=sampling,
+        features=[] if plain else Feature.day_parts(STEPS_PER_DAY),
+        level_shares=shares,
+        weights="paper" if papers else "variance",
+        calibration="paper" if cell.calibration == "paper" else "strict",
+        lower_bound=lower_bound,
+        post_processing=not plain,
+    )
+
+
+def _fourier(model: PrivacyModel, cell: Cell) -> Fourier:
+    assert cell.point.n_samples is not None
+    calibration: Literal["strict", "paper"] = "paper" if cell.calibration == "paper" else "strict"
+    return Fourier(model, cell.point.n_samples, calibration)
+
+
+def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:
+    """Its paper promises epsilon a step and not a window: under "paper" a step has all of epsilon."""
+    if cell.calibration == "paper":
+        model = model.with_epsilon(model.epsilon * model.window_length, model.leaves_per_step)
+    return PeGaSus(model, smoother="average" if cell.mechanism.endswith("average") else "median")
+
+
+def _fast(model: PrivacyModel, cell: Cell, deviation: float = KNOWN_MOVE_MW) -> Fast:
+    return Fast(
+        model,
+        cell.point.n_samples,
+        sampling="fixed" if "fixed" in cell.mechanism else "adaptive",
+        predictor="linear" if "linear" in cell.mechanism else "kalman",
+        process_deviation=deviation,
+    )
+
+
+_SERIES: dict[str, Callable[[PrivacyModel, Cell], SeriesMechanism]] = {
+    "Laplace": lambda model, _: Laplace(model),
+    "DFT": _fourier,
+    "Sample": lambda model, _: Sample(model),
+    "BudgetDistribution": lambda model, _: BudgetDistribution(model),
+    "BudgetAbsorption": lambda model, _: BudgetAbsorption(model),
+    "PeGaSus": _pegasus,
+    "PeGaSus, average": _pegasus,
+    "Fast": _fast,
+    "Fast, fixed": _fast,
+    "Fast, linear": _fast,
+    "Fast, fixed, linear": _fast,
+}

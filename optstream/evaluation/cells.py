@@ -1,0 +1,119 @@
+"""What an experiment is made of: cells, each a mechanism with its parameters on one span for some trials."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+
+Calibration = Literal["strict", "paper", "none"]
+Study = Literal["regions", "hierarchy", "forecast", "counts"]
+
+
+@dataclass(frozen=True)
+class Point:
+    """One point of a grid. epsilon, alpha, threshold: exact decimals; alpha and threshold in the data's unit.
+
+    n_samples: k of OptStream and DFT, M of FAST.
+    """
+
+    epsilon: str
+    alpha: str = "1"
+    n_samples: int | None = 10
+    threshold: str | None = "1000"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is run at once: nothing smaller is resumed, nothing larger is one draw of the pool.
+
+    study: what is done with the releases. mechanism: a name of `contenders`. span: a month, "2016", or the
+    name of a series of counts. trials: first and stop.
+    """
+
+    study: Study
+    mechanism: str
+    calibration: Calibration
+    point: Point
+    span: str
+    trials: tuple[int, int]
+
+    @property
+    def key(self) -> str:
+        """A name for the cell that says everything about it: 20 hexadecimal digits."""
+        return hashlib.sha256(_text(asdict(self))).hexdigest()[:20]
+
+    def entropy(self, seed: int, trial: int) -> list[int]:
+        """What one trial's noise is seeded with: a function of what is run, not of blocks or order."""
+        what = asdict(replace(self, trials=(0, 0)))
+        words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")
+        return [seed, *(int(word) for word in words), trial]
+
+
+@dataclass(frozen=True)
+class TrialResult:
+    """One trial: metrics by name, and what the accountant says of what it drew.
+
+    drawn: the worst window of this very history, drawn_aligned: of windows inside one period; None for what
+    has no promise. A metric that ends in `_nation` is of the root, any other of the regions or the series.
+    """
+
+    trial: int
+    metrics: Mapping[str, float]
+    drawn: Fraction | None
+    drawn_aligned: Fraction | None
+
+
+@dataclass(frozen=True)
+class CellResult:
+    """A finished cell. epsilon_plan: what its plan, repeated for ever, costs any window. seconds: of the run,
+    the only thing here that another run does not repeat.
+    """
+
+    cell: Cell
+    epsilon_plan: Fraction | None
+    trials: tuple[TrialResult, ...]
+    seconds: float
+
+    def to_document(self) -> dict[str, Any]:
+        """JSON-ready, with exact epsilons."""
+        return {
+            "cell": asdict(self.cell),
+            "epsilon_plan": _written(self.epsilon_plan),
+            "seconds": self.seconds,
+            "trials": [
+                {
+                    "trial": one.trial,
+                    "metrics": dict(one.metrics),
+                    "drawn": _written(one.drawn),
+                    "drawn_aligned": _written(one.drawn_aligned),
+                }
+                for one in self.trials
+            ],
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "CellResult":
+        """The reverse. Raises KeyError, TypeError or ValueError for something else."""
+        given = dict(document["cell"])
+        given |= {"point": Point(**given["point"]), "trials": tuple(given["trials"])}
+        trials = tuple(
+            TrialResult(one["trial"], one["metrics"], _read(one["drawn"]), _read(one["drawn_aligned"]))
+            for one in document["trials"]
+        )
+        return cls(Cell(**given), _read(document["epsilon_plan"]), trials, float(document["seconds"]))
+
+
+def _text(what: Mapping[str, Any]) -> bytes:
+    return json.dumps(what, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _written(epsilon: Fraction | None) -> str | None:
+    return None if epsilon is None else str(epsilon)
+
+
+def _read(epsilon: str | None) -> Fraction | None:
+    return None if epsilon is None else Fraction(epsilon)

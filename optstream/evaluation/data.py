@@ -1,0 +1,110 @@
+"""What the experiments run on: arrays that the caller has read, and the days of them that are compared."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.stream import AggregationTree
+
+Values = NDArray[np.float64]
+STEPS_PER_DAY = 48
+NATION = "nation"
+
+
+@dataclass(frozen=True, eq=False)
+class Load:
+    """Days of load in MW: values (n_days, n_regions, 48) from `first_day` on, regions in order of names.
+
+    Raises ParameterError for another shape.
+    """
+
+    values: Values
+    regions: tuple[str, ...]
+    first_day: date
+
+    def __post_init__(self) -> None:
+        if self.values.ndim != 3 or self.values.shape[1:] != (len(self.regions), STEPS_PER_DAY):
+            raise ParameterError(
+                f"load must be (n_days, {len(self.regions)} regions, {STEPS_PER_DAY} steps); "
+                f"got {self.values.shape}"
+            )
+
+    @property
+    def tree(self) -> AggregationTree:
+        """The nation above its regions."""
+        return AggregationTree.from_parents({NATION: None} | dict.fromkeys(self.regions, NATION))
+
+    def index_of(self, day: date) -> int:
+        """The row of a day. Raises ParameterError if it is not there."""
+        row = (day - self.first_day).days
+        if not 0 <= row < len(self.values):
+            raise ParameterError(
+                f"the load has no {day}; it has {len(self.values)} days from {self.first_day}"
+            )
+        return row
+
+    def of_region(self, region: str) -> Values:
+        """(n_days, 1, 48). Raises ParameterError for an unknown region."""
+        if region not in self.regions:
+            raise ParameterError(f"the load has no region {region!r}; it has {', '.join(self.regions)}")
+        row = self.regions.index(region)
+        return self.values[:, row : row + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Counts:
+    """One finite series as FAST was made for: values (n_steps,), protected as a whole.
+
+    deviation: how far it is taken to move in a step, a round number that everybody knows.
+    """
+
+    name: str
+    unit: str
+    values: Values
+    resolution: str
+    deviation: float
+
+
+@dataclass(frozen=True, eq=False)
+class StudyData:
+    """Everything that the experiments read. counts: by name.
+
+    largest_move_mw, usual_move_mw: by how much a region moves from one half-hour to the next, at most and on
+    average: figures of the year before, as public knowledge would be.
+    """
+
+    load: Load
+    counts: Mapping[str, Counts]
+    forecast_region: str
+    largest_move_mw: float
+    usual_move_mw: float
+
+
+@dataclass(frozen=True)
+class Span:
+    """Days that are compared, first to last, and days before them that are released too but not compared."""
+
+    name: str
+    first: date
+    last: date
+
+    @property
+    def n_days(self) -> int:
+        """Days that are compared."""
+        return (self.last - self.first).days + 1
+
+    def rows(self, load: Load, lead_days: int) -> range:
+        """Rows of the load from the first lead day to the last day. Raises ParameterError as `index_of`."""
+        first = load.index_of(self.first - timedelta(days=lead_days))
+        return range(first, load.index_of(self.last) + 1)
+
+
+FEBRUARY = Span("2016-02", date(2016, 2, 1), date(2016, 2, 29))
+JUNE = Span("2016-06", date(2016, 6, 1), date(2016, 6, 30))
+OCTOBER = Span("2016-10", date(2016, 10, 1), date(2016, 10, 31))
+YEAR = Span("2016", date(2016, 1, 1), date(2016, 12, 31))
+"""The months of the paper, and the year of its larger grid."""

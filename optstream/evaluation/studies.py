@@ -1,0 +1,155 @@
+"""What is done with a cell: its mechanism is run on the span, trial by trial, and compared with the truth.
+
+Single-level releases are raised to 0 where they lie below, every mechanism's alike: load is not negative,
+and everybody knows. On a tree the bound is part of the fit.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.evaluation.build import on_finite_series, on_series, on_tree
+from optstream.evaluation.cells import Cell, Study, TrialResult
+from optstream.evaluation.contenders import CONTENDERS, POINTS_ONLY, RAW
+from optstream.evaluation.data import (
+    FEBRUARY,
+    JUNE,
+    OCTOBER,
+    STEPS_PER_DAY,
+    YEAR,
+    Load,
+    Span,
+    StudyData,
+    Values,
+)
+from optstream.evaluation.forecasting import LEARNED_DAYS, forecast_errors
+from optstream.evaluation.metrics import mean_absolute_error, relative_error, step_errors, violation
+from optstream.evaluation.releases import Released, release_days, side_by_side
+from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
+from optstream.noise import NoiseSource, simulated_noise
+from optstream.privacy import worst_window
+
+LEAD_DAYS = 7
+"""Days before a month that are released too, so that last week's release is there on its first day."""
+RELATIVE_FLOOR = 1.0
+SPANS = {span.name: span for span in (FEBRUARY, JUNE, OCTOBER, YEAR)}
+
+Trial = tuple[TrialResult, Fraction | None]
+
+
+def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
+    """Run one trial of a cell: its result, and what the mechanism's plan costs any window.
+
+    Raises ParameterError for a cell that cannot be run.
+    """
+    noise = simulated_noise(cell.entropy(seed, trial))
+    return _STUDIES[cell.study](cell, data, noise, trial)
+
+
+def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
+    """Every region at full epsilon; and last week's release in the place of today's."""
+    span = _span(cell)
+    lead = 0 if span == YEAR else LEAD_DAYS
+    rows = span.rows(data.load, lead)
+    truth = data.load.values[rows.start : rows.stop]
+    released, plan = _single_level(cell, data.load, truth, rows.start, noise, accounted=_looks(cell, trial))
+    metrics = step_errors(released.values[lead:], truth[lead:])
+    metrics["mean_load"] = float(truth[lead:].mean())
+    if lead:
+        metrics["last_week"] = mean_absolute_error(released.values[:-lead], truth[lead:])
+    if cell.mechanism == POINTS_ONLY:
+        metrics |= _bounds(cell, data)
+    return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), plan
+
+
+def _bounds(cell: Cell, data: StudyData) -> dict[str, float]:
+    """Theorem 11 for these points, with the largest move and with the usual one (then it is no bound)."""
+    count, epsilon, alpha = cell.point.n_samples, Fraction(cell.point.epsilon), Fraction(cell.point.alpha)
+    assert count is not None
+    moves = {"bound": data.largest_move_mw, "bound_usual": data.usual_move_mw}
+    return {name: error_bound(STEPS_PER_DAY, count, epsilon, alpha, move) for name, move in moves.items()} | {
+        f"suggested_{name}": float(suggest_n_samples(STEPS_PER_DAY, epsilon, alpha, move).n_samples)
+        for name, move in moves.items()
+    }
+
+
+def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
+    """Nation and regions, half of epsilon each."""
+    tree, rows = data.load.tree, _span(cell).rows(data.load, 0)
+    load = data.load.values[rows.start : rows.stop]
+    mechanism = on_tree(cell, tree)
+    released = release_days(mechanism, load, rows.start, noise, accounted=_looks(cell, trial))
+    truth = tree.add_up(load)
+    metrics = {
+        **step_errors(released.values[:, 1:], truth[:, 1:]),
+        **{
+            f"{name}_nation": value
+            for name, value in step_errors(released.values[:, :1], truth[:, :1]).items()
+        },
+        "violation": violation(released.values, tree),
+    }
+    return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), mechanism.epsilon
+
+
+def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
+    """One region's stream, real or released, forecast day by day and compared with the real next day."""
+    rows = _span(cell).rows(data.load, LEARNED_DAYS)
+    load = Load(data.load.of_region(data.forecast_region), (data.forecast_region,), data.load.first_day)
+    truth = load.values[rows.start : rows.stop]
+    released, plan = _single_level(cell, load, truth, rows.start, noise, accounted=_looks(cell, trial))
+    metrics = forecast_errors(released.values[:, 0], truth[:, 0])
+    return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), plan
+
+
+def _counts(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
+    """One finite series, protected as a whole."""
+    counts = data.counts[cell.span]
+    mechanism = on_finite_series(cell, counts.values.size, counts.resolution, counts.deviation)
+    release = mechanism.release(counts.values[None, :], noise=noise)
+    published = np.maximum(release.values[0], 0.0)
+    metrics = {
+        **step_errors(published, counts.values),
+        "relative": relative_error(published, counts.values, RELATIVE_FLOOR),
+        "n_steps": float(counts.values.size),
+    }
+    drawn = worst_window(release.spends, counts.values.size).epsilon
+    return TrialResult(trial, metrics, drawn, drawn), mechanism.epsilon
+
+
+def _single_level(
+    cell: Cell, load: Load, truth: Values, first_row: int, noise: NoiseSource, *, accounted: bool
+) -> tuple[Released, Fraction | None]:
+    if cell.mechanism == RAW:
+        return Released(truth, None, None), None
+    if CONTENDERS[cell.mechanism].each_region:
+        mechanisms = [on_series(cell, [region]) for region in load.regions]
+        groups = [slice(row, row + 1) for row in range(len(load.regions))]
+    else:
+        mechanisms, groups = [on_series(cell, load.regions)], [slice(None)]
+    parts = []
+    for mechanism, group in zip(mechanisms, groups, strict=True):
+        part = release_days(mechanism, truth[:, group], first_row, noise, accounted=accounted)
+        leaves = part.values[:, -truth[:, group].shape[1] :]  # a root above plain series is derived
+        parts.append(Released(np.maximum(leaves, 0.0), part.drawn, part.drawn_aligned))
+    return side_by_side(parts), mechanisms[0].epsilon
+
+
+def _looks(cell: Cell, trial: int) -> bool:
+    """Whether the accountant looks at this trial: at the first of every cell."""
+    return trial == cell.trials[0]
+
+
+def _span(cell: Cell) -> Span:
+    if cell.span not in SPANS:
+        raise ParameterError(f"span must be one of {', '.join(SPANS)}; got {cell.span!r}")
+    return SPANS[cell.span]
+
+
+_STUDIES: dict[Study, Callable[[Cell, StudyData, NoiseSource, int], Trial]] = {
+    "regions": _regions,
+    "hierarchy": _hierarchy,
+    "forecast": _forecast,
+    "counts": _counts,
+}

@@ -1,0 +1,135 @@
+"""What the experiments run on: the public files of a folder, or made-up series where there is none."""
+
+from collections.abc import Iterable
+from dataclasses import replace
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.errors import DumpError
+from optstream.evaluation import Cell, Counts, Load, StudyData
+from optstream.evaluation.experiments import COUNTED_STEPS
+from optstream.evaluation.forecasting import LEARNED_DAYS
+from optstream.evaluation.studies import SPANS
+from optstream.stream import Calendar
+from tasks.load_shapes import FRENCH_REGIONS, daily_load
+
+LOAD, FLU, UNEMPLOYMENT = (
+    "rte_regional_load_2013_2016.parquet",
+    "flu_ilinet_weekly.parquet",
+    "unemployment_monthly.parquet",
+)
+SIMULATED = "simulated"
+CALENDAR = Calendar(30, "Europe/Paris", "fixed")
+FORECAST_REGION = "84"
+"""Auvergne-Rhône-Alpes, as in the paper."""
+PUBLIC_YEAR = (date(2015, 1, 1), date(2015, 12, 31))
+COUNTED_MONTH = date(2016, 2, 1)
+
+Values = NDArray[np.float64]
+
+
+def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
+    """The load of the days that the cells need, flu and unemployment, from the files of a folder.
+
+    Raises DumpError for a file that is not there, lacks a column or has gaps.
+    """
+    names, before = _load(folder / LOAD, *PUBLIC_YEAR)
+    first, last = needed_days(cells)
+    _, values = _load(folder / LOAD, first, last)
+    return _study_data(Load(values, names, first), before, read_flu(folder), read_unemployment(folder))
+
+
+def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
+    """Made-up load, calibrated on public means of the French regions, and made-up counts. Reads no file."""
+    first, last = needed_days(cells)
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    values = np.array(
+        [
+            [daily_load(region, name, day, CALENDAR, seed) for name, region in FRENCH_REGIONS.items()]
+            for day in days
+        ]
+    )
+    load = Load(np.round(values, 1), tuple(FRENCH_REGIONS), first)
+    generator = np.random.default_rng(seed)
+    weeks = np.arange(COUNTED_STEPS["flu"])
+    flu = 4500 * (1.1 + np.cos(2 * np.pi * (weeks - 17) / 52)) * generator.lognormal(0.0, 0.1, weeks.size)
+    months = 280 + np.cumsum(generator.normal(0.0, 8.0, COUNTED_STEPS["unemployment"]))
+    return _study_data(load, load.values[:7], np.round(flu), np.round(np.maximum(months, 50.0)))
+
+
+def needed_days(cells: Iterable[Cell]) -> tuple[date, date]:
+    """The first and last day that some cell reads, lead days included; February's at least."""
+    spans = {cell.span for cell in cells} & set(SPANS) | {"2016-02"}
+    first = min(SPANS[span].first - timedelta(days=LEARNED_DAYS) for span in spans)
+    return max(first, date(2016, 1, 1)), max(SPANS[span].last for span in spans)
+
+
+def _study_data(load: Load, before: Values, flu: Values, unemployment: Values) -> StudyData:
+    moves = np.abs(np.diff(before.transpose(1, 0, 2).reshape(before.shape[1], -1)))
+    region = FORECAST_REGION if FORECAST_REGION in load.regions else load.regions[0]
+    start = load.index_of(COUNTED_MONTH)
+    month = load.of_region(region)[start:].reshape(-1)
+    counts = (
+        Counts("flu", "visits a week", flu, "1", 316.0),
+        Counts("unemployment", "thousands", unemployment, "0.001", 30.0),
+        Counts("load", "MW", month, "0.001", 100.0),
+    )
+    short = {one.name: replace(one, values=one.values[: COUNTED_STEPS[one.name]]) for one in counts}
+    for name, one in short.items():
+        if one.values.size != COUNTED_STEPS[name]:
+            raise DumpError(
+                f"the series {name} must have {COUNTED_STEPS[name]} steps; it has {one.values.size}"
+            )
+    return StudyData(
+        load,
+        short,
+        region,
+        largest_move_mw=float(moves.max()),
+        usual_move_mw=float(moves.mean()),
+    )
+
+
+def _load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Values]:
+    """Regions, and their load (n_days, n_regions, 48)."""
+    day = pl.col("timestamp_local").dt.date()
+    rows = _read(file).filter(day.is_between(first, last)).sort(day, "region_code", "timestamp_local")
+    names = tuple(sorted(set(rows["region_code"])))
+    n_days = (last - first).days + 1
+    if rows.height != n_days * len(names) * CALENDAR.slots or rows["load_mw"].null_count():
+        raise DumpError(
+            f"{file} must have one value for each region and each of {CALENDAR.slots} slots a day, "
+            f"{first} to {last}"
+        )
+    # Through the text, so that a 32-bit value stays the decimal that was delivered.
+    values = rows["load_mw"].cast(pl.String).cast(pl.Float64).to_numpy()
+    return names, values.reshape(n_days, len(names), CALENDAR.slots)
+
+
+def read_flu(folder: Path) -> Values:
+    """Visits for influenza-like illness at age 5 to 24, nation, weekly, 2006 week 40 to 2010 week 39.
+
+    Raises DumpError for a file that cannot be read.
+    """
+    place = pl.col("year") * 100 + pl.col("week")
+    rows = _read(folder / FLU).filter(
+        (pl.col("region_type") == "National") & place.is_between(200640, 201039)
+    )
+    return rows.sort("year", "week")["age_5_24"].to_numpy().astype(np.float64)
+
+
+def read_unemployment(folder: Path) -> Values:
+    """Unemployment level in thousands, monthly, from 1972-01. Raises DumpError as `read_flu`."""
+    return _read(folder / UNEMPLOYMENT).sort("month")["thousands"].to_numpy().astype(np.float64)
+
+
+def _read(file: Path) -> pl.DataFrame:
+    try:
+        return pl.read_parquet(file, glob=False)
+    except (pl.exceptions.PolarsError, OSError) as error:
+        raise DumpError(
+            f"{file} cannot be read; name the folder with --data, or {SIMULATED!r} for made-up series"
+        ) from error

@@ -1,0 +1,158 @@
+"""The page: made from results, with every finding checked against them."""
+
+import json
+import re
+from dataclasses import replace
+
+import polars as pl
+import pytest
+
+from optstream.errors import ParameterError
+from tasks.evaluation.findings import FINDINGS, check
+from tasks.evaluation.means import Results, pooled, short
+from tasks.evaluation.page import UNMET, write_page
+from tasks.evaluation.tables import markdown
+
+
+def synthetic(values: dict[tuple, float], experiment: int, **columns) -> pl.DataFrame:
+    """Means by mechanism, scales and epsilon in all three months, as the results would have them."""
+    rows = [
+        {
+            "experiment": experiment,
+            "study": "regions",
+            "mechanism": name,
+            "calibration": scales,
+            "epsilon": epsilon,
+            "alpha": "1",
+            "n_samples": 10,
+            "threshold": None,
+            "span": span,
+            "metric": "mae",
+            "mean": value,
+            "standard_error": 0.1,
+            "trials": 3,
+            "epsilon_plan": 24.5 if scales == "paper" else float(epsilon),
+            "epsilon_drawn": 1.0,
+            "epsilon_drawn_aligned": 1.0,
+            **columns,
+        }
+        for (name, scales, epsilon), value in values.items()
+        for span in ("2016-02", "2016-06", "2016-10")
+    ]
+    return pl.DataFrame(rows, infer_schema_length=None)
+
+
+def against_laplace(ours_at_a_tenth: float) -> Results:
+    values = {
+        ("Laplace", "strict", "1"): 48.0, ("OptStream ES", "strict", "1"): 100.0,
+        ("Laplace", "strict", "0.1"): 480.0, ("OptStream ES", "strict", "0.1"): ours_at_a_tenth,
+        ("Laplace", "strict", "0.01"): 3950.0, ("OptStream ES", "strict", "0.01"): 1500.0,
+    }  # fmt: skip
+    return Results(synthetic(values, 1), {"public": True})
+
+
+def test_a_finding_holds_or_not_as_the_numbers_say():
+    finding = FINDINGS[0]
+    holds, sentence = check(against_laplace(200.0), finding)
+    assert holds is True
+    assert "(100 against 48.0 MW a step)" in sentence
+    assert "2.40 and 2.63 times" in sentence
+    assert check(against_laplace(500.0), finding)[0] is False
+
+
+def test_one_month_the_other_way_is_enough_to_fall():
+    results = against_laplace(200.0)
+    bad = results.means.with_columns(
+        mean=pl.when(mechanism="OptStream ES", epsilon="0.1", span="2016-06").then(481.0).otherwise("mean")
+    )
+    assert check(replace(results, means=bad), FINDINGS[0])[0] is False
+
+
+def test_every_finding_can_fall():
+    """With every mean turned upside down no sentence about an order stands."""
+    assert len({finding.claim for finding in FINDINGS}) == len(FINDINGS)
+    orders = {"against_laplace", "l1_behind", "ablations", "alphas", "pegasus", "hierarchy", "plain_forecast"}
+    for finding in FINDINGS:
+        if finding.claim.__name__ in orders:
+            results = everything_equal(finding.experiment)
+            assert check(results, finding)[0] is False, finding.title
+
+
+def everything_equal(experiment: int) -> Results:
+    names = {
+        "Laplace": ["strict"], "DFT": ["strict", "paper"], "OptStream ES": ["strict", "paper"],
+        "OptStream L1": ["strict", "paper"], "PeGaSus": ["strict", "paper"],
+        "OptStream ES, no optimisation": ["strict"], "no noise": ["none"],
+    }  # fmt: skip
+    alphas = ("10", "50", "100") if experiment in (2, 6) else ("1",)
+    epsilons = ("1",) if experiment in (2, 6) else ("1", "0.1", "0.01")
+    frames = [
+        synthetic({(name, scale, epsilon): 7.0}, experiment, alpha=alpha, metric=metric)
+        for name, scales in names.items()
+        for scale in scales
+        for epsilon in (["inf"] if name == "no noise" else epsilons)
+        for alpha in alphas
+        for metric in ("mae", "mae_nation", "week_before", "unconverged")
+    ]
+    return Results(pl.concat(frames), {"public": True})
+
+
+def test_results_that_lack_what_a_finding_speaks_of_say_nothing():
+    assert check(against_laplace(200.0), next(one for one in FINDINGS if one.experiment == 5)) == (None, "")
+
+
+def test_the_page_of_tiny_results(tiny_results, tmp_path):
+    page = tmp_path / "page.md"
+    unmet = write_page(Results.read(tiny_results), page)
+    text = page.read_text()
+    assert "## 1. " in text
+    assert "## 9. " in text
+    assert "## 2. " not in text
+    assert text.count(UNMET) >= len(unmet)
+    for picture in re.findall(r"\]\((pictures/page/.+?\.svg)\)", text):
+        assert (tmp_path / picture).read_text().startswith("<svg")
+    assert len(list((tmp_path / "pictures" / "page").iterdir())) == 2
+    row = next(line for line in text.splitlines() if line.startswith("| 0.1, OptStream ES | paper |"))
+    assert "| 2.45 / 2.45 / 2.45 |" in row
+    results = Results.read(tiny_results)
+    assert str(results.mean(1, "OptStream ES", "paper", epsilon="0.1")) in row
+
+
+def test_a_strict_page_refuses_a_finding_that_does_not_hold(tmp_path):
+    results = against_laplace(500.0)
+    with pytest.raises(ParameterError, match="1 findings do not hold"):
+        write_page(results, tmp_path / "page.md", strict=True)
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_no_page_is_made_of_private_results(tiny_results, tmp_path):
+    document = json.loads((tiny_results / "results.json").read_text()) | {"public": False}
+    (tmp_path / "results.json").write_text(json.dumps(document))
+    with pytest.raises(ParameterError, match="not declared public"):
+        write_page(Results.read(tmp_path), tmp_path / "page.md")
+    assert not (tmp_path / "page.md").exists()
+
+
+def test_a_folder_without_results_is_refused(tmp_path):
+    with pytest.raises(ParameterError, match="holds no results"):
+        Results.read(tmp_path)
+
+
+def test_pooled_means_count_alike_and_their_errors_add_up_in_squares():
+    rows = synthetic({("Laplace", "strict", "1"): 3.0}, 1).with_columns(
+        mean=pl.Series([1.0, 2.0, 6.0]), standard_error=pl.Series([0.3, 0.4, 1.2])
+    )
+    mean = pooled(rows)
+    assert (mean.value, mean.error) == (3.0, pytest.approx(1.3 / 3))
+    assert str(mean) == "3.00 ± 0.43"
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"), [(0.0, "0"), (0.0123, "0.012"), (0.5, "0.50"), (12.34, "12.3"), (4567.8, "4,568")]
+)
+def test_numbers_are_short(value, shown):
+    assert short(value) == shown
+
+
+def test_a_table():
+    assert markdown(["a", "b"], [["1", "2"]]) == "| a | b |\n| --- | --- |\n| 1 | 2 |"
