@@ -1,13 +1,13 @@
 """Commands that look at a mechanism or a history and release nothing."""
 
-from datetime import date
+from datetime import date, timedelta
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.options import DEFAULT_CONFIG, Config, Json, parse_day
+from flows.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
 from flows.terminal import Terminal
 
 
@@ -90,11 +90,41 @@ def leakage(
 def evaluate(
     data: Annotated[
         str,
-        typer.Option(metavar="FOLDER", help="The folder of the public series, or `simulated`: made-up ones."),
-    ],
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
+            "public dumps in the stream's own layout.",
+        ),
+    ] = "simulated",
     into: Annotated[
-        Path, typer.Option(metavar="FOLDER", help="Where results go; a run that stopped goes on.")
-    ],
+        Path | None, typer.Option(metavar="FOLDER", help="Where results go; a run that stopped goes on.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", help="Instead of the papers' experiments: recommend how to release this stream."
+        ),
+    ] = None,
+    first: Annotated[
+        date | None,
+        typer.Option(
+            "--from", parser=parse_day, metavar="DATE", help="With --config: first day; else 2016-02-01."
+        ),
+    ] = None,
+    last: Annotated[
+        date | None,
+        typer.Option(
+            "--to", parser=parse_day, metavar="DATE", help="With --config: last day; else a fortnight's."
+        ),
+    ] = None,
+    mean: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="With --config and simulated days: a leaf's typical reading, from public knowledge.",
+        ),
+    ] = None,
     only: Annotated[
         list[int] | None, typer.Option(min=1, max=9, help="Only this experiment; may be repeated.")
     ] = None,
@@ -113,9 +143,20 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
 ) -> None:
-    """Rerun the papers' experiments with simulated noise, under the house's and the papers' scales."""
+    """Rerun the papers' experiments, or recommend how to release a stream; with simulated noise alone."""
+    if config is not None:
+        from flows.advice import advise_and_show
+        from tasks.settings import load_settings
+
+        first = first or date(2016, 2, 1)
+        days = days_between(first, last or first + timedelta(days=13))
+        asked = {"data": data, "days": days, "mean": mean, "trials": trials or 5}
+        advise_and_show(load_settings(config), Terminal(as_json), **asked, seed=seed)
+        return
     from flows.evaluate import chosen_experiments, evaluate_and_show
 
+    if into is None:
+        raise typer.BadParameter("--into is needed: where results go; or --config for a recommendation")
     experiments = chosen_experiments(only or [], short, trials)
     places = {"data": data, "into": into, "page": page}
     evaluate_and_show(experiments, Terminal(as_json), **places, seed=seed, processes=processes, public=public)

@@ -1,0 +1,95 @@
+"""The recommendation for a stream: tried on public days, by keys that the configuration takes."""
+
+import tomllib
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.errors import DumpError
+from tasks.evaluation.advice import (
+    advise,
+    mechanism_choices,
+    public_days,
+    share_choices,
+    simulated_days,
+)
+from tasks.mechanism import mechanism_for
+from tasks.settings import load_settings
+
+DAYS = [date(2025, 1, 15), date(2025, 1, 16)]
+
+
+def as_toml(tables):
+    def value(given):
+        if isinstance(given, list):
+            return f"[{', '.join(map(value, given))}]"
+        return str(given) if isinstance(given, int) else f'"{given}"'
+
+    def lines(name, table):
+        plain = {key: entry for key, entry in table.items() if not isinstance(entry, dict)}
+        yield f"[{name}]"
+        yield from (f'"{key}" = {value(entry)}' for key, entry in plain.items())
+        for key, entry in table.items():
+            if isinstance(entry, dict):
+                yield from lines(f'{name}."{key}"', entry)
+
+    return "\n".join(line for name, table in tables.items() for line in lines(name, table))
+
+
+def configured_with(stream, keys, folder):
+    """The stream's configuration with a choice's tables in the place of its own."""
+    document = tomllib.loads(stream.settings.file.read_text())
+    if keys.get("mechanism", {}).get("name", "OptStream") != "OptStream":
+        document = {name: table for name, table in document.items() if name not in ("sampling", "features")}
+    for name, table in keys.items():
+        document[name] = {**document.get(name, {}), **table} if name == "budget" else table
+    file = folder / "chosen.toml"
+    file.write_text(as_toml(document))
+    return load_settings(file)
+
+
+def test_every_choice_is_what_its_keys_make_of_the_configuration(small, tmp_path):
+    stream = small()
+    choices = list(mechanism_choices(stream.settings))
+    choices += share_choices(choices[1])
+    assert len({choice.label for choice in choices}) == len(choices) > 15
+    for choice in choices:
+        written = configured_with(stream, choice.keys, tmp_path)
+        assert mechanism_for(written, DAYS[0]) == mechanism_for(choice.settings, DAYS[0]), choice.label
+
+
+def test_the_best_is_the_one_that_misses_least_and_nothing_private_is_read(small):
+    settings = small().settings
+    before = sorted(settings.folder.rglob("*"))
+    days = simulated_days(settings, DAYS, 50.0)
+    advice = advise(settings, days, trials=2, seed=1)
+    assert [one.relative for one in advice.mechanisms] == sorted(one.relative for one in advice.mechanisms)
+    everything = (*advice.mechanisms, *advice.shares)
+    assert advice.best.relative == min(one.relative for one in everything)
+    by_name = {one.choice.label: one for one in advice.mechanisms}
+    # 48 noisy steps of scale 10 MW · 48 / (1/2), by hand
+    assert by_name["Laplace"].errors[0] == pytest.approx(960, rel=0.5)
+    assert sorted(settings.folder.rglob("*")) == before
+    again = advise(settings, days, trials=2, seed=1)
+    assert [one.errors for one in again.mechanisms] == [one.errors for one in advice.mechanisms]
+
+
+def test_public_dumps_are_read_in_the_streams_own_layout(small, tmp_path):
+    stream = small()
+    for region, level in (("84", 3.0), ("11", 4.0)):
+        for day in DAYS:
+            stream.write(region, stream.rows(level, day), day)
+    folder = stream.settings.input_folder
+    days = public_days(stream.settings, folder, DAYS)
+    leaves = stream.settings.tree.leaves
+    assert np.array_equal(days[DAYS[1]], [[3.0 if leaf == "84" else 4.0] * 48 for leaf in leaves])
+    with pytest.raises(DumpError, match=r"date=2025-01-17 holds no dump"):
+        public_days(stream.settings, folder, [date(2025, 1, 17)])
+    stream.write("11", stream.rows(4.0).head(47))
+    with pytest.raises(DumpError, match="a number for each step"):
+        public_days(stream.settings, folder, DAYS)
+    stream.write("11", stream.rows(4.0).with_columns(load=pl.lit(None, pl.Float64)))
+    with pytest.raises(DumpError, match="a number for each step"):
+        public_days(stream.settings, folder, DAYS)
