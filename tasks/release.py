@@ -190,10 +190,11 @@ def draw(run: Run, work: Work) -> Work:
             measured = mechanism.measure(period, noise=run.noise, state=state)
             digest = file.fill(measured.to_bytes(), raw_bytes(measured.state))
             run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
-            file.settle()
         except BaseException as error:
             _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
             raise
+        with suppress(OSError):  # it is DRAWN and durable: a mark that stays costs no day
+            file.settle()
     return replace(work, period=None)
 
 
@@ -256,5 +257,10 @@ def _cells(settings: Settings, work: Work) -> int:
 
 def void(run: Run, work: Work, reason: str) -> None:
     """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state."""
-    destroy_raw(run.settings.measurements_of(work.day, work.revision))
-    run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)
+    try:
+        destroy_raw(run.settings.measurements_of(work.day, work.revision))
+    finally:
+        # also where the folder is read-only: a ledger that is not told would let the next run draw again
+        run.ledger.void(
+            run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation
+        )

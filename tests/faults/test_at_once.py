@@ -77,11 +77,13 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
-def test_an_owner_that_wakes_up_while_another_draws(bench):
+@pytest.mark.parametrize(
+    "point", ["before write in _write < DrawingFile.fill, 1", "after replace in DrawingFile.fill < draw, 1"]
+)
+def test_an_owner_that_wakes_up_while_another_draws(bench, point):
     """Both have sampled: only what the newest owner drew may be recorded."""
     world = bench.world()
     judge = Judge(world)
-    point = "before write in _write < DrawingFile.fill, 1"
     nights = []
     for hours in range(2):
         night = bench.nursery.start(bench.night(world, hours=hours, act="stop", point=point))

@@ -161,6 +161,31 @@ def test_where_not_even_a_rename_leaves_the_word_a_person_is_told(house, monkeyp
     assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
 
 
+def read_only(*_):
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_a_folder_that_became_read_only_keeps_no_word_from_the_ledger(house, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
+    monkeypatch.setattr(release, "destroy_raw", read_only)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+
+
+def test_neither_folder_nor_ledger_can_be_told_and_a_person_is(house, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
+    monkeypatch.setattr(release, "destroy_raw", read_only)
+    monkeypatch.setattr(type(house.ledger), "void", failing)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
+
+
+def test_a_day_that_is_drawn_is_not_given_up_for_a_mark_that_cannot_be_removed(house, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "settle", read_only)
+    assert status(house.release(FIRST), FIRST) is Status.PUBLISHED
+
+
 def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(house, monkeypatch):
     monkeypatch.setattr(type(house.ledger), "record_drawn", failing)
     house.release(FIRST)
