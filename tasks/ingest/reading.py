@@ -8,12 +8,18 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from optstream.stream.quantise import quantise
 
 FLOATS = {pl.Float32: np.float32, pl.Float64: np.float64}
 LARGEST_MANTISSA = 2**62
+BLOCK = 2**13
+"""Readings counted together: so few that what is computed between them stays in the processor's cache."""
+KINDS = {1: "absent", 2: "infinite", 3: "out_of_bounds"}
+"""What a reading can be besides sound (0), as `Reading.kind` says it."""
 Bounds = tuple[Fraction, Fraction]
+Numbers = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,12 @@ class Reading:
     absent: pl.Expr
     infinite: pl.Expr
     out_of_bounds: pl.Expr
+
+    @property
+    def kind(self) -> pl.Expr:
+        """One of `KINDS`, which exclude each other, or 0; int64."""
+        found = pl.when(self.absent).then(1).when(self.infinite).then(2).when(self.out_of_bounds).then(3)
+        return found.otherwise(0).cast(pl.Int64)
 
 
 def countable(dtype: Any, bounds: Bounds, resolution: Fraction) -> bool:
@@ -69,10 +81,18 @@ def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resol
 
     def count(values: pl.Series) -> pl.Series:
         raw = values.to_numpy()  # a null is NaN here
+        units = np.empty(len(raw), dtype=np.int64)
+        for start in range(0, len(raw), BLOCK):
+            block = raw[start : start + BLOCK]
+            certain = _certain_units(block, limits, resolution)
+            units[start : start + BLOCK] = exactly(block) if certain is None else certain
+        return pl.Series(values.name, units)
+
+    def exactly(raw: Numbers) -> NDArray[np.int64]:
         absent = np.isnan(raw)
         cut = np.clip(np.where(absent, number(0), raw), below, above)
         units = np.clip(quantise(cut, resolution), *limits)
-        return pl.Series(values.name, np.where(absent, 0, units))
+        return np.where(absent, 0, units)
 
     infinite = value.is_infinite().fill_null(False)
     beyond = (value < pl.lit(float(low), dtype)) | (value > pl.lit(float(high), dtype))
@@ -82,6 +102,24 @@ def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resol
         infinite=infinite,
         out_of_bounds=(beyond & ~infinite & ~value.is_nan()).fill_null(False),
     )
+
+
+def _certain_units(block: Numbers, limits: list[int], resolution: Fraction) -> Numbers | None:
+    """The rounded quotients, as floats, where floating point leaves no doubt of any; else None.
+
+    No doubt: all within the limits (so none is absent or infinite, and clamping changes none), and none so
+    near to a tie that the errors of the decimal's float, of the resolution's and of two operations could
+    carry it across: less than 4 eps of the largest quotient, and `quantise` itself allows as much.
+    """
+    largest = max(abs(limit) for limit in limits) + 1.0
+    doubt = 4 * float(np.finfo(block.dtype).eps) * largest + 1e-9
+    with np.errstate(invalid="ignore", over="ignore"):
+        fraction = block.astype(np.float64, copy=False) / float(resolution)
+        fraction += 0.5
+        units = np.floor(fraction)
+        fraction -= units
+    inside = limits[0] <= units.min() and units.max() <= limits[1]
+    return units if inside and doubt < fraction.min() and fraction.max() < 1 - doubt else None
 
 
 def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
