@@ -40,7 +40,7 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
     that cannot be read costs its own day only. Raw values stay in the returned periods.
     """
-    files = _inspected(settings, dumps)
+    files = inspected(settings, dumps)
     try:
         cells, dropped = _read(files, settings)
     except UNREADABLE:
@@ -60,7 +60,7 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     return result
 
 
-def _inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
+def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     files: list[SourceFile] = []
     for number, dump in enumerate(dumps):
         n_steps = settings.calendar.n_steps(dump.day)
