@@ -8,18 +8,15 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
 from optstream.stream.quantise import quantise
+from tasks.ingest.floats import FloatCounter
 
 FLOATS = {pl.Float32: np.float32, pl.Float64: np.float64}
 LARGEST_MANTISSA = 2**62
-BLOCK = 2**13
-"""Readings counted together: so few that what is computed between them stays in the processor's cache."""
 KINDS = {1: "absent", 2: "infinite", 3: "out_of_bounds"}
 """What a reading can be besides sound (0), as `Reading.kind` says it."""
 Bounds = tuple[Fraction, Fraction]
-Numbers = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
@@ -68,31 +65,19 @@ def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Re
     Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
     readings; the readings are first cut a little outside the bounds, to keep them in range.
     """
-    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     if dtype in FLOATS:
-        return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
+        return _floats(pl.col(column).cast(dtype), dtype, bounds, resolution)
+    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     return _integers(pl.col(column), dtype, bounds, limits, resolution)
 
 
-def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
+def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
     number = FLOATS[dtype]
     low, high = (number(float(bound)) for bound in bounds)
-    below, above = np.nextafter(low, number(-np.inf)), np.nextafter(high, number(np.inf))
+    counter = FloatCounter(number, bounds, resolution)
 
     def count(values: pl.Series) -> pl.Series:
-        raw = values.to_numpy()  # a null is NaN here
-        units = np.empty(len(raw), dtype=np.int64)
-        for start in range(0, len(raw), BLOCK):
-            block = raw[start : start + BLOCK]
-            certain = _certain_units(block, limits, resolution)
-            units[start : start + BLOCK] = exactly(block) if certain is None else certain
-        return pl.Series(values.name, units)
-
-    def exactly(raw: Numbers) -> NDArray[np.int64]:
-        absent = np.isnan(raw)
-        cut = np.clip(np.where(absent, number(0), raw), below, above)
-        units = np.clip(quantise(cut, resolution), *limits)
-        return np.where(absent, 0, units)
+        return pl.Series(values.name, counter.count(values.to_numpy()))  # a null is NaN here
 
     infinite = value.is_infinite().fill_null(False)
     beyond = (value < pl.lit(float(low), dtype)) | (value > pl.lit(float(high), dtype))
@@ -102,24 +87,6 @@ def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resol
         infinite=infinite,
         out_of_bounds=(beyond & ~infinite & ~value.is_nan()).fill_null(False),
     )
-
-
-def _certain_units(block: Numbers, limits: list[int], resolution: Fraction) -> Numbers | None:
-    """The rounded quotients, as floats, where floating point leaves no doubt of any; else None.
-
-    No doubt: all within the limits (so none is absent or infinite, and clamping changes none), and none so
-    near to a tie that the errors of the decimal's float, of the resolution's and of two operations could
-    carry it across: less than 4 eps of the largest quotient, and `quantise` itself allows as much.
-    """
-    largest = max(abs(limit) for limit in limits) + 1.0
-    doubt = 4 * float(np.finfo(block.dtype).eps) * largest + 1e-9
-    with np.errstate(invalid="ignore", over="ignore"):
-        fraction = block.astype(np.float64, copy=False) / float(resolution)
-        fraction += 0.5
-        units = np.floor(fraction)
-        fraction -= units
-    inside = limits[0] <= units.min() and units.max() <= limits[1]
-    return units if inside and doubt < fraction.min() and fraction.max() < 1 - doubt else None
 
 
 def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
