@@ -118,6 +118,8 @@ def compare(folder: Path, orders: Sequence[str], size: Size, repeats: int, seed:
         home = folder / order
         config = home / "optstream.toml"
         if not config.exists():
+            if home.exists():
+                raise SystemExit(f"{home} is half laid out; remove it, or name another folder")
             lay_out(home, order, size, seed)
         disk_mb = sum(file.stat().st_size for file in home.rglob("*.parquet")) / 2**20
         found = measure(config, repeats)

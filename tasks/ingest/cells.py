@@ -1,48 +1,103 @@
 """Rows become cells: what each file holds at each step. All in polars, streaming."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import polars as pl
 
-from tasks.ingest.reading import KINDS, reading
+from tasks.ingest import reading as kinds
+from tasks.ingest.reading import FLOATS, KINDS, reading
 from tasks.ingest.rows import NO_STEP, customer_of, scan, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.settings import Settings
 
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
+BYTES_A_PLAN = 2**20
+"""A file that is large has a plan of its own: it is read by all threads, and only its own pages are held."""
+EXACT_FLOATS = 2**53
+CELLS = {"file": pl.UInt32, "step": pl.Int32, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
+COUNTED = {
+    "absent": [kinds.ABSENT],
+    "infinite": [kinds.INFINITE, kinds.MINUS_INFINITE],
+    "out_of_bounds": [kinds.ABOVE, kinds.BELOW],
+}
 
 
 def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, step) found, with counts and the sum of its units. Raises polars' errors."""
-    plans = [files[start : start + FILES_A_PLAN] for start in range(0, len(files), FILES_A_PLAN)]
-    found = [_keyed_cells(plan, settings) for plan in plans]
-    schema = {"file": pl.UInt32, "step": pl.Int32, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
-    counts = [pl.col("rows").filter(pl.col("kind") == kind).sum().alias(name) for kind, name in KINDS.items()]
-    cells = pl.concat([pl.DataFrame(schema=schema), *found]).group_by("file", "step")
+    found = [pl.DataFrame(schema=CELLS)]
+    for plan in _plans(files):
+        found.append(_quick_cells(plan, settings) if plan[0].value in FLOATS else _grouped(plan, settings))
+    counts = [
+        pl.col("rows").filter(pl.col("kind").is_in(of)).sum().alias(name) for name, of in COUNTED.items()
+    ]
+    cells = pl.concat(found).group_by("file", "step")
     return with_places(cells.agg(pl.col("rows").sum(), pl.col("units").sum(), *counts), files)
 
 
-def _keyed_cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """A row for each (file, step, kind of reading) found.
+def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+    """Files that are read together: many where they are small, and either floats or not."""
+    for floats in (True, False):
+        plan: list[SourceFile] = []
+        size = 0
+        for file in (file for file in files if (file.value in FLOATS) == floats):
+            plan.append(file)
+            size += file.path.stat().st_size
+            if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
+                yield plan
+                plan, size = [], 0
+        if plan:
+            yield plan
+
+
+def _quick_cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """As `_grouped`, of floats: sums of rounded quotients, but exact ones of the readings in doubt.
+
+    The sums are of whole numbers, in float64: exact as long as there are not too many rows, which is known
+    once they are counted.
+    """
+    low, high = (math.floor(bound / settings.resolution + Fraction(1, 2)) for bound in settings.bounds)
+    cells = _grouped(files, settings, quick=True)
+    if cells.select((pl.col("rows") * float(max(abs(low), abs(high), 1)) >= EXACT_FLOATS).any()).item():
+        return _grouped(files, settings)
+    kind, rows = pl.col("kind"), pl.col("rows")
+    sound, doubtful = cells.filter(kind == kinds.SOUND), cells.filter(kind == kinds.DOUBTFUL)
+    known = cells.filter(~kind.is_in([kinds.SOUND, kinds.DOUBTFUL])).with_columns(
+        units=pl.when(kind.is_in([kinds.INFINITE, kinds.ABOVE]))
+        .then(rows * high)
+        .when(kind.is_in([kinds.MINUS_INFINITE, kinds.BELOW]))
+        .then(rows * low)
+        .otherwise(0)
+    )
+    again = [file for file in files if file.number in set(doubtful["file"])]
+    found = [sound, known, *([_grouped(again, settings, only=kinds.DOUBTFUL)] if again else [])]
+    return pl.concat([frame.cast({"units": pl.Int64}) for frame in found])
+
+
+def _grouped(
+    files: Sequence[SourceFile], settings: Settings, *, quick: bool = False, only: int | None = None
+) -> pl.DataFrame:
+    """A row for each (file, step, kind of reading) found, or of one kind only, and the sum of its units.
 
     One integer for the three makes a group-by that costs little more than a sum: the kind of a reading is
-    part of what it is grouped by, so that counting the kinds needs no columns of their own.
+    part of what it is grouped by, so that counting the kinds needs no columns of their own. quick: the sums
+    are of the quotients, which are the units of sound readings only.
     """
-    n_kinds = len(KINDS) + 1
-    width = (NO_STEP + max(file.n_steps for file in files)) * n_kinds
+    width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
     plans = []
     for number, file in enumerate(files):
         found = reading(settings.input.value, file.value, settings.bounds, settings.resolution)
-        step = step_of(file, settings) + NO_STEP
-        key = number * width + step * n_kinds + found.kind
-        plans.append(scan(file).select(key=key, units=found.units))
+        key = number * width + (step_of(file, settings) + NO_STEP) * len(KINDS) + found.kind
+        source = scan(file) if only is None else scan(file).filter(found.kind == only)
+        plans.append(source.select(key=key, units=found.quotient if quick else found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
     return cells.collect(engine="streaming").select(
         file=pl.lit(numbers).gather(key // width),
-        step=(key % width // n_kinds - NO_STEP).cast(pl.Int32),
-        kind=(key % n_kinds).cast(pl.Int8),
+        step=(key % width // len(KINDS) - NO_STEP).cast(pl.Int32),
+        kind=(key % len(KINDS)).cast(pl.Int8),
         rows="rows",
         units="units",
     )

@@ -1,4 +1,4 @@
-"""Columns of floats become exact integers: quickly where floating point leaves no doubt, else exactly."""
+"""Columns of floats become exact integers; and where floating point alone leaves no doubt of them."""
 
 import math
 from dataclasses import dataclass
@@ -7,12 +7,11 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from optstream.stream.quantise import quantise
 
-BLOCK = 2**13
-"""Readings counted together: so few that what is computed between them stays in the processor's cache."""
 LARGEST_DECIMAL = 10**15
 """Below it two decimals of one scale are never the same float64, so the one that fits is the shortest."""
 Numbers = NDArray[np.floating[Any]]
@@ -36,11 +35,17 @@ class FloatCounter:
     def doubt(self) -> float:
         """How near to a tie a quotient may be that floating point cannot decide.
 
-        The errors of the decimal's float, of the resolution's and of two operations are together below 4 eps
-        of the largest quotient; `quantise` itself allows as much.
+        The errors of the decimal's float, of the resolution's and its inverse's, and of two operations are
+        together below 4 eps of the largest quotient; `quantise` itself allows as much.
         """
         largest = max(abs(limit) for limit in self.limits) + 1.0
         return 4 * float(np.finfo(self.number).eps) * largest + 1e-9
+
+    def quotient(self, value: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+        """The rounded quotient of a reading within the bounds, float64, and whether it is beyond doubt."""
+        shifted = value.cast(pl.Float64) / float(self.resolution) + 0.5
+        rounded = shifted.floor()
+        return rounded, (shifted - rounded).is_between(self.doubt, 1 - self.doubt, closed="none")
 
     @cached_property
     def digits(self) -> int:
@@ -56,38 +61,7 @@ class FloatCounter:
         return next(fits, -1)
 
     def count(self, raw: Numbers) -> NDArray[np.int64]:
-        """The units of each reading, (n,) int64; 0 where it is NaN."""
-        units = np.empty(len(raw), dtype=np.int64)
-        doubtful = []
-        for start in range(0, len(raw), BLOCK):
-            quotients, unsure = self._quotients(raw[start : start + BLOCK])
-            units[start : start + BLOCK] = quotients
-            doubtful.append(unsure + start)
-        which = np.concatenate(doubtful) if doubtful else np.empty(0, dtype=np.int64)
-        if len(which):
-            units[which] = self._exactly(raw[which])
-        return units
-
-    def _quotients(self, block: Numbers) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-        """The rounded quotients, and where they are in doubt: near a tie, beyond the limits, no number."""
-        low, high = self.limits
-        with np.errstate(invalid="ignore", over="ignore"):
-            fraction = block.astype(np.float64, copy=False) / float(self.resolution)
-            fraction += 0.5
-            units = np.floor(fraction)
-            fraction -= units
-        if (
-            low <= units.min()
-            and units.max() <= high
-            and self.doubt < fraction.min()
-            and fraction.max() < 1 - self.doubt
-        ):
-            return units, np.empty(0, dtype=np.int64)
-        # written so that a comparison with NaN, which is false, leaves a doubt
-        sure = (units >= low) & (units <= high) & (fraction > self.doubt) & (fraction < 1 - self.doubt)
-        return np.where(sure, units, 0.0), np.flatnonzero(~sure)
-
-    def _exactly(self, raw: Numbers) -> NDArray[np.int64]:
+        """The units of each reading, (n,) int64, exactly; 0 where it is NaN."""
         low, high = (self.number(float(bound)) for bound in self.bounds)
         # a little outside the bounds, so that what lies beyond is in range and stays beyond
         below = np.nextafter(low, self.number(-np.inf))

@@ -12,8 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from optstream.measurement.linear import open_private_period
-from tasks.ingest import floats as float_counting
-from tasks.ingest import people
+from tasks.ingest import cells, people
 from tests.tasks.ingest.by_hand import Row, ingest_by_hand
 
 DAYS = [date(2025, 1, 15), date(2025, 3, 30), date(2025, 10, 26)]
@@ -138,7 +137,7 @@ def test_who_is_suspected_for_another_is_not_dropped(stream, few_at_a_time, data
 def few_at_a_time(monkeypatch):
     monkeypatch.setattr(people, "HASH", 3 << 62)
     monkeypatch.setattr(people, "ROWS_AT_ONCE", 5)
-    monkeypatch.setattr(float_counting, "BLOCK", 3)
+    monkeypatch.setattr(cells, "BYTES_A_PLAN", 2000)
 
 
 def test_a_dump_delivered_twice_counts_once(stream):
