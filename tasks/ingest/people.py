@@ -91,10 +91,17 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
     part = np.cumsum(seen.rows) // ROWS_AT_ONCE
     for number in np.unique(part):
         suspects = pl.LazyFrame({"hash": seen.suspects[part == number]})
-        placed = [rows_of(file, settings, numbered=True).filter(pl.col("step") >= 0) for file in files]
-        rows = pl.concat(placed).with_columns(hash=_hash(pl.col("customer")))
-        found.append(_judged(rows.join(suspects, on="hash", how="semi").collect(engine="streaming")))
+        found.append(_judged(pl.concat([_rows_of_suspects(file, suspects, settings) for file in files])))
     return pl.concat(found).group_by("file", "step", "rule").agg(pl.col("rows", "units").sum())
+
+
+def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
+    """Their rows of one file, with what they count: nobody else's reading is counted again."""
+    own = scan(file, numbered=True).join(
+        suspects, left_on=_hash(customer_of(settings)), right_on="hash", how="semi"
+    )
+    rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)
+    return rows.collect(engine="streaming")
 
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:

@@ -39,8 +39,11 @@ def customer_of(settings: Settings) -> pl.Expr:
     return pl.col(settings.input.customer).cast(pl.String)
 
 
-def rows_of(file: SourceFile, settings: Settings, *, numbered: bool = False) -> pl.LazyFrame:
-    """The needed columns of one file: file, leaf, step (negative: why none), units, customer, row."""
+def rows_of(
+    file: SourceFile, settings: Settings, source: pl.LazyFrame, *, numbered: bool = False
+) -> pl.LazyFrame:
+    """The needed columns of `source`, which holds rows of the file: file, leaf, step (negative: why none),
+    units, customer, row."""
     wanted = {
         "file": pl.lit(file.number, pl.UInt32),
         "leaf": pl.lit(file.leaf, pl.UInt32),
@@ -51,13 +54,13 @@ def rows_of(file: SourceFile, settings: Settings, *, numbered: bool = False) -> 
         wanted["customer"] = customer_of(settings)
     if numbered:
         wanted["row"] = pl.col(ROW)
-    return scan(file, numbered=numbered).select(**wanted)
+    return source.select(**wanted)
 
 
 def is_readable(file: SourceFile, settings: Settings) -> bool:
     """Whether every needed page of the file can be read, which its footer does not tell."""
     try:
-        rows_of(file, settings).select(pl.all().count()).collect(engine="streaming")
+        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
     except UNREADABLE:
         return False
     return True
