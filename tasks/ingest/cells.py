@@ -1,112 +1,123 @@
-"""Rows become cells: what each file holds at each step, and who is seen twice. All in polars, streaming."""
+"""Rows become cells: what each file holds at each step. All in polars, streaming."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
+from fractions import Fraction
 
 import polars as pl
 
-from tasks.ingest.reading import reading
-from tasks.ingest.schema import UNREADABLE, SourceFile
+from tasks.ingest import reading as kinds
+from tasks.ingest.reading import FLOATS, KINDS, reading
+from tasks.ingest.rows import NO_STEP, customer_of, scan, step_of
+from tasks.ingest.schema import SourceFile
 from tasks.settings import Settings
 
-OUTSIDE, OFF_GRID, NO_TIMESTAMP = -1, -2, -3
-BLOCK = 62
-"""Steps whose presence fits the bits of one integer."""
-ROW = "row of the file"
-
-
-def rows_of(file: SourceFile, settings: Settings, *, numbered: bool = False) -> pl.LazyFrame:
-    """The needed columns of one file: file, day, leaf, step (negative: why none), reading, customer."""
-    columns = settings.input
-    stamp = pl.col(columns.timestamp).to_physical() - file.start
-    step = stamp // file.length
-    found = reading(columns.value, file.value, settings.bounds, settings.resolution)
-    placed = (
-        pl.when(stamp.is_null())
-        .then(NO_TIMESTAMP)
-        .when((step < 0) | (step >= file.n_steps))
-        .then(OUTSIDE)
-        .when(stamp % file.length != 0)
-        .then(OFF_GRID)
-        .otherwise(step)
-    )
-    wanted = {
-        "file": pl.lit(file.number, pl.UInt32),
-        "day": pl.lit(file.day, pl.UInt32),
-        "leaf": pl.lit(file.leaf, pl.UInt32),
-        "step": placed.cast(pl.Int32),
-        "units": found.units,
-        "absent": found.absent,
-        "infinite": found.infinite,
-        "out_of_bounds": found.out_of_bounds,
-    }
-    if settings.metered:
-        wanted["customer"] = pl.col(columns.customer).cast(pl.String)
-    if numbered:
-        wanted["row"] = pl.col(ROW)
-    source = pl.scan_parquet(
-        file.path, glob=False, hive_partitioning=False, row_index_name=ROW if numbered else None
-    )
-    return source.select(**wanted)
-
-
-def is_readable(file: SourceFile, settings: Settings) -> bool:
-    """Whether every needed page of the file can be read, which its footer does not tell."""
-    try:
-        rows_of(file, settings).select(pl.all().count()).collect(engine="streaming")
-    except UNREADABLE:
-        return False
-    return True
+FILES_A_PLAN = 96
+"""Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
+BYTES_A_PLAN = 2**20
+"""A file that is large has a plan of its own: it is read by all threads, and only its own pages are held."""
+EXACT_FLOATS = 2**53
+CELLS = {"file": pl.UInt32, "step": pl.Int32, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
+COUNTED = {
+    "absent": [kinds.ABSENT],
+    "infinite": [kinds.INFINITE, kinds.MINUS_INFINITE],
+    "out_of_bounds": [kinds.ABOVE, kinds.BELOW],
+}
 
 
 def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, step) found, with counts and the sum of its units. Raises polars' errors."""
-    counts = ["absent", "infinite", "out_of_bounds"]
-    found = [pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum()]
-    found += [pl.col(name).sum().cast(pl.Int64) for name in counts]
-    nobody = pl.col("customer").is_null().sum().cast(pl.Int64) if settings.metered else pl.lit(0, pl.Int64)
-    found.append(nobody.alias("no_customer"))
-    rows = pl.concat([rows_of(file, settings) for file in files])
-    return rows.group_by("file", "day", "leaf", "step").agg(found).collect(engine="streaming")
+    found = [pl.DataFrame(schema=CELLS)]
+    for plan in _plans(files):
+        found.append(_quick_cells(plan, settings) if plan[0].value in FLOATS else _grouped(plan, settings))
+    counts = [
+        pl.col("rows").filter(pl.col("kind").is_in(of)).sum().alias(name) for name, of in COUNTED.items()
+    ]
+    cells = pl.concat(found).group_by("file", "step")
+    return with_places(cells.agg(pl.col("rows").sum(), pl.col("units").sum(), *counts), files)
 
 
-def dropped_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """What metered rows of one day are dropped by the public rule: a row for each (file, step, rule).
+def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
+    """Files that are read together: many where they are small, and either floats or not."""
+    for floats in (True, False):
+        plan: list[SourceFile] = []
+        size = 0
+        for file in (file for file in files if (file.value in FLOATS) == floats):
+            plan.append(file)
+            size += file.path.stat().st_size
+            if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
+                yield plan
+                plan, size = [], 0
+        if plan:
+            yield plan
 
-    The rule looks at which rows exist, never at a reading: of a customer seen in several leaves, only the
-    first leaf in the tree's order counts; of several rows of a customer and step, only the first, by file
-    name and position. One streaming pass finds whom it concerns; only their rows are read again.
+
+def _quick_cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """As `_grouped`, of floats: sums of rounded quotients, but exact ones of the readings in doubt.
+
+    The sums are of whole numbers, in float64: exact as long as there are not too many rows, which is known
+    once they are counted.
     """
-    placed = [rows_of(file, settings).filter(pl.col("step") >= 0) for file in files]
-    suspects = _suspects(pl.concat(placed))
-    if suspects.is_empty():
-        return pl.DataFrame(
-            schema={"file": pl.UInt32, "step": pl.Int32, "rule": pl.String, "units": pl.Int64}
+    low, high = (math.floor(bound / settings.resolution + Fraction(1, 2)) for bound in settings.bounds)
+    cells = _grouped(files, settings, quick=True)
+    if cells.select((pl.col("rows") * float(max(abs(low), abs(high), 1)) >= EXACT_FLOATS).any()).item():
+        return _grouped(files, settings)
+    kind, rows = pl.col("kind"), pl.col("rows")
+    sound, doubtful = cells.filter(kind == kinds.SOUND), cells.filter(kind == kinds.DOUBTFUL)
+    known = cells.filter(~kind.is_in([kinds.SOUND, kinds.DOUBTFUL])).with_columns(
+        units=pl.when(kind.is_in([kinds.INFINITE, kinds.ABOVE]))
+        .then(rows * high)
+        .when(kind.is_in([kinds.MINUS_INFINITE, kinds.BELOW]))
+        .then(rows * low)
+        .otherwise(0)
+    )
+    again = [file for file in files if file.number in set(doubtful["file"])]
+    found = [sound, known, *([_grouped(again, settings, only=kinds.DOUBTFUL)] if again else [])]
+    return pl.concat([frame.cast({"units": pl.Int64}) for frame in found])
+
+
+def _grouped(
+    files: Sequence[SourceFile], settings: Settings, *, quick: bool = False, only: int | None = None
+) -> pl.DataFrame:
+    """A row for each (file, step, kind of reading) found, or of one kind only, and the sum of its units.
+
+    One integer for the three makes a group-by that costs little more than a sum: the kind of a reading is
+    part of what it is grouped by, so that counting the kinds needs no columns of their own. quick: the sums
+    are of the quotients, which are the units of sound readings only.
+    """
+    width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
+    plans = []
+    for number, file in enumerate(files):
+        found = reading(settings.input.value, file.value, settings.bounds, settings.resolution)
+        key = number * width + (step_of(file, settings) + NO_STEP) * len(KINDS) + found.kind
+        source = scan(file) if only is None else scan(file).filter(found.kind == only)
+        plans.append(source.select(key=key, units=found.quotient if quick else found.units))
+    cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
+    key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
+    return cells.collect(engine="streaming").select(
+        file=pl.lit(numbers).gather(key // width),
+        step=(key % width // len(KINDS) - NO_STEP).cast(pl.Int32),
+        kind=(key % len(KINDS)).cast(pl.Int8),
+        rows="rows",
+        units="units",
+    )
+
+
+def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """How many rows of each (file, step) have no customer, where some do: file, step, no_customer."""
+    found = [pl.DataFrame(schema={"file": pl.UInt32, "step": pl.Int32, "no_customer": pl.Int64})]
+    for file in files:
+        rows = scan(file).select(
+            step=step_of(file, settings).cast(pl.Int32), nobody=customer_of(settings).is_null()
         )
-    numbered = [rows_of(file, settings, numbered=True).filter(pl.col("step") >= 0) for file in files]
-    rows = pl.concat(numbered).join(suspects.lazy(), on="customer", how="semi").collect(engine="streaming")
-    rows = rows.sort("customer", "leaf", "file", "row")
-    elsewhere = pl.col("leaf") != pl.col("leaf").min().over("customer")
-    again = pl.struct("customer", "step").is_first_distinct().not_()
-    rule = pl.when(elsewhere).then(pl.lit("two_leaves")).when(again).then(pl.lit("duplicates"))
-    return (
-        rows.with_columns(rule=rule)
-        .filter(pl.col("rule").is_not_null())
-        .select("file", "step", "rule", "units")
-    )
+        counted = rows.filter("nobody").group_by("step").agg(no_customer=pl.len().cast(pl.Int64))
+        counted = counted.select(pl.lit(file.number, pl.UInt32).alias("file"), "step", "no_customer")
+        found.append(counted.collect(engine="streaming"))
+    return pl.concat(found)
 
 
-def _suspects(rows: pl.LazyFrame) -> pl.DataFrame:
-    """Customers of one day with rows in two leaves, or two rows at a step. Found without values."""
-    bit = pl.lit(2, pl.Int64).pow((pl.col("step") % BLOCK).cast(pl.UInt32))
-    blocks = rows.group_by("customer", block=pl.col("step") // BLOCK).agg(
-        pl.col("leaf").min().alias("first"),
-        pl.col("leaf").max().alias("last"),
-        (pl.len() > bit.bitwise_or().bitwise_count_ones()).alias("again"),
-    )
-    people = blocks.group_by("customer").agg(
-        pl.col("first").min(), pl.col("last").max(), pl.col("again").any()
-    )
-    odd = (pl.col("first") != pl.col("last")) | pl.col("again")
-    return (
-        people.filter(odd & pl.col("customer").is_not_null()).select("customer").collect(engine="streaming")
-    )
+def with_places(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:
+    """Join day and leaf by the file's number."""
+    schema = {"file": pl.UInt32, "day": pl.UInt32, "leaf": pl.UInt32}
+    index = pl.DataFrame([(file.number, file.day, file.leaf) for file in files], schema=schema, orient="row")
+    return frame.join(index, on="file", how="left")

@@ -9,15 +9,14 @@ import polars as pl
 
 from data_contracts.raw import raw_rules
 from optstream.stream import PrivatePeriod
-from tasks.ingest.cells import cells_of, dropped_of, is_readable
+from tasks.ingest.cells import cells_of, nobody_of
 from tasks.ingest.discover import PREFIX, Dump
 from tasks.ingest.metrics import metrics_of
+from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of
+from tasks.ingest.rows import is_readable
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.settings import Settings
-
-FILES_A_PLAN = 96
-"""Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
 
 
 @dataclass(frozen=True)
@@ -41,9 +40,13 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
     that cannot be read costs its own day only. Raw values stay in the returned periods.
     """
-    files = _inspected(settings, dumps)
-    cells, files = _read(files, settings)
-    dropped = _dropped(files, settings, len(dumps))
+    files = inspected(settings, dumps)
+    try:
+        cells, dropped = _read(files, settings)
+    except UNREADABLE:
+        broken = {file.number for file in _sound(files) if not is_readable(file, settings)}
+        files = [file.failed("unreadable") if file.number in broken else file for file in files]
+        cells, dropped = _read(files, settings)
     metrics = metrics_of(files, cells, dropped, dumps, settings)
     places = places_of(files, cells, dropped, settings)
     cells = _without(cells, dropped)
@@ -57,7 +60,7 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     return result
 
 
-def _inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
+def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     files: list[SourceFile] = []
     for number, dump in enumerate(dumps):
         n_steps = settings.calendar.n_steps(dump.day)
@@ -69,38 +72,35 @@ def _inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     return files
 
 
-def _read(files: list[SourceFile], settings: Settings) -> tuple[pl.DataFrame, list[SourceFile]]:
-    """The cells of all sound files; those that break half-way are found one by one and left out."""
-    sound = [file for file in files if file.broken is None]
-    try:
-        return _cells(sound, settings), files
-    except UNREADABLE:
-        pass
-    broken = {file.number for file in sound if not is_readable(file, settings)}
-    files = [file.failed("unreadable") if file.number in broken else file for file in files]
-    return _cells([file for file in files if file.broken is None], settings), files
+def _sound(files: Sequence[SourceFile]) -> list[SourceFile]:
+    return [file for file in files if file.broken is None]
 
 
-def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    if files:
-        plans = [files[start : start + FILES_A_PLAN] for start in range(0, len(files), FILES_A_PLAN)]
-        return pl.concat([cells_of(plan, settings) for plan in plans])
-    counts = dict.fromkeys(("rows", "units", "absent", "infinite", "out_of_bounds", "no_customer"), pl.Int64)
-    indices = dict.fromkeys(("file", "day", "leaf"), pl.UInt32)
-    return pl.DataFrame(schema={**indices, "step": pl.Int32, **counts})
+def _read(files: Sequence[SourceFile], settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The cells of all sound files, and what is dropped of them. Raises polars' errors."""
+    cells = cells_of(_sound(files), settings)
+    dropped, nameless = _people(files, settings)
+    cells = cells.join(nobody_of(nameless, settings), on=["file", "step"], how="left")
+    return cells.with_columns(pl.col("no_customer").fill_null(0)), dropped
 
 
-def _dropped(files: Sequence[SourceFile], settings: Settings, n_days: int) -> pl.DataFrame:
-    """The metered rows that do not count; day by day, for the customers of one day fit in memory."""
-    empty = pl.DataFrame(schema={"file": pl.UInt32, "step": pl.Int32, "rule": pl.String, "units": pl.Int64})
-    if not settings.metered:
-        return empty
-    found = [empty]
-    for day in range(n_days):
+def _people(files: Sequence[SourceFile], settings: Settings) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The metered rows that do not count, and the files that may have rows of nobody.
+
+    Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
+    is dropped.
+    """
+    dropped, nameless = [pl.DataFrame(schema=DROPPED)], []
+    for day in sorted({file.day for file in files}) if settings.metered else ():
         own = [file for file in files if file.day == day]
-        if own and all(file.broken is None for file in own):
-            found.append(dropped_of(own, settings))
-    return pl.concat(found)
+        sound = _sound(own)
+        if len(sound) < len(own):
+            nameless += sound
+            continue
+        seen = seen_of(own, settings)
+        nameless += seen.nameless
+        dropped.append(dropped_of(own, seen, settings))
+    return pl.concat(dropped), nameless
 
 
 def _without(cells: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:

@@ -8,8 +8,9 @@ import polars as pl
 
 from data_contracts.raw import FILES, raw_rules
 from optstream.stream.quantise import LARGEST_UNITS
-from tasks.ingest.cells import NO_TIMESTAMP, OFF_GRID, OUTSIDE
+from tasks.ingest.cells import with_places
 from tasks.ingest.discover import Dump
+from tasks.ingest.rows import NO_TIMESTAMP, OFF_GRID, OUTSIDE
 from tasks.ingest.schema import SourceFile
 from tasks.settings import Settings
 
@@ -97,14 +98,7 @@ def _cell_counts(cells: pl.DataFrame, settings: Settings) -> pl.DataFrame:
 def _dropped_counts(files: Sequence[SourceFile], dropped: pl.DataFrame) -> pl.DataFrame:
     rows = with_places(dropped, files)
     counts = [
-        (pl.col("rule") == name).sum().cast(pl.Int64).alias(f"dropped_{name}")
+        pl.col("rows").filter(pl.col("rule") == name).sum().alias(f"dropped_{name}")
         for name in ("duplicates", "two_leaves")
     ]
     return rows.group_by("day", "leaf").agg(counts)
-
-
-def with_places(frame: pl.DataFrame, files: Sequence[SourceFile]) -> pl.DataFrame:
-    """Join day and leaf by the file's number."""
-    schema = {"file": pl.UInt32, "day": pl.UInt32, "leaf": pl.UInt32}
-    index = pl.DataFrame([(file.number, file.day, file.leaf) for file in files], schema=schema, orient="row")
-    return frame.join(index, on="file", how="left")

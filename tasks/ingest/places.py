@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from tasks.ingest.metrics import CELL_RULES, with_places
+from tasks.ingest.cells import with_places
+from tasks.ingest.metrics import CELL_RULES
 from tasks.ingest.schema import SourceFile
 from tasks.settings import Settings
 

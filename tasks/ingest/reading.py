@@ -10,20 +10,30 @@ import numpy as np
 import polars as pl
 
 from optstream.stream.quantise import quantise
+from tasks.ingest.floats import FloatCounter
 
 FLOATS = {pl.Float32: np.float32, pl.Float64: np.float64}
 LARGEST_MANTISSA = 2**62
+SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW, DOUBTFUL = KINDS = range(7)
+"""What a reading is found to be. Doubtful: within the bounds, but too near to a tie for floating point."""
 Bounds = tuple[Fraction, Fraction]
 
 
 @dataclass(frozen=True)
 class Reading:
-    """Expressions over a value column. units: int64, 0 where absent; the others: what was found, boolean."""
+    """Expressions over a value column. units: int64, 0 where absent; absent, infinite, out_of_bounds: what
+    was found, boolean. kind: one of `KINDS`, int64.
+
+    quotient: for floats the units of sound readings as float64, at a tenth of the cost; of the other kinds
+    but the doubtful the kind itself tells the units.
+    """
 
     units: pl.Expr
     absent: pl.Expr
     infinite: pl.Expr
     out_of_bounds: pl.Expr
+    kind: pl.Expr
+    quotient: pl.Expr | None = None
 
 
 def countable(dtype: Any, bounds: Bounds, resolution: Fraction) -> bool:
@@ -56,31 +66,44 @@ def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Re
     Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
     readings; the readings are first cut a little outside the bounds, to keep them in range.
     """
-    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     if dtype in FLOATS:
-        return _floats(pl.col(column).cast(dtype), dtype, bounds, limits, resolution)
+        return _floats(pl.col(column).cast(dtype), dtype, bounds, resolution)
+    limits = [math.floor(bound / resolution + Fraction(1, 2)) for bound in bounds]
     return _integers(pl.col(column), dtype, bounds, limits, resolution)
 
 
-def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
+def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
     number = FLOATS[dtype]
     low, high = (number(float(bound)) for bound in bounds)
-    below, above = np.nextafter(low, number(-np.inf)), np.nextafter(high, number(np.inf))
+    counter = FloatCounter(number, bounds, resolution)
 
     def count(values: pl.Series) -> pl.Series:
-        raw = values.to_numpy()  # a null is NaN here
-        absent = np.isnan(raw)
-        cut = np.clip(np.where(absent, number(0), raw), below, above)
-        units = np.clip(quantise(cut, resolution), *limits)
-        return pl.Series(values.name, np.where(absent, 0, units))
+        return pl.Series(values.name, counter.count(values.to_numpy()))  # a null is NaN here
 
+    quotient, sure = counter.quotient(value)
+    least, most = pl.lit(float(low), dtype), pl.lit(float(high), dtype)
     infinite = value.is_infinite().fill_null(False)
-    beyond = (value < pl.lit(float(low), dtype)) | (value > pl.lit(float(high), dtype))
+    absent = value.is_null() | value.is_nan().fill_null(False)
+    kind = (
+        pl.when(value.is_between(least, most) & sure)
+        .then(SOUND)
+        .when(absent)
+        .then(ABSENT)
+        .when(infinite)
+        .then(pl.when(value > most).then(INFINITE).otherwise(MINUS_INFINITE))
+        .when(value > most)
+        .then(ABOVE)
+        .when(value < least)
+        .then(BELOW)
+        .otherwise(DOUBTFUL)
+    )
     return Reading(
         units=_each(value, count),
-        absent=value.is_null() | value.is_nan().fill_null(False),
+        absent=absent,
         infinite=infinite,
-        out_of_bounds=(beyond & ~infinite & ~value.is_nan()).fill_null(False),
+        out_of_bounds=(((value < least) | (value > most)) & ~infinite & ~value.is_nan()).fill_null(False),
+        kind=kind.cast(pl.Int64),
+        quotient=quotient,
     )
 
 
@@ -100,11 +123,14 @@ def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], res
         units = np.clip(quantise(cut, resolution * scale), *limits)
         return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
 
+    absent, outside = value.is_null(), ((whole < low) | (whole > high)).fill_null(False)
+    kind = pl.when(absent).then(ABSENT).when(whole > high).then(ABOVE).when(whole < low).then(BELOW)
     return Reading(
         units=_each(whole, count),
-        absent=value.is_null(),
+        absent=absent,
         infinite=pl.lit(False),
-        out_of_bounds=((whole < low) | (whole > high)).fill_null(False),
+        out_of_bounds=outside,
+        kind=kind.otherwise(SOUND).cast(pl.Int64),
     )
 
 

@@ -1,0 +1,66 @@
+"""The rows of one file as expressions: which step they fall on, and what they count."""
+
+import polars as pl
+
+from tasks.ingest.reading import reading
+from tasks.ingest.schema import UNREADABLE, SourceFile
+from tasks.settings import Settings
+
+OUTSIDE, OFF_GRID, NO_TIMESTAMP = -1, -2, -3
+NO_STEP = 3
+"""How many negative steps there are, each a reason why a row has none."""
+ROW = "row of the file"
+
+
+def scan(file: SourceFile, *, numbered: bool = False) -> pl.LazyFrame:
+    """The file alone, whatever its name looks like; with its row numbers on request."""
+    return pl.scan_parquet(
+        file.path, glob=False, hive_partitioning=False, row_index_name=ROW if numbered else None
+    )
+
+
+def step_of(file: SourceFile, settings: Settings) -> pl.Expr:
+    """The step of each row, int64; negative: why it has none."""
+    stamp = pl.col(settings.input.timestamp).to_physical() - file.start
+    step = stamp // file.length
+    return (
+        pl.when(stamp.is_null())
+        .then(NO_TIMESTAMP)
+        .when((step < 0) | (step >= file.n_steps))
+        .then(OUTSIDE)
+        .when(stamp != step * file.length)
+        .then(OFF_GRID)
+        .otherwise(step)
+    )
+
+
+def customer_of(settings: Settings) -> pl.Expr:
+    """The customer as text, so that numbers in one file and text in another name the same one."""
+    return pl.col(settings.input.customer).cast(pl.String)
+
+
+def rows_of(
+    file: SourceFile, settings: Settings, source: pl.LazyFrame, *, numbered: bool = False
+) -> pl.LazyFrame:
+    """The needed columns of `source`, which holds rows of the file: file, leaf, step (negative: why none),
+    units, customer, row."""
+    wanted = {
+        "file": pl.lit(file.number, pl.UInt32),
+        "leaf": pl.lit(file.leaf, pl.UInt32),
+        "step": step_of(file, settings).cast(pl.Int32),
+        "units": reading(settings.input.value, file.value, settings.bounds, settings.resolution).units,
+    }
+    if settings.metered:
+        wanted["customer"] = customer_of(settings)
+    if numbered:
+        wanted["row"] = pl.col(ROW)
+    return source.select(**wanted)
+
+
+def is_readable(file: SourceFile, settings: Settings) -> bool:
+    """Whether every needed page of the file can be read, which its footer does not tell."""
+    try:
+        rows_of(file, settings, scan(file)).select(pl.all().count()).collect(engine="streaming")
+    except UNREADABLE:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""Metered ingest by its public rules, row by row in plain Python: what the quick one must equal."""
+
+import math
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from optstream.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class Row:
+    """One row as delivered. customer: text, or None. step: negative or beyond the day for an odd stamp,
+    None for none. reading: the exact decimal, an infinite or NaN float, or None."""
+
+    customer: str | None
+    step: int | None
+    reading: Fraction | float | None
+
+
+def ingest_by_hand(
+    leaves: Sequence[Sequence[Sequence[Row]]],
+    n_steps: int,
+    bounds: tuple[Fraction, Fraction],
+    resolution: Fraction,
+) -> tuple[list[list[int]], list[Counter[str]]]:
+    """leaves: for each leaf in tree order its files by name, each a list of rows.
+
+    Returns the units (n_leaves, n_steps) and for each leaf how many rows each rule is about.
+    """
+    units = [[0] * n_steps for _ in leaves]
+    counts: list[Counter[str]] = [Counter() for _ in leaves]
+    home: dict[str, int] = {}
+    seen: dict[str, set[int]] = defaultdict(set)
+    for leaf, files in enumerate(leaves):
+        found = set()
+        for row in (row for file in files for row in file):
+            counts[leaf]["no_customer"] += row.customer is None
+            if row.step is None or not 0 <= row.step < n_steps:
+                counts[leaf]["no_timestamp" if row.step is None else "outside_day"] += 1
+                continue
+            found.add(row.step)
+            counted, kind = _count(row.reading, bounds, resolution)
+            counts[leaf][kind] += 1
+            if row.customer is None:
+                units[leaf][row.step] += counted
+            elif home.setdefault(row.customer, leaf) != leaf:
+                counts[leaf]["two_leaves"] += 1
+            elif row.step in seen[row.customer]:
+                counts[leaf]["duplicates"] += 1
+            else:
+                seen[row.customer].add(row.step)
+                units[leaf][row.step] += counted
+        counts[leaf]["steps_found"] = len(found)
+        counts[leaf]["missing_steps"] = n_steps - len(found)
+    return units, counts
+
+
+def _count(
+    reading: Fraction | float | None, bounds: tuple[Fraction, Fraction], resolution: Fraction
+) -> tuple[int, str]:
+    if reading is None or (isinstance(reading, float) and math.isnan(reading)):
+        return 0, "absent"
+    if isinstance(reading, float):
+        if not math.isinf(reading):
+            raise ParameterError("a finite reading is given as its exact decimal")
+        return _rounded(bounds[reading > 0], resolution), "infinite"
+    clamped = min(max(reading, bounds[0]), bounds[1])
+    return _rounded(clamped, resolution), "sound" if clamped == reading else "out_of_bounds"
+
+
+def _rounded(value: Fraction, resolution: Fraction) -> int:
+    return math.floor(value / resolution + Fraction(1, 2))

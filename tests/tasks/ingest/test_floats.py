@@ -1,0 +1,92 @@
+"""The quick ways of counting floats against the definition, and that each way is taken where it should be."""
+
+from decimal import Decimal
+from fractions import Fraction
+from math import floor
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.ingest import floats
+from tasks.ingest.floats import FloatCounter
+
+METERS = FloatCounter(np.float64, (Fraction(0), Fraction(6)), Fraction(1, 1000))
+RESOLUTIONS = [Fraction(1, 1000), Fraction(1, 3), Fraction(7, 10), Fraction(40), Fraction(1, 10**8)]
+BOUNDS = [
+    (Fraction(0), Fraction(6)),
+    (Fraction("-2.5"), Fraction("100.0005")),
+    (Fraction(5), Fraction(10**6)),
+]
+
+
+def defined(values, counter):
+    units = []
+    for value in values:
+        if np.isnan(value):
+            units.append(0)
+            continue
+        low, high = counter.bounds
+        exact = Fraction(Decimal(str(value))) if np.isfinite(value) else (high if value > 0 else low)
+        units.append(floor(min(max(exact, low), high) / counter.resolution + Fraction(1, 2)))
+    return units
+
+
+near_ties = st.builds(
+    lambda units, halves, ulps: float(np.float64(units * 0.001 + halves * 0.0005) * (1 + ulps * 2.0**-52)),
+    st.integers(-10, 7000), st.integers(0, 1), st.integers(-2, 2),
+)  # fmt: skip
+decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
+
+
+@given(
+    st.lists(near_ties | decimals | st.floats(allow_nan=True, allow_infinity=True), max_size=40),
+    st.sampled_from(BOUNDS),
+    st.sampled_from(RESOLUTIONS),
+    st.sampled_from([np.float32, np.float64]),
+)
+def test_any_float_counts_as_defined(values, bounds, resolution, number):
+    counter = FloatCounter(number, bounds, resolution)
+    with np.errstate(over="ignore"):
+        raw = np.array(values, dtype=np.float64).astype(number)
+    expected = defined(raw, counter)
+    assert counter.count(raw).tolist() == expected
+    # beyond doubt and within the bounds, the quotient alone is as exact
+    quotient, sure = counter.quotient(pl.col("x"))
+    low, high = (number(float(bound)) for bound in bounds)
+    sound = sure & pl.col("x").is_between(pl.lit(low), pl.lit(high))
+    found = pl.DataFrame({"x": pl.Series(raw)}).select(units=quotient, sound=sound)
+    for units, is_sound, wanted in zip(found["units"], found["sound"], expected, strict=True):
+        assert not is_sound or units == wanted
+
+
+def test_every_tie_of_a_day_counts_as_defined():
+    raw = np.arange(60_001) / 10_000
+    raw[::1000] = np.nan
+    expected = [0 if np.isnan(raw[tenth]) else (tenth + 5) // 10 for tenth in range(60_001)]
+    assert METERS.count(raw).tolist() == expected
+
+
+@pytest.mark.parametrize(
+    ("delivered", "asked"),
+    [("0.345", 0), ("0.3455", 0), ("0.3454999999999999", 1), ("nan", 0), ("inf", 1), ("7", 1), ("-1", 1)],
+)
+def test_only_what_no_integer_decides_is_computed_as_a_fraction(monkeypatch, delivered, asked):
+    sizes = []
+    quantise = floats.quantise
+    monkeypatch.setattr(
+        floats,
+        "quantise",
+        lambda values, resolution: (sizes.append(len(values)), quantise(values, resolution))[1],
+    )
+    raw = np.array([0.1, float(delivered)])
+    assert METERS.count(raw).tolist() == defined(raw, METERS)
+    assert sum(sizes) == asked
+
+
+def test_digits_leave_room_for_the_integers():
+    assert METERS.digits == 14
+    assert FloatCounter(np.float64, (Fraction(0), Fraction(10**6)), Fraction(1, 10**12)).digits < 2
+    assert FloatCounter(np.float64, (Fraction(0), Fraction(10**16)), Fraction(1)).digits == -1
