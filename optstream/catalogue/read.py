@@ -12,6 +12,7 @@ from optstream.catalogue.parquet import LARGEST_STATEMENT, Footer, decode
 from optstream.catalogue.rows import empty_rows, hash_rows
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import LARGEST_RELEASE, read_bounded
 from optstream.errors import PublicationError
 
 
@@ -88,25 +89,24 @@ def _read_file(root: Path, entry: Entry) -> bytes:
     """The file's bytes, also if a newer release moved it away after the catalogue was read."""
     for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
         try:
-            return inside(root, name).read_bytes()
+            return read_bounded(inside(root, name), name, LARGEST_RELEASE)
         except FileNotFoundError:
             continue
-        except OSError as error:
-            raise PublicationError(f"{name} cannot be read; check its permissions") from error
     raise PublicationError(f"{entry.file} is missing; publish it again from the trusted zone")
 
 
 def _check_manifest(root: Path, entry: Entry) -> None:
     try:
-        with inside(root, entry.manifest).open("rb") as file:
-            document = json.loads(file.read(2 * LARGEST_STATEMENT))
+        document = json.loads(
+            read_bounded(inside(root, entry.manifest), entry.manifest, 2 * LARGEST_STATEMENT)
+        )
         stated = (document["file"], document["file_hash"], document["rows_hash"])
         statement = document["statement"]
     except FileNotFoundError as error:
         raise PublicationError(
             f"{entry.manifest} is missing; publish it again from the trusted zone"
         ) from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
     _, footer = decode(_read_file(root, entry))
     if stated != (entry.file, entry.file_hash, entry.rows_hash) or statement != footer.statement:

@@ -124,7 +124,7 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
     """Read a spend back. Raises ParameterError for a kind that is not known: it cannot be priced."""
     try:
         return _read(dict(document))
-    except (KeyError, TypeError) as error:
+    except (KeyError, TypeError, AttributeError, ArithmeticError) as error:
         raise ParameterError(
             "a spend lacks what its price needs: another version of OptStream wrote it; read it with that one"
         ) from error

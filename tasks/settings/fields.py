@@ -11,10 +11,14 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 
 LARGEST_BOUND = 10**15
+LONGEST_INTEGER = 256
+"""Bits; a text may have 64 characters."""
 _NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
 
 
 def _number(value: object) -> Fraction:
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        raise ValueError("too many digits")
     try:
         return exact(value, "value")
     except ParameterError as error:
