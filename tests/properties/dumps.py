@@ -13,8 +13,6 @@ from tests.properties.parquet_files import lying
 
 FIRST_DAY = date(2025, 3, 28)
 """Two days before the clock goes forward."""
-DAYS = 5
-"""Days of a case: read in one chunk, so that one hostile day stands among others."""
 CALENDAR = Calendar(30, "Europe/Paris")
 ODD_VALUES = (0.0, -1.0, 1e300, float("nan"), float("inf"), float("-inf"), None, CANARY, 2.0**53, -1e-320)
 
@@ -28,9 +26,9 @@ class Delivered:
     marker: bool = True
 
 
-def cases(*, metered: bool) -> st.SearchStrategy[list[list[Delivered]]]:
-    """For each of DAYS days what the regions delivered."""
-    days = [_day(FIRST_DAY + timedelta(days=number), metered) for number in range(DAYS)]
+def cases(n_days: int, *, metered: bool) -> st.SearchStrategy[list[list[Delivered]]]:
+    """For each of these days what the regions delivered: read in one chunk, each stands among others."""
+    days = [_day(FIRST_DAY + timedelta(days=number), metered) for number in range(n_days)]
     return st.tuples(*days).map(list)
 
 

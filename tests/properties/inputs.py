@@ -20,7 +20,7 @@ from tasks.settings import load_settings
 from tasks.transition_file import read_transition
 from tests.properties import catalogues, configurations, dumps, hierarchies, measurements, transitions
 from tests.properties.damage import CANARY_TEXT
-from tests.properties.dumps import DAYS, FIRST_DAY, Delivered
+from tests.properties.dumps import FIRST_DAY, Delivered
 from tests.properties.world import World, told
 
 FEW_STATES = 8
@@ -31,7 +31,7 @@ class Input:
     """cases: by grammar; read(world, case) refuses with an OptStreamError's text, or None.
 
     from_bytes: a case of the bytes that a fuzzer without grammar makes of `seeds`.
-    size: how many inputs are in one case.
+    size: how many inputs are in one case. read_bytes: a quicker reader for such cases, where there is one.
     """
 
     name: str
@@ -40,6 +40,7 @@ class Input:
     from_bytes: Callable[[bytes], Any]
     seeds: Callable[[], Sequence[bytes]]
     size: int = 1
+    read_bytes: Callable[[World, Any], Any] | None = None
 
 
 def read_configuration(world: World, content: bytes) -> str | None:
@@ -85,6 +86,14 @@ def read_dumps(world: World, case: tuple[str, Any]) -> list[str]:
     world.empty()
     world.deliver(days)
     return world.take(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
+
+
+def read_dumps_plainly(world: World, case: tuple[str, Any]) -> list[str]:
+    """Found and read without contracts and ledger: only a whole dump becomes a period."""
+    schema, days = case
+    world.empty()
+    world.deliver(days)
+    return world.ingest(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
 
 
 def read_matrix(world: World, content: bytes) -> str | None:
@@ -157,6 +166,22 @@ def _folder_seeds() -> list[bytes]:
     return [bytes([number]) + files[name] for number, name in enumerate(sorted(files))]
 
 
+def dumps_of(n_days: int) -> Input:
+    """Dumps of so many days a case: the contracts' library takes as long for many days as for one."""
+    return Input(
+        "dumps",
+        st.one_of(
+            st.tuples(st.just("aggregated"), dumps.cases(n_days, metered=False)),
+            st.tuples(st.just("metered"), dumps.cases(n_days, metered=True)),
+        ),
+        read_dumps,
+        _as_dump,
+        _dump_seeds,
+        size=n_days,
+        read_bytes=read_dumps_plainly,
+    )
+
+
 INPUTS = (
     Input(
         "configuration",
@@ -166,17 +191,7 @@ INPUTS = (
         lambda: [EXAMPLE.encode(), *(shape.encode() for shape in configurations.SHAPES)],
     ),
     Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
-    Input(
-        "dumps",
-        st.one_of(
-            st.tuples(st.just("aggregated"), dumps.cases(metered=False)),
-            st.tuples(st.just("metered"), dumps.cases(metered=True)),
-        ),
-        read_dumps,
-        _as_dump,
-        _dump_seeds,
-        size=DAYS,
-    ),
+    dumps_of(5),
     Input(
         "transition matrix",
         transitions.files(),

@@ -156,6 +156,20 @@ class World:
             self.renew()
         return told
 
+    def ingest(self, schema: str, days: Sequence[date]) -> list[str]:
+        """Find and read the dumps; the words of each day that is refused. Only a whole one is a period."""
+        settings = self.settings[schema]
+        found = discover(settings, days)
+        told = [str(entry) for entry in found.values() if isinstance(entry, OptStreamError)]
+        dumps = [entry for entry in found.values() if not isinstance(entry, OptStreamError)]
+        for day in ingest(settings, dumps):
+            if day.period is None:
+                told.append(repr(day))
+            else:
+                assert self._is_sound(schema, day.day), f"{day.day} became a period, and is not whole"
+        assert not any(CANARY_TEXT in text for text in told), "an error shows a reading"
+        return told
+
     def _run(self, schema: str) -> Run:
         settings = self.settings[schema]
         return Run(settings, open_ledger(settings.ledger_url), secure_noise(), "owner", lambda: NOW)
