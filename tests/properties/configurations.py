@@ -131,10 +131,10 @@ def _toml(document: dict[str, Any]) -> str:
     lines = []
     for section, table in document.items():
         if not isinstance(table, dict):
-            lines.insert(0, f"{_quoted(section)} = {_value(table)}")
+            lines.insert(0, f"{quoted(section)} = {_value(table)}")
             continue
-        lines.append(f"[{_quoted(section)}]")
-        lines += [f"{_quoted(key)} = {_value(value)}" for key, value in table.items()]
+        lines.append(f"[{quoted(section)}]")
+        lines += [f"{quoted(key)} = {_value(value)}" for key, value in table.items()]
     return "\n".join(lines) + "\n"
 
 
@@ -149,13 +149,13 @@ def _value(value: Any) -> str:
         case list():
             return f"[{', '.join(map(_value, value))}]"
         case dict():
-            return f"{{{', '.join(f'{_quoted(key)} = {_value(entry)}' for key, entry in value.items())}}}"
+            return f"{{{', '.join(f'{quoted(key)} = {_value(entry)}' for key, entry in value.items())}}}"
         case None:
             return '""'
-    return _quoted(str(value))
+    return quoted(str(value))
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     def one(letter: str) -> str:
         code = ord(letter)
         return f"\\U{code:08x}" if code < 32 or code == 127 or 0xD800 <= code < 0xE000 else letter
