@@ -17,7 +17,6 @@ import sys
 import tempfile
 import time
 import traceback
-from collections import Counter
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -43,7 +42,7 @@ class Tally:
     path: Path
     runs: int = 0
     spends: int = 0
-    crashes: Counter[str] = field(default_factory=Counter)
+    crashes: dict[str, int] = field(default_factory=dict)
     examples: dict[str, str] = field(default_factory=dict)
     started: float = field(default_factory=time.monotonic)
 
@@ -56,7 +55,7 @@ class Tally:
             frames = [one for one in traceback.extract_tb(error.__traceback__) if str(HOUSE) in one.filename]
             own = [one for one in frames if ".venv" not in one.filename][-1]
             key = f"{type(error).__name__} at {Path(own.filename).name}:{own.lineno}"
-            self.crashes[key] += 1
+            self.crashes[key] = self.crashes.get(key, 0) + 1
             self.examples.setdefault(key, f"{error!r:.500}\n{case!r}\n")
         self.runs += size
         if spent := world.n_spends:
