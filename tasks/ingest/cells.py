@@ -7,11 +7,13 @@ import polars as pl
 from tasks.ingest.reading import reading
 from tasks.ingest.schema import UNREADABLE, SourceFile
 from tasks.settings import Settings
+from tasks.settings.fields import LONGEST_COLUMN
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP = -1, -2, -3
 BLOCK = 62
 """Steps whose presence fits the bits of one integer."""
-ROW = "row of the file"
+ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
+"""A name that no configured column can have."""
 
 
 def rows_of(file: SourceFile, settings: Settings, *, numbered: bool = False) -> pl.LazyFrame:
@@ -43,9 +45,11 @@ def rows_of(file: SourceFile, settings: Settings, *, numbered: bool = False) -> 
         wanted["customer"] = pl.col(columns.customer).cast(pl.String)
     if numbered:
         wanted["row"] = pl.col(ROW)
-    source = pl.scan_parquet(
-        file.path, glob=False, hive_partitioning=False, row_index_name=ROW if numbered else None
-    )
+    source = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+    if numbered:
+        # Of the needed columns alone: a dump may hold others of any name.
+        needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
+        source = source.select(needed).with_row_index(ROW)
     return source.select(**wanted)
 
 

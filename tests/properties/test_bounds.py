@@ -1,6 +1,7 @@
 """Every reader of what strangers write has a bound on size, count and depth, and says which."""
 
 import io
+import json
 import os
 import sys
 from collections.abc import Callable
@@ -17,7 +18,7 @@ from optstream.stream import AggregationTree, Measured
 from tasks.example import EXAMPLE
 from tasks.ingest import discover
 from tasks.settings import hierarchy, load_settings, loading
-from tests.properties import footers
+from tests.properties import footers, measurements
 from tests.properties.catalogues import whole
 from tests.properties.dumps import FIRST_DAY, Delivered, sound
 from tests.properties.world import World
@@ -197,6 +198,11 @@ def test_a_file_list_that_is_a_pipe_is_not_waited_for(world):
     assert f"region=84/date={FIRST_DAY}/_FILES must be a file" in str(found)
 
 
+MEASURED = json.loads(measurements.whole())
+EXPONENT = json.loads(measurements.whole().replace(b'"scale":"', b'"scale":"1e999999999'))
+"""An exponent that would take all memory, and hours."""
+
+
 def publish(world, changes):
     world.empty()
     for name, content in {**whole(), **changes}.items():
@@ -280,7 +286,15 @@ def test_a_published_file_has_a_largest_size(tmp_path):
 
 @pytest.mark.parametrize(
     "content",
-    [b"[" * 10**5, b"[]", b"1", b'{"format": "optstream.measured/2"}', b'{"format": ' + b"9" * 5000 + b"}"],
+    [
+        b"[" * 10**5,
+        json.dumps(MEASURED | {"resolution": "1e999999999"}).encode(),
+        json.dumps(EXPONENT).encode(),
+        b"[]",
+        b"1",
+        b'{"format": "optstream.measured/2"}',
+        b'{"format": ' + b"9" * 5000 + b"}",
+    ],
     ids=lambda content: f"{content!r:.30}",
 )
 def test_what_is_no_measurement_is_refused(content):
