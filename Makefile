@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit canary evaluation faults clean
+.PHONY: demo test check format picture audit canary evaluation faults fuzz clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -44,6 +44,10 @@ faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: 
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.
 	$(BIN)/optstream evaluate --data $(or $(DATA),$(OPTSTREAM_DATA),simulated) --into evaluation --public \
 		--page docs/evaluation.md $(if $(TRIALS),--trials $(TRIALS))
+
+fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by coverage; RUNS, SEED.
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzzing]'
+	$(BIN)/python benchmarks/fuzz.py --runs $(or $(RUNS),10000) --seed $(or $(SEED),1)
 
 clean:
 	rm -rf .venv $(DEMO) dist

@@ -6,11 +6,15 @@ for aggregated input a null or a duplicate is the supplier's fault.
 """
 
 from data_contracts.judge import Rule
+from optstream.catalogue.claims import Limits
 
 NAME = "raw"
+LIMITS = Limits(rows=2**31, columns=10_000)
+"""What the footer of one file of a dump may claim; a day may have many files."""
 
 FILES = (
     Rule("unreadable", "must be a readable Parquet file; deliver it again"),
+    Rule("too_much", f"must claim {LIMITS.words}; split it into several"),
     Rule("columns", "must hold the configured columns; correct [input], or the dump"),
     Rule(
         "other_schema",

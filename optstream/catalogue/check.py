@@ -11,6 +11,7 @@ from optstream.catalogue.layout import DATA, SUPERSEDED, inside, release_name, s
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.read import read_file, read_rows
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import LARGEST_RELEASE, read_bounded
 from optstream.errors import PublicationError
 
 
@@ -58,13 +59,13 @@ def _check_entry(root: Path, catalogue: Catalogue, entry: Entry) -> None:
 def _manifest(root: Path, entry: Entry, remedy: str) -> dict[str, Any]:
     """The manifest that an entry names, whose file and hashes are the entry's."""
     try:
-        with inside(root, entry.manifest).open("rb") as file:
-            document: dict[str, Any] = json.loads(file.read(2 * LARGEST_STATEMENT))
+        text = read_bounded(inside(root, entry.manifest), entry.manifest, 2 * LARGEST_STATEMENT)
+        document: dict[str, Any] = json.loads(text)
         stated = (document["file"], document["file_hash"], document["rows_hash"])
         document["statement"]
     except FileNotFoundError as error:
         raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
-    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
     if stated != (entry.file, entry.file_hash, entry.rows_hash):
         raise PublicationError(_differs(entry))
@@ -91,7 +92,7 @@ def _superseded(root: Path, catalogue: Catalogue) -> Iterator[str]:
             yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
             continue
         try:
-            digest = hashlib.sha256(inside(root, name).read_bytes()).hexdigest()
+            digest = hashlib.sha256(read_bounded(inside(root, name), name, LARGEST_RELEASE)).hexdigest()
         except (OSError, PublicationError):
             digest = ""
         if name.rpartition("/")[2] != release_name(digest):

@@ -11,6 +11,7 @@ from typing import Any, NoReturn
 from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_file
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statement import LONGEST_TEXT
+from optstream.catalogue.untrusted import read_bounded
 from optstream.errors import ParameterError, PublicationError
 
 FORMAT = "optstream.catalogue/1"
@@ -95,14 +96,9 @@ def check_ledger_head(head: object) -> None:
 def find_catalogue(folder: Path | str) -> Catalogue | None:
     """The catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
     try:
-        with (Path(folder) / CATALOGUE).open("rb") as file:
-            data = file.read(LARGEST_CATALOGUE + 1)
-    except (FileNotFoundError, NotADirectoryError):
+        data = read_bounded(Path(folder) / CATALOGUE, CATALOGUE, LARGEST_CATALOGUE)
+    except FileNotFoundError:
         return None
-    except OSError as error:
-        raise PublicationError(
-            f"{CATALOGUE} cannot be read ({error.strerror}); check its permissions"
-        ) from error
     return parse_catalogue(data)
 
 

@@ -14,6 +14,7 @@ or a node never becomes part of a path. `data/` holds nothing but Parquet files 
 that also holds JSON), and every other file stays outside it.
 """
 
+import os
 import re
 from datetime import date
 from pathlib import Path
@@ -77,6 +78,7 @@ def inside(folder: Path, name: str) -> Path:
     Raises PublicationError if it is not.
     """
     path = folder / name
-    if not path.resolve().is_relative_to(folder.resolve()):
+    # Not Path.resolve: it raises where links go round.
+    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
         raise PublicationError(f"{name} leads outside the published folder; remove the link")
     return path

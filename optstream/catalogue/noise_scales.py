@@ -1,14 +1,12 @@
 """The noise of a release, as its statement tells it."""
 
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, TypeGuard
 
+from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import Spend, StepSpend
-
-_EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 @dataclass(frozen=True)
@@ -51,13 +49,3 @@ def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
 def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
     """Whether every answer has the spend's own scale: a fraction of a weight stands for a larger one."""
     return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)
-
-
-def exact_from_text(text: object) -> Fraction:
-    """A fraction of at least 0 from its own text; an exponent, which could fill the memory, is refused.
-
-    Raises ValueError, or ZeroDivisionError.
-    """
-    if not isinstance(text, str) or not _EXACT.fullmatch(text):
-        raise ValueError("an exact number is written as numerator or numerator/denominator")
-    return Fraction(text)

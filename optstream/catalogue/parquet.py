@@ -18,11 +18,22 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
+from optstream.catalogue.claims import Limits, claims_of
 from optstream.errors import PublicationError
 
 ROWS_KEY = b"optstream.rows_sha256"
 STATEMENT_KEY = b"optstream.statement"
 LARGEST_STATEMENT = 2**20
+LIMITS = Limits(rows=2**26, columns=16, group_rows=2**26, group_bytes=2**34)
+"""What the footer of a release may claim: a million nodes at every half-hour of a day."""
+_UNREADABLE = (
+    pl.exceptions.PolarsError,
+    pl.exceptions.PanicException,
+    OSError,
+    ValueError,
+    TypeError,
+    MemoryError,
+)
 _ARROW = {
     pl.Int32(): pa.int32(),
     pl.Float64(): pa.float64(),
@@ -61,13 +72,19 @@ def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
 def decode(data: bytes) -> tuple[pl.DataFrame, Footer]:
     """The rows of a release's file, without `date`, and its footer.
 
-    Raises PublicationError if the bytes are not Parquet or lack the footer of a release.
+    Raises PublicationError if the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a
+    release.
     """
+    claims = claims_of(data)
+    if claims is None or not claims.is_flat:
+        raise PublicationError("a published file is not whole Parquet")
+    if not claims.within(LIMITS):
+        raise PublicationError(f"a published file may claim {LIMITS.words}")
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         footer = _footer(file.metadata.metadata or {})
         frame = pl.from_arrow(file.read())
-    except (pa.ArrowException, pl.exceptions.PolarsError, OSError) as error:
+    except (pa.ArrowException, *_UNREADABLE) as error:
         raise PublicationError("a published file is not whole Parquet") from error
     if not isinstance(frame, pl.DataFrame):
         raise PublicationError("a published file is not a table")

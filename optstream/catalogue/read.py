@@ -11,6 +11,7 @@ from optstream.catalogue.parquet import Footer, decode
 from optstream.catalogue.rows import empty_rows, hash_rows
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import LARGEST_RELEASE, read_bounded
 from optstream.errors import PublicationError
 
 
@@ -76,9 +77,7 @@ def read_file(root: Path, entry: Entry) -> bytes:
     """The file's bytes, also if a newer release moved it away after the catalogue was read."""
     for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
         try:
-            return inside(root, name).read_bytes()
+            return read_bounded(inside(root, name), name, LARGEST_RELEASE)
         except FileNotFoundError:
             continue
-        except OSError as error:
-            raise PublicationError(f"{name} cannot be read; check its permissions") from error
     raise PublicationError(f"{entry.file} is missing; publish it again from the trusted zone")

@@ -7,9 +7,10 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, get_args
 
-from optstream.catalogue.noise_scales import NoiseScale, exact_from_text
+from optstream.catalogue.noise_scales import NoiseScale
 from optstream.catalogue.rows import check_value_column
 from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
 

@@ -1,12 +1,14 @@
 """Exact numbers: budgets are fractions, and a scale that becomes a float is rounded up."""
 
 import math
+import re
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
 
 from optstream.errors import ParameterError
 
+_EXACT = re.compile(r"[0-9]{1,4000}(/[0-9]{1,4000})?")
 Exact = int | str | Decimal | Fraction
 
 
@@ -28,6 +30,16 @@ def exact(value: object, name: str) -> Fraction:
         return Fraction(number)
     except (ValueError, ArithmeticError) as error:
         raise ParameterError(f'{name} must be a number such as "0.1" or "1/3"; got {value!r}') from error
+
+
+def exact_from_text(text: object) -> Fraction:
+    """A fraction of at least 0 from its own text; an exponent, which could fill the memory, is refused.
+
+    Raises ValueError, or ZeroDivisionError.
+    """
+    if not isinstance(text, str) or not _EXACT.fullmatch(text):
+        raise ValueError("an exact number is written as numerator or numerator/denominator")
+    return Fraction(text)
 
 
 def round_up_to_float(value: Fraction) -> float:

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import exact_from_text
 
 
 @dataclass(frozen=True)
@@ -124,7 +125,9 @@ def spend_from_document(document: Mapping[str, Any]) -> Spend:
     """Read a spend back. Raises ParameterError for a kind that is not known: it cannot be priced."""
     try:
         return _read(dict(document))
-    except (KeyError, TypeError) as error:
+    except ParameterError:
+        raise
+    except (KeyError, TypeError, AttributeError, ArithmeticError, ValueError) as error:
         raise ParameterError(
             "a spend lacks what its price needs: another version of OptStream wrote it; read it with that one"
         ) from error
@@ -138,7 +141,9 @@ def _read(given: dict[str, Any]) -> Spend:
             weights = tuple(_weight(weight) for weight in given["weights"])
             return StepSpend(**common, weights=weights, **_scaled(given))
         case "period":
-            return PeriodSpend(**common, charges=tuple(Fraction(charge) for charge in given["charges"]))
+            return PeriodSpend(
+                **common, charges=tuple(Fraction(_weight(charge)) for charge in given["charges"])
+            )
         case "capped":
             common |= {"n_steps": int(given["n_steps"]), "cap": _weight(given["cap"])}
             common["taken"] = tuple(int(step) for step in given["taken"])
@@ -151,7 +156,7 @@ def _read(given: dict[str, Any]) -> Spend:
 
 def _scaled(given: Mapping[str, Any]) -> dict[str, Any]:
     return {
-        "scale": Fraction(given["scale"]),
+        "scale": exact_from_text(given["scale"]),
         "alpha_units": int(given["alpha_units"]),
         "leaves_changed": int(given["leaves_changed"]),
     }
@@ -167,5 +172,5 @@ def _plain(value: Any) -> Any:
 def _weight(text: str | int) -> int | Fraction:
     if type(text) is int:
         return text
-    weight = Fraction(text)
+    weight = exact_from_text(text)
     return weight.numerator if weight.denominator == 1 else weight

@@ -151,7 +151,7 @@ class Measured:
 
         try:
             return from_document(json.loads(data))
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise ParameterError("these bytes are not measurements that OptStream wrote") from error
 
 

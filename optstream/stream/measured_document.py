@@ -1,12 +1,12 @@
 """Measurements as a JSON-ready document, and back. Raw state is left out."""
 
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream.measured import Measured
 from optstream.stream.state import public_part
@@ -48,7 +48,7 @@ def from_document(document: dict[str, Any]) -> Measured:
         positions=tuple(document["positions"]),
         points=np.array(document["points"]),
         sums=tuple(np.array(entry) for entry in document["sums"]),
-        resolution=Fraction(document["resolution"]),
+        resolution=exact_from_text(document["resolution"]),
         point_variances=_arrayed(document["point_variances"]),
         sum_variances=None if sums is None else tuple(np.array(_numbers(entry)) for entry in sums),
         spends=tuple(spend_from_document(entry) for entry in document["spends"]),

@@ -60,7 +60,7 @@ def with_raw(state: State | None, data: bytes) -> State:
     """Put back what `raw_bytes` took out. Raises ParameterError if the bytes are something else."""
     try:
         return _merged(state or {}, json.loads(data))
-    except (ValueError, AttributeError, TypeError) as error:
+    except (ValueError, AttributeError, KeyError, TypeError, RecursionError) as error:
         raise ParameterError("these bytes are no raw state that OptStream wrote") from error
 
 

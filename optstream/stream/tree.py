@@ -1,7 +1,7 @@
 """The aggregation hierarchy: who adds up to whom."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeVar
@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 
+MOST_NAMED = 5
+"""Nodes that one error names."""
 Number = TypeVar("Number", np.int64, np.float64)
 
 
@@ -33,7 +35,7 @@ class AggregationTree:
         """
         roots = [name for name, parent in parents.items() if parent is None]
         if len(roots) != 1:
-            found = "none" if not roots else ", ".join(map(repr, roots))
+            found = "none" if not roots else _some(roots)
             raise ParameterError(
                 f"a hierarchy must have exactly one root (a node without parent); got {found}"
             )
@@ -41,7 +43,7 @@ class AggregationTree:
             if not isinstance(name, str) or not name:
                 raise ParameterError(f"a node's name must be a text that is not empty; got {name!r}")
             if parent is not None and parent not in parents:
-                raise ParameterError(f"the parent {parent!r} of node {name!r} is not itself a node")
+                raise ParameterError(f"the parent {parent!r:.80} of node {name!r:.80} is not itself a node")
         children: dict[str, list[str]] = {name: [] for name in parents}
         for name, parent in parents.items():
             if parent is not None:
@@ -54,7 +56,7 @@ class AggregationTree:
             level = sorted((child for name in level for child in children[name]), key=position.__getitem__)
         if len(nodes) != len(parents):
             lost = sorted(set(parents) - set(nodes))
-            raise ParameterError(f"the hierarchy has a cycle through {', '.join(map(repr, lost))}")
+            raise ParameterError(f"the hierarchy has a cycle through {_some(lost)}")
         index = {name: number for number, name in enumerate(nodes)}
         return cls(tuple(nodes), tuple(-1 if (up := parents[name]) is None else index[up] for name in nodes))
 
@@ -110,3 +112,9 @@ class AggregationTree:
             nodes = slice(level.start, level.stop)
             np.add.at(np.moveaxis(totals, -2, 0), parents[nodes], np.moveaxis(totals[..., nodes, :], -2, 0))
         return totals
+
+
+def _some(names: Sequence[str]) -> str:
+    """The first few names: a hierarchy may have a million."""
+    shown = ", ".join(f"{name!r:.80}" for name in names[:MOST_NAMED])
+    return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

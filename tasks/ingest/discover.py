@@ -1,5 +1,7 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
+import itertools
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -9,6 +11,8 @@ from optstream.errors import DumpError
 from tasks.settings import Settings
 
 LARGEST_LIST = 2**24
+MOST_FILES = 10_000
+"""Entries of one region's folder of a day."""
 PREFIX = "region="
 
 
@@ -44,7 +48,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
     within = f"date={day.isoformat()}"
-    unknown = [name for name in strangers if (settings.input_folder / name / within).exists()]
+    unknown = [name for name in strangers if os.path.lexists(settings.input_folder / name / within)]
     if unknown:
         listed = ", ".join(f"{name!r:.80}" for name in unknown[:12])
         return DumpError(
@@ -59,6 +63,8 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
             waiting.append(str(error))
         except DumpError as error:
             broken.append(str(error))
+        except OSError:
+            broken.append(f"the folder {place} cannot be looked into; mend its permissions")
     if broken:
         return DumpError(f"{day}: " + "; ".join(broken))
     if waiting:
@@ -70,9 +76,11 @@ def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, .
     if not folder.is_dir():
         raise LateDumpError(f"the dump {place} is missing")
     try:
-        present = {entry.name: entry for entry in folder.iterdir()}
+        present = {entry.name: entry for entry in itertools.islice(folder.iterdir(), MOST_FILES + 1)}
     except OSError:
         raise DumpError(f"the folder {place} cannot be listed") from None
+    if len(present) > MOST_FILES:
+        raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
     names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
     if settings.marker is not None:
         if settings.marker not in present:
@@ -84,12 +92,24 @@ def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, .
     odd = [name for name in names if not present[name].is_file()]
     if odd:
         raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
+    strange = [name for name in names if not name.isprintable()]
+    if strange:
+        raise DumpError(f"{place}/{strange[0]!r:.80} must have a name of printable characters; rename it")
+    inside = os.path.realpath(settings.input_folder)
+    away = [name for name in names if not Path(os.path.realpath(present[name])).is_relative_to(inside)]
+    if away:
+        raise DumpError(
+            f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
+            "or make input.folder the link"
+        )
     return tuple(present[name] for name in names)
 
 
 def _check_list(file_list: str, folder: Path, place: str, names: Sequence[str]) -> None:
     """The list names, one a line, exactly the Parquet files of its folder."""
     try:
+        if (folder / file_list).exists() and not (folder / file_list).is_file():
+            raise DumpError(f"the file list {place}/{file_list} must be a file")
         with (folder / file_list).open("rb") as file:
             content = file.read(LARGEST_LIST + 1)
         listed = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]

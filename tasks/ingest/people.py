@@ -13,7 +13,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tasks.ingest.rows import customer_of, rows_of, scan, step_of
+from tasks.ingest.rows import customer_of, rows_of, scan, scan_numbered, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.settings import Settings
 
@@ -97,7 +97,7 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
 
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with what they count: nobody else's reading is counted again."""
-    own = scan(file, numbered=True).join(
+    own = scan_numbered(file, settings).join(
         suspects, left_on=_hash(customer_of(settings)), right_on="hash", how="semi"
     )
     rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)

@@ -5,18 +5,25 @@ import polars as pl
 from tasks.ingest.reading import reading
 from tasks.ingest.schema import UNREADABLE, SourceFile
 from tasks.settings import Settings
+from tasks.settings.fields import LONGEST_COLUMN
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP = -1, -2, -3
 NO_STEP = 3
 """How many negative steps there are, each a reason why a row has none."""
-ROW = "row of the file"
+ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
+"""A name that no configured column can have."""
 
 
-def scan(file: SourceFile, *, numbered: bool = False) -> pl.LazyFrame:
-    """The file alone, whatever its name looks like; with its row numbers on request."""
-    return pl.scan_parquet(
-        file.path, glob=False, hive_partitioning=False, row_index_name=ROW if numbered else None
-    )
+def scan(file: SourceFile) -> pl.LazyFrame:
+    """The file alone, whatever its name looks like."""
+    return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+
+
+def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
+    """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
+    columns = settings.input
+    needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
+    return scan(file).select(needed).with_row_index(ROW)
 
 
 def step_of(file: SourceFile, settings: Settings) -> pl.Expr:

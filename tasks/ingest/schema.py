@@ -7,6 +7,8 @@ from typing import Any
 
 import polars as pl
 
+from data_contracts.raw import LIMITS
+from optstream.catalogue.claims import claims_of
 from optstream.stream import Calendar
 from tasks.ingest.reading import countable
 from tasks.settings import Settings
@@ -43,6 +45,11 @@ class SourceFile:
 
 def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     """Read the footer and fill in the types, or the name of the rule that the file breaks."""
+    claims = claims_of(file.path)
+    if claims is None:
+        return replace(file, broken="unreadable")
+    if not claims.within(LIMITS):
+        return replace(file, broken="too_much")
     try:
         schema = pl.scan_parquet(file.path, glob=False, hive_partitioning=False).collect_schema()
     except UNREADABLE:

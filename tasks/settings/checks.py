@@ -174,7 +174,12 @@ def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     if database is not None:
         private["the file of ledger.url"] = database
     for key, place in private.items():
-        if place.resolve().is_relative_to(public.resolve()):
+        try:
+            within = place.resolve().is_relative_to(public.resolve())
+        except (OSError, ValueError, RuntimeError):
+            yield f"{key} or published.folder is no path: it holds a NUL, is too long, or links to itself"
+            continue
+        if within:
             yield f"{key} must not lie in published.folder, which is the public zone"
 
 

@@ -11,10 +11,15 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 
 LARGEST_BOUND = 10**15
+LONGEST_COLUMN = 200
+LONGEST_INTEGER = 256
+"""Bits; a text may have 64 characters."""
 _NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
 
 
 def _number(value: object) -> Fraction:
+    if isinstance(value, int) and value.bit_length() > LONGEST_INTEGER:
+        raise ValueError("too many digits")
     try:
         return exact(value, "value")
     except ParameterError as error:
@@ -78,6 +83,6 @@ ProperShare = Annotated[Fraction, PlainValidator(_proper_share), Exactly]
 Bound = Annotated[Fraction, PlainValidator(_bound), Exactly]
 FileName = Annotated[str, PlainValidator(_file_name)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
-Column = Annotated[str, StringConstraints(min_length=1, max_length=200)]
+Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]
 StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]

@@ -4,10 +4,15 @@ from pathlib import Path
 
 import polars as pl
 
+from optstream.catalogue.claims import Limits, claims_of
 from tasks.settings.fields import is_node_name
 from tasks.settings.sections import Hierarchy
 
 LARGEST_FILE = 64 * 2**20
+MOST_NODES = 2**22
+LIMITS = Limits(rows=MOST_NODES, columns=1000)
+"""What a Parquet file's footer may claim."""
+UNUSABLE = "must hold the columns node and parent, readable as its ending says"
 Parents = dict[str, str | None]
 
 
@@ -24,6 +29,8 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Parents | None, li
         if isinstance(table, str):
             return None, [f"hierarchy.file {section.file!r} {table}"]
         pairs = list(table.iter_rows())
+    if len(pairs) > MOST_NODES:
+        return None, [f"{key} must name at most {MOST_NODES:,} nodes; got {len(pairs):,}"]
     problems = []
     bad = [node for node, _ in pairs if not is_node_name(node)]
     if bad:
@@ -42,10 +49,19 @@ def _read_file(path: Path) -> pl.DataFrame | str:
     """The two columns as text, or what is wrong with the file."""
     if path.suffix not in (".csv", ".parquet"):
         return "must end in .csv or .parquet"
-    if not path.is_file():
-        return "does not exist, or is not a file"
-    if path.stat().st_size > LARGEST_FILE:
-        return "must be at most 64 MiB"
+    try:
+        if not path.is_file():
+            return "does not exist, or is not a file"
+        if path.stat().st_size > LARGEST_FILE:
+            return "must be at most 64 MiB"
+    except (OSError, ValueError):
+        return "is no path that can be looked up; shorten it"
+    if path.suffix == ".parquet":
+        claims = claims_of(path)
+        if claims is None or not claims.is_flat:
+            return UNUSABLE
+        if not claims.within(LIMITS):
+            return f"must claim {LIMITS.words}"
     try:
         if path.suffix == ".csv":
             table = pl.read_csv(path, infer_schema=False, glob=False)
@@ -53,5 +69,5 @@ def _read_file(path: Path) -> pl.DataFrame | str:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
         # strict: a parent column of numbers is text as it stands
         return table.select(pl.col("node").cast(pl.String), pl.col("parent").cast(pl.String))
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError):
-        return "must hold the columns node and parent, readable as its ending says"
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
+        return UNUSABLE

@@ -1,7 +1,9 @@
 """Reading the configuration: from bytes to settings, or to one error that lists every problem."""
 
 import difflib
+import itertools
 import os
+import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -15,12 +17,18 @@ from tasks.settings.checks import cross_checks
 from tasks.settings.hierarchy import read_hierarchy
 from tasks.settings.mechanisms import MECHANISMS, NAMES, ONLY_OPTSTREAM, section_of
 from tasks.settings.section import Section
-from tasks.settings.sections import DEFAULT_FEATURES, SECTIONS
+from tasks.settings.sections import DEFAULT_FEATURES, MOST_FEATURES, SECTIONS
 from tasks.settings.settings import Settings
 
 LARGEST_FILE = 2**20
+MOST_PARTS = 32
+"""Parts of a dotted key; the parser takes quadratic time in them."""
+MOST_PROBLEMS = 50
+"""Lines of one error; further problems are counted."""
 SECRETS = {"ledger.url"}
 LONGEST_SHOWN = 80
+# From the start of a part on, so that a search looks at each letter a bounded number of times.
+_DOTTED = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % MOST_PARTS)
 
 
 class Environment(BaseSettings):
@@ -53,7 +61,10 @@ def load_settings(path: Path) -> Settings:
         problems += found
     problems += cross_checks(sections, parents, folder)
     if problems:
-        listed = "".join(f"\n  - {problem}" for problem in problems)
+        shown = problems[:MOST_PROBLEMS]
+        if len(problems) > len(shown):
+            shown.append(f"and {len(problems) - len(shown)} more")
+        listed = "".join(f"\n  - {problem}" for problem in shown)
         raise ConfigurationError(f"the configuration {path} is not usable; correct:{listed}")
     if "features" in sections:
         sections["features_"] = sections.pop("features")
@@ -71,23 +82,31 @@ def _read_toml(path: Path) -> dict[str, Any]:
         ) from None
     if len(content) > LARGEST_FILE:
         raise ConfigurationError(f"the configuration {path} must be at most 1 MiB")
+    if _DOTTED.search(content):
+        raise ConfigurationError(
+            f"the configuration {path} must have keys of at most {MOST_PARTS} dotted parts"
+        )
     try:
         return tomllib.loads(content.decode("utf-8"))
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
         raise ConfigurationError(f"the configuration {path} must be UTF-8 text; see line {line}") from None
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         # The parser says what it expected and where; it never repeats a value.
-        reason = "nested too deeply" if isinstance(error, RecursionError) else str(error)
+        reason = str(error) if isinstance(error, tomllib.TOMLDecodeError) else _reason(error)
         raise ConfigurationError(f"the configuration {path} is not TOML: {reason}") from None
+
+
+def _reason(error: ValueError | RecursionError) -> str:
+    """Why it is no TOML, where the parser left it to Python to say so."""
+    return "nested too deeply" if isinstance(error, RecursionError) else "an integer has too many digits"
 
 
 def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Validate each table by itself, so that one bad section does not hide another's problems."""
     problems = [
         f"{_plain(key)} is not a known section{_nearest(key, SECTIONS)}"
-        for key in document
-        if key not in SECTIONS
+        for key in itertools.islice((key for key in document if key not in SECTIONS), 2 * MOST_PROBLEMS)
     ]
     sections: dict[str, Any] = {}
     named = section_of(document.get("mechanism"))
@@ -118,7 +137,7 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     if "name" not in table:
         return f"mechanism.name is missing; it must be {NAMES}"
     near = difflib.get_close_matches(
-        str(table["name"]).casefold(), [name.casefold() for name in MECHANISMS], n=1
+        _shown(table["name"]).strip("'\"").casefold(), [name.casefold() for name in MECHANISMS], n=1
     )
     meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
     return f"mechanism.name must be {NAMES}; got {_shown(table['name'])}{meant}"
@@ -128,14 +147,17 @@ def _problems(
     name: str, section: type[Section], error: ValidationError, table: Mapping[str, Any]
 ) -> list[str]:
     if name == "features":
-        broken = dict.fromkeys(str(entry["loc"][1]) for entry in error.errors(include_url=False))
+        entries = error.errors(include_url=False, include_context=False, include_input=False)
+        if len(table) > MOST_FEATURES:
+            return [f"features must be at most {MOST_FEATURES} tables; got {len(table)}"]
+        broken = dict.fromkeys(str(entry["loc"][1]) for entry in entries)
         return [
             f'features.{_plain(key)} must be a list of clock times such as ["07:00", "12:00"]; '
             f"got {_shown(table[key])}"
             for key in broken
         ]
     problems = {}
-    for entry in error.errors(include_url=False, include_context=False):
+    for entry in error.errors(include_url=False, include_context=False, include_input=False):
         key = str(entry["loc"][0])
         legal = _keys(section).get(key)
         if entry["type"] == "extra_forbidden":
@@ -163,5 +185,8 @@ def _plain(key: str) -> str:
 
 
 def _shown(value: object) -> str:
-    text = repr(value)
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "what is too long or too deep to be shown"
     return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"

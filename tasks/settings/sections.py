@@ -1,6 +1,6 @@
 """The sections of the configuration file. A field's description is its legal range, as errors state it."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, SecretStr
 
@@ -24,6 +24,11 @@ FOLDER = "the path of a folder, relative to the configuration file's folder or a
 COLUMN = "the name of a column"
 COUNT = "an integer of at least 1"
 DAYS = "a number of days, an integer in [1, 36500]"
+MOST_LEVELS = 64
+"""Levels of a hierarchy: each has a share of its own."""
+MOST_FEATURES = 100
+MOST_CUTS = 1440
+"""Clock times of one feature: a day has no more minutes."""
 
 
 class Stream(Section):
@@ -69,7 +74,8 @@ class Budget(Section):
     levels: tuple[Share, ...] = Field(
         strict=False,
         min_length=1,
-        description='a list of shares in [0, 1], root first, such as ["1/2", "1/2"]',
+        max_length=MOST_LEVELS,
+        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]',
     )
     restatement_share: Share = Field(
         "0",
@@ -79,6 +85,7 @@ class Budget(Section):
     stages: tuple[PositiveShare, ...] | None = Field(
         None,
         strict=False,
+        max_length=3,
         description="a list of shares in (0, 1]: with method \"l1\" the sampling's, then the samples' and, "
         "where there are features, theirs",
     )
@@ -94,7 +101,9 @@ class Sampling(Section):
 class Features(Section):
     model_config = ConfigDict(strict=False)  # a list of the file is a tuple here
 
-    named: dict[str, tuple[ClockTime, ...]] = Field(default_factory=dict)
+    named: dict[str, Annotated[tuple[ClockTime, ...], Field(max_length=MOST_CUTS)]] = Field(
+        default_factory=dict, max_length=MOST_FEATURES
+    )
 
 
 class Input(Section):

@@ -5,6 +5,8 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tasks.ingest.cells import ROW
+
 
 @pytest.fixture
 def stream(small):
@@ -136,3 +138,12 @@ def test_real_households_are_summed_exactly(small, real_data):
             sums[stamp.hour * 2 + stamp.minute // 30] += int(reading * 1000)
         expected.append(sums)
     assert np.array_equal(stream.units(day), expected)
+
+
+def test_other_columns_of_the_file_may_have_any_name(stream):
+    """Found by fuzzing: a column called as the row's number is, beside a repeated row."""
+    names = ("row of the file", ROW, "file", "step", "row", "customer")
+    twice = pl.concat([stream.metered("a", 1.0), stream.metered("a", 2.0)])
+    stream.write("84", twice.with_columns(pl.lit("x").alias(name) for name in names))
+    stream.write("11", stream.metered("b", 3.0))
+    assert np.array_equal(stream.units(), [[1000] * 48, [3000] * 48])

@@ -1,0 +1,79 @@
+"""No data becomes code: nothing unpickles, evaluates or lets a library do so."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+HOUSE = Path(__file__).parents[2]
+SOURCES = sorted(
+    path.relative_to(HOUSE)
+    for room in ("flows", "tasks", "data_contracts", "optstream")
+    for path in (HOUSE / room).rglob("*.py")
+)
+MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "jsonpickle", "code"}
+BUILTINS = {"eval", "exec", "compile", "__import__"}
+ATTRIBUTES = {
+    "read_pickle", "to_pickle", "scan_pyarrow_dataset", "register_extension_type", "unsafe_load", "full_load",
+    "eval", "deserialize", "literal_eval",
+}  # fmt: skip
+KEYWORDS = {"allow_pickle"}
+
+
+def findings(text: str) -> list[str]:
+    """What in a module could turn data into code."""
+    found = []
+    for node in ast.walk(ast.parse(text)):
+        match node:
+            case ast.Import(names=names):
+                found += [name.name for name in names if name.name.split(".")[0] in MODULES]
+            case ast.ImportFrom(module=str(module), names=names):
+                found += [module] if module.split(".")[0] in MODULES else []
+                found += [name.name for name in names if name.name in ATTRIBUTES | BUILTINS]
+            case ast.Name(id=name) if name in BUILTINS:
+                found.append(name)
+            case ast.Attribute(attr=name) if name in ATTRIBUTES:
+                found.append(name)
+            case ast.Attribute(value=ast.Name(id="yaml"), attr="load"):
+                found.append("yaml.load")
+            case ast.Constant(value=str(name)) if name in MODULES - {"code"}:
+                found.append(name)  # importlib.import_module("pickle")
+            case ast.keyword(arg=name) if name in KEYWORDS:
+                found.append(str(name))
+    return found
+
+
+@pytest.mark.parametrize("path", SOURCES, ids=str)
+def test_no_module_makes_code_of_data(path):
+    assert findings((HOUSE / path).read_text()) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "import pickle",
+        "def f():\n    import cloudpickle as c",
+        "from marshal import loads",
+        "import shelve",
+        "from joblib import load",
+        "eval('1')",
+        "f = exec",
+        "__import__('os')",
+        "frame.eval('a + b')",
+        "import numpy as np\nnp.load(path, allow_pickle=True)",
+        "import yaml\nyaml.load(text)",
+        "pl.scan_pyarrow_dataset(found)",
+        "pd.read_pickle(path)",
+        "pl.LazyFrame.deserialize(path)",
+        "importlib.import_module('pickle')",
+        "from ast import literal_eval",
+    ],
+)
+def test_control_each_way_is_seen(text):
+    assert findings(text)
+
+
+def test_control_harmless_code_is_left_alone():
+    assert (
+        findings("import re, json\nre.compile('x')\njson.loads(text)\nyaml.safe_load(text)\ncode = 1") == []
+    )

@@ -1,0 +1,137 @@
+"""Published folders: a catalogue, manifests and releases in which one thing was changed by a stranger."""
+
+import copy
+import json
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from fractions import Fraction
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import polars as pl
+from hypothesis import strategies as st
+
+from optstream.catalogue import NoiseScale, ReleaseStatement, publish, stage
+from optstream.privacy import PrivacyModel
+from tests.properties import footers
+from tests.properties.damage import damaged, names, plain_values
+from tests.properties.parquet_files import lying
+
+PERIODS = (date(2025, 1, 15), date(2025, 1, 16))
+Folder = Mapping[str, bytes]
+
+
+@cache
+def whole() -> Folder:
+    """A folder of two releases, as OptStream publishes it."""
+    with TemporaryDirectory() as folder:
+        for number, period in enumerate(PERIODS):
+            statement = _statement(period)
+            publish(folder, stage(_rows(period), statement), statement, f"head-{number}")
+        found = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
+        return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
+
+
+@st.composite
+def folders(draw: st.DrawFn) -> Folder:
+    """The whole folder with one file (now and then two) changed."""
+    files = dict(whole())
+    for _ in range(draw(st.sampled_from([1, 1, 2]))):
+        name = draw(st.sampled_from(["catalogue.json", *sorted(files)]))
+        if files.get(name) != whole()[name]:
+            continue
+        deed = draw(st.sampled_from(["change", "change", "change", "damage", "remove", "link"]))
+        if deed == "remove":
+            del files[name]
+        elif deed == "damage":
+            files[name] = draw(damaged(st.just(files[name])))
+        elif deed == "link":
+            target = draw(st.sampled_from(["/dev/zero", "/etc/passwd", name.rsplit("/")[-1], "/", "fifo"]))
+            files[name] = b"link:" + target.encode()
+        elif name.endswith(".json"):
+            files[name] = json.dumps(changed(draw, json.loads(files[name]))).encode()
+        else:
+            files[name] = draw(st.one_of(lying(st.just(files[name])), _other_statement(files[name])))
+    return files
+
+
+def changed(draw: st.DrawFn, document: Any) -> Any:
+    """A JSON document with up to three of its entries replaced, removed or renamed."""
+    document = copy.deepcopy(document)
+    for _ in range(draw(st.integers(1, 3))):
+        found = list(_containers(document))
+        if not found:
+            break
+        container = found[draw(st.integers(0, len(found) - 1))]
+        keys = list(container) if isinstance(container, dict) else list(range(len(container)))
+        key = keys[draw(st.integers(0, len(keys) - 1))]
+        deed = draw(st.sampled_from(["replace", "replace", "replace", "remove", "rename"]))
+        if deed == "remove":
+            del container[key]
+        elif deed == "rename" and isinstance(container, dict):
+            container[draw(names())] = container.pop(key)
+        else:
+            container[key] = draw(st.one_of(plain_values(), _near(container[key])))
+    return document
+
+
+def _near(value: Any) -> st.SearchStrategy[Any]:
+    if isinstance(value, str) and value.isascii():
+        return st.sampled_from([value.upper(), value[::-1], value[:-1], f"../{value}", value * 2, "0" * 64])
+    return st.sampled_from([0, 1, 2, -1, 2**31, True, "1/3", "9" * 4000, "1/0", [], {}])
+
+
+def _containers(document: Any) -> Any:
+    if isinstance(document, (dict, list)) and document:
+        yield document
+        for value in document.values() if isinstance(document, dict) else document:
+            yield from _containers(value)
+
+
+@st.composite
+def _other_statement(draw: st.DrawFn, file: bytes) -> bytes:
+    """The release with other words in its footer, and pages as they were."""
+    body, footer = footers.split(file)
+    pairs = footer[5][1][1]
+    for pair in pairs:
+        if pair[1][1] == b"optstream.statement":
+            statement = changed(draw, json.loads(pair[2][1]))
+            pair[2] = (footers.BINARY, json.dumps(statement).encode())
+    return footers.join(body, footer)
+
+
+def _rows(period: date) -> pl.DataFrame:
+    midnight = datetime(period.year, period.month, period.day, tzinfo=UTC)
+    rows = [
+        (period, step, midnight + timedelta(hours=step), node, parent, level, float(step), 0, 0)
+        for node, parent, level in (("FR", None, 0), ("84", "FR", 1))
+        for step in range(4)
+    ]
+    names = ["date", "step", "timestamp", "node", "parent", "level", "load_mw", "revision", "vintage"]
+    return pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pl.col("timestamp").cast(pl.Datetime("us", "UTC"))
+    )
+
+
+def _statement(period: date) -> ReleaseStatement:
+    return ReleaseStatement(
+        stream="small",
+        period=period,
+        revision=0,
+        vintage=0,
+        model=PrivacyModel(epsilon="1", window_length=48, alpha=10),
+        mechanism={"name": "Sample"},
+        calibration="strict",
+        epsilon_plan=Fraction(1),
+        epsilon_own=Fraction(2, 3),
+        noise=(NoiseScale(0, "samples", Fraction(400_000)),),
+        simulated=False,
+        code_version="0.1.0",
+        configuration_hash="c" * 64,
+        value_column="load_mw",
+        step_minutes=30,
+        time_zone="Europe/Paris",
+        day="elapsed",
+    )

@@ -1,0 +1,163 @@
+"""Configurations: our own sections with other keys, values and types, and TOML that only looks like it."""
+
+import copy
+import tomllib
+from typing import Any
+
+from hypothesis import strategies as st
+
+from tasks.example import EXAMPLE
+from tasks.settings.mechanisms import MECHANISMS
+from tests.properties.damage import damaged, names, plain_values
+
+SMALL = tomllib.loads(EXAMPLE)
+SMALL["hierarchy"]["parents"] = {"FR": "", "84": "FR", "11": "FR"}
+SHAPES = (
+    "a" + ".a" * 3000 + " = 1\n",
+    "x = " + "[" * 3000 + "]" * 3000 + "\n",
+    "x = 0x" + "f" * 5000 + "\n",
+    "x = " + "9" * 5000 + "\n",
+    "x = 1e999\n",
+    "x = 1979-99-99\n",
+    'x = """\n' + "\\u0000" * 3 + '"""\n',
+    "[stream]\n[stream]\n",
+    "[[stream]]\n[stream.name]\n",
+    "".join(f"[unknown{number}]\n" for number in range(300)),
+)
+"""Lines that a grammar of tables does not make: great depth, length and number."""
+
+
+class Verbatim(str):
+    """A value as TOML writes it, for what Python's types do not hold."""
+
+
+VALUES = tuple(
+    Verbatim(text)
+    for text in (
+        "0x" + "f" * 5000,
+        "[" * 200 + "]" * 200,
+        "{a" + ".a" * 14 + " = " + "{a = " * 50 + "1" + "}" * 51,
+        "1e999",
+        "-0",
+        "1979-05-27T07:32:00Z",
+        "07:00:00",
+        "0xffffffffffffffffffffffffffffffffffff",
+        "[" + '"1/1000003", ' * 200 + "]",
+    )
+)
+
+
+def tables() -> st.SearchStrategy[bytes]:
+    """Whole configuration files."""
+    return damaged(st.one_of(_mutated(), _mutated(), _with_shapes()))
+
+
+@st.composite
+def _mutated(draw: st.DrawFn) -> bytes:
+    document: dict[str, Any] = copy.deepcopy(SMALL)
+    if draw(st.booleans()):
+        _other_mechanism(draw, document)
+    for _ in range(draw(st.integers(0, 3))):
+        _mutate(draw, document)
+    return _toml(document).encode("utf-8", "surrogatepass")
+
+
+def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
+    name = draw(st.sampled_from(sorted(MECHANISMS)))
+    section = MECHANISMS[name]
+    document["mechanism"] = {"name": name}
+    for key in draw(st.lists(st.sampled_from(sorted(section.model_fields)), max_size=3, unique=True)):
+        if key != "name":
+            likely = st.sampled_from([1, 2, 10, 48, 10**6, 0.5, "1/2", "50", "paper", "children", "fixed"])
+            document["mechanism"][key] = draw(st.one_of(likely, plain_values()))
+    if name != "OptStream":
+        for key in ("sampling", "features"):
+            document.pop(key)
+        document["budget"].pop("stages")
+
+
+def _mutate(draw: st.DrawFn, document: dict[str, Any]) -> None:
+    section = draw(st.sampled_from(sorted(document)))
+    table = document[section]
+    deed = draw(st.sampled_from(["value", "value", "value", "remove", "add", "rename", "section"]))
+    if deed == "section" or not isinstance(table, dict) or not table:
+        document[draw(st.one_of(st.just(section), names()))] = draw(plain_values())
+        return
+    key = draw(st.sampled_from(sorted(table)))
+    if deed == "value":
+        table[key] = draw(
+            st.one_of(_near(table[key]), _near(table[key]), plain_values(), st.sampled_from(VALUES))
+        )
+    elif deed == "remove":
+        del table[key]
+    elif deed == "add":
+        table[draw(names())] = draw(st.one_of(st.sampled_from(["", "FR", "84"]), plain_values()))
+    else:
+        table[draw(names())] = table.pop(key)
+
+
+def _near(value: Any) -> st.SearchStrategy[Any]:
+    """Something of the same kind, so that it gets past the first check."""
+    if isinstance(value, bool) or not isinstance(value, (str, int, list)):
+        return plain_values()
+    if isinstance(value, int):
+        return st.one_of(st.integers(0, 100), st.sampled_from([10**6, 10**6 + 1, -1, 0]))
+    if isinstance(value, list):
+        entry = st.sampled_from(["0", "1/2", "1", "1/3", "0.1", "07:00", "24:00", "20000", "-1", "1e-30"])
+        return st.lists(st.one_of(entry, names()), max_size=70)
+    likely = ["metered", "roaming", "fixed", "l1", "1min", "1h", "7min", "24h", "9999h", "UTC", "America"]
+    likely += ["Asia/Kathmandu", "../../etc/passwd", "Europe/Paris\0", "1e-60", "1e60", "1/7", "aligned"]
+    likely += [
+        "sqlite://",
+        "sqlite:///:memory:",
+        "sqlite:///a\0b",
+        "postgresql://h:x/d",
+        "mysql://h/d",
+        "a:b",
+    ]
+    likely += ["_SUCCESS", "load_mw", "timestamp", "published/x", ".", "/", "x" * 300, "h.csv", "paper"]
+    return st.one_of(st.sampled_from(likely), names())
+
+
+@st.composite
+def _with_shapes(draw: st.DrawFn) -> bytes:
+    lines = _toml(SMALL).splitlines(keepends=True)
+    at = draw(st.integers(0, len(lines)))
+    return "".join([*lines[:at], draw(st.sampled_from(SHAPES)), *lines[at:]]).encode()
+
+
+def _toml(document: dict[str, Any]) -> str:
+    """As TOML writes it; what TOML has no word for, nothing and depth, as text."""
+    lines = []
+    for section, table in document.items():
+        if not isinstance(table, dict):
+            lines.insert(0, f"{quoted(section)} = {_value(table)}")
+            continue
+        lines.append(f"[{quoted(section)}]")
+        lines += [f"{quoted(key)} = {_value(value)}" for key, value in table.items()]
+    return "\n".join(lines) + "\n"
+
+
+def _value(value: Any) -> str:
+    match value:
+        case Verbatim():
+            return str(value)
+        case bool():
+            return str(value).lower()
+        case int() | float():
+            return str(value)
+        case list():
+            return f"[{', '.join(map(_value, value))}]"
+        case dict():
+            return f"{{{', '.join(f'{quoted(key)} = {_value(entry)}' for key, entry in value.items())}}}"
+        case None:
+            return '""'
+    return quoted(str(value))
+
+
+def quoted(text: str) -> str:
+    def one(letter: str) -> str:
+        code = ord(letter)
+        return f"\\U{code:08x}" if code < 32 or code == 127 or 0xD800 <= code < 0xE000 else letter
+
+    return '"' + "".join(one(letter) for letter in text.replace("\\", "\\\\").replace('"', '\\"')) + '"'

@@ -1,0 +1,98 @@
+"""Bytes that were hurt on their way, and texts that nobody would choose as a name."""
+
+from typing import Any
+
+from hypothesis import strategies as st
+
+CANARY = 71234.5
+CANARY_TEXT = "71234"
+"""A reading that no error may show, and the digits by which it would be known."""
+
+NAMES = (
+    "..",
+    "../x",
+    "../../trusted",
+    "/etc",
+    "a/b",
+    "a\\b",
+    "a\0b",
+    "",
+    " ",
+    ".hidden",
+    "..%2Fx",
+    "%2e%2e",
+    "date=2025-01-15",
+    "region=84",
+    "a\nb",
+    "\u202e84",
+    "\ud83d",
+    "\udcff",
+    "é" * 101,
+    "x" * 5000,
+    "84 ",
+    "FR",
+    "CON",
+    "~",
+    "$HOME",
+    "{84}",
+    "*",
+    "?",
+    "[84]",
+    "'; drop table events; --",
+    "\x1b[31m",
+    "\ufeff84",
+    "84\u0301",
+)
+"""Path tricks, control characters, odd Unicode, great lengths."""
+
+NUMBERS = (
+    0, -1, 1, 2, 2**31 - 1, 2**31, 2**63 - 1, -(2**63), 10**12, 10**18, 2**62, 200, 10**4,
+)  # fmt: skip
+
+
+def names() -> st.SearchStrategy[str]:
+    return st.one_of(st.sampled_from(NAMES), st.text(max_size=20))
+
+
+def plain_values(depth: int = 2) -> st.SearchStrategy[Any]:
+    """What JSON and TOML both can hold."""
+    leaf = st.one_of(
+        st.none(),
+        st.booleans(),
+        st.sampled_from(NUMBERS),
+        st.integers(),
+        st.just(10**300),
+        st.floats(),
+        names(),
+        st.sampled_from(["1", "1/2", "0", "1/0", "1e64", "1e-64", "nan", "1e999999999", "9" * 64, "-1"]),
+    )
+    if not depth:
+        return leaf
+    inner = plain_values(depth - 1)
+    return st.one_of(
+        leaf, leaf, st.lists(inner, max_size=4), st.dictionaries(st.text(max_size=5), inner, max_size=3)
+    )
+
+
+@st.composite
+def damaged(draw: st.DrawFn, whole: st.SearchStrategy[bytes]) -> bytes:
+    """The bytes, mostly with something done to them: cut, flipped, spliced, doubled, emptied."""
+    data = draw(whole)
+    deed = draw(st.sampled_from(["nothing", "cut", "flip", "flip", "splice", "remove", "double", "empty"]))
+    if deed == "nothing" or not data:
+        return data
+    at = draw(st.integers(0, len(data) - 1))
+    if draw(st.booleans()):
+        at = len(data) - 1 - min(at, len(data) - 1) % min(len(data), 300)  # a footer stands at the end
+    if deed == "cut":
+        return data[:at] if draw(st.booleans()) else data[at:]
+    if deed == "flip":
+        hurt = bytearray(data)
+        for offset in draw(st.lists(st.integers(0, 64), min_size=1, max_size=6)):
+            hurt[(at + offset) % len(hurt)] ^= 1 << draw(st.integers(0, 7))
+        return bytes(hurt)
+    if deed == "splice":
+        return data[:at] + draw(st.binary(max_size=20)) + data[at:]
+    if deed == "remove":
+        return data[:at] + data[at + draw(st.integers(1, 40)) :]
+    return data[:at] + data[max(0, at - 40) :] if deed == "double" else b""

@@ -1,0 +1,135 @@
+"""A Parquet file's footer taken apart and put together again, so that it can lie: Thrift's compact protocol.
+
+A value is a (kind, content) pair; a struct's content is {field number: value}, a list's (kind, [contents]).
+The numbers are those of Apache Parquet's `parquet.thrift`.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+MAGIC = b"PAR1"
+TRUE, FALSE, BYTE, I16, I32, I64, DOUBLE, BINARY, LIST, SET, MAP, STRUCT = range(1, 13)
+INTEGERS = (I16, I32, I64)
+VERSION, SCHEMA, N_ROWS, ROW_GROUPS = 1, 2, 3, 4
+"""Fields of FileMetaData."""
+GROUP_COLUMNS, GROUP_BYTES, GROUP_ROWS = 1, 2, 3
+"""Fields of RowGroup."""
+COLUMN_METADATA = 3
+"""Field of ColumnChunk."""
+COLUMN_VALUES, COLUMN_UNCOMPRESSED, COLUMN_COMPRESSED, COLUMN_DATA_PAGE = 5, 6, 7, 9
+"""Fields of ColumnMetaData."""
+
+Struct = dict[int, tuple[int, Any]]
+
+
+def split(file: bytes) -> tuple[bytes, Struct]:
+    """What stands before the footer, and the footer."""
+    length = int.from_bytes(file[-8:-4], "little")
+    footer, _ = _read(file[-8 - length : -8], 0, STRUCT)
+    return file[: -8 - length], footer
+
+
+def join(body: bytes, footer: Struct) -> bytes:
+    """The file again, its footer's length as it is."""
+    written = _write(STRUCT, footer)
+    return body + written + len(written).to_bytes(4, "little") + MAGIC
+
+
+def places(content: Any, kind: int = STRUCT) -> Iterator[tuple[Any, Any, int]]:
+    """Every number, text and list below: the container that holds it, its key there, and its kind."""
+    if kind == STRUCT:
+        for number, (inner, value) in content.items():
+            yield content, number, inner
+            yield from places(value, inner)
+    elif kind in (LIST, SET):
+        inner, values = content
+        for index, value in enumerate(values):
+            if inner != STRUCT:
+                yield values, index, inner
+            yield from places(value, inner)
+
+
+def put(container: Any, key: Any, kind: int, value: Any) -> None:
+    """Replace what `places` yielded."""
+    container[key] = (kind, value) if isinstance(container, dict) else value
+
+
+def _read(data: bytes, at: int, kind: int) -> tuple[Any, int]:
+    if kind in (TRUE, FALSE):
+        return kind == TRUE, at
+    if kind == BYTE:
+        return data[at], at + 1
+    if kind in INTEGERS:
+        number, at = _read_number(data, at)
+        return (number >> 1) ^ -(number & 1), at
+    if kind == DOUBLE:
+        return data[at : at + 8], at + 8
+    if kind == BINARY:
+        length, at = _read_number(data, at)
+        return data[at : at + length], at + length
+    if kind in (LIST, SET):
+        length, inner, at = data[at] >> 4, data[at] & 15, at + 1
+        if length == 15:
+            length, at = _read_number(data, at)
+        values = []
+        for _ in range(length):
+            value, at = (data[at] == TRUE, at + 1) if inner in (TRUE, FALSE) else _read(data, at, inner)
+            values.append(value)
+        return (inner, values), at
+    assert kind == STRUCT, "Parquet's footer has no maps"
+    fields: Struct = {}
+    number = 0
+    while data[at]:
+        inner, step, at = data[at] & 15, data[at] >> 4, at + 1
+        if step:
+            number += step
+        else:
+            number, at = _read(data, at, I16)
+        value, at = _read(data, at, inner)
+        fields[number] = (inner, value)
+    return fields, at + 1
+
+
+def _read_number(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte, at = data[at], at + 1
+        number |= (byte & 127) << shift
+        shift += 7
+        if byte < 128:
+            return number, at
+
+
+def _write(kind: int, value: Any) -> bytes:
+    if kind in (TRUE, FALSE):
+        return b""
+    if kind == BYTE:
+        return bytes([value])
+    if kind in INTEGERS:
+        return _write_number((value << 1) ^ (value >> 63))
+    if kind == DOUBLE:
+        return bytes(value)
+    if kind == BINARY:
+        return _write_number(len(value)) + value
+    if kind in (LIST, SET):
+        inner, values = value
+        head = bytes([len(values) << 4 | inner]) if len(values) < 15 else bytes([240 | inner])
+        head += b"" if len(values) < 15 else _write_number(len(values))
+        one = {True: bytes([TRUE]), False: bytes([FALSE])}
+        return head + b"".join(
+            one[bool(entry)] if inner in (TRUE, FALSE) else _write(inner, entry) for entry in values
+        )
+    written = b""
+    for number, (inner, content) in sorted(value.items()):
+        kept = (TRUE if content else FALSE) if inner in (TRUE, FALSE) else inner
+        written += bytes([kept]) + _write(I16, number) + _write(inner, content)
+    return written + b"\0"
+
+
+def _write_number(number: int) -> bytes:
+    number &= 2**64 - 1
+    written = b""
+    while number >= 128:
+        written += bytes([number & 127 | 128])
+        number >>= 7
+    return written + bytes([number])

@@ -1,0 +1,204 @@
+"""The inputs that strangers write, each with a grammar of cases, a way from bytes, seeds and a reader."""
+
+import io
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+import polars as pl
+from hypothesis import strategies as st
+
+from optstream.catalogue import check_files, read_published
+from optstream.catalogue.index import parse_catalogue
+from optstream.privacy.leakage import LossFunction, backward_transition
+from optstream.stream import Measured
+from tasks.example import EXAMPLE
+from tasks.mechanism import mechanism_for
+from tasks.release import terms_of
+from tasks.settings import load_settings
+from tasks.transition_file import read_transition
+from tests.properties import catalogues, configurations, dumps, hierarchies, measurements, transitions
+from tests.properties.damage import CANARY_TEXT
+from tests.properties.dumps import FIRST_DAY, Delivered
+from tests.properties.world import World, told
+
+FEW_STATES = 8
+
+
+@dataclass(frozen=True)
+class Input:
+    """cases: by grammar; read(world, case) refuses with an OptStreamError's text, or None.
+
+    from_bytes: a case of the bytes that a fuzzer without grammar makes of `seeds`.
+    size: how many inputs are in one case. read_bytes: a quicker reader for such cases, where there is one.
+    """
+
+    name: str
+    cases: st.SearchStrategy[Any]
+    read: Callable[[World, Any], Any]
+    from_bytes: Callable[[bytes], Any]
+    seeds: Callable[[], Sequence[bytes]]
+    size: int = 1
+    read_bytes: Callable[[World, Any], Any] | None = None
+
+
+def read_configuration(world: World, content: bytes) -> str | None:
+    """Load it, and make everything of it that a run makes before it opens the ledger."""
+    path = world.put("optstream.toml", content)
+
+    def read() -> None:
+        settings = load_settings(path)
+        str(settings), repr(settings.tree), settings.configuration_hash, settings.describe_mechanism()
+        terms_of(settings)
+        for folder in (
+            settings.input_folder,
+            settings.published_folder,
+            settings.measurements_of(FIRST_DAY, 0),
+        ):
+            assert "\0" not in str(folder)
+        assert settings.measurements_of(FIRST_DAY, 0).is_relative_to(settings.trusted_folder)
+        assert settings.staging_of(FIRST_DAY, 0).is_relative_to(settings.trusted_folder)
+        mechanism_for(settings, FIRST_DAY)
+
+    return told(read)
+
+
+def read_hierarchy(world: World, case: tuple[str, bytes]) -> str | None:
+    """As a run does: through the configuration that names the file."""
+    ending, content = case
+    world.put(f"nodes{ending}", content)
+    before, after = EXAMPLE.split("[hierarchy.parents]")[0], EXAMPLE.split("[budget]")[1]
+    text = f'{before}[hierarchy]\nfile = "nodes{ending}"\n[budget]{after}'
+    path = world.put("optstream.toml", text.encode())
+
+    def read() -> None:
+        settings = load_settings(path)
+        for node in settings.tree.nodes:
+            assert "/" not in node
+            assert node not in ("", ".", "..")
+
+    return told(read)
+
+
+def read_dumps(world: World, case: tuple[str, Any]) -> list[str]:
+    schema, days = case
+    world.empty()
+    world.deliver(days)
+    return world.take(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
+
+
+def read_dumps_plainly(world: World, case: tuple[str, Any]) -> list[str]:
+    """Found and read without contracts and ledger: only a whole dump becomes a period."""
+    schema, days = case
+    world.empty()
+    world.deliver(days)
+    return world.ingest(schema, [FIRST_DAY + timedelta(days=number) for number in range(len(days))])
+
+
+def read_matrix(world: World, content: bytes) -> str | None:
+    path = world.put("M.csv", content)
+
+    def read() -> None:
+        rows = read_transition(path).rows
+        if len(rows) <= FEW_STATES:
+            LossFunction(rows)(1.0)
+            LossFunction(backward_transition(rows))(1.0)
+
+    return told(read)
+
+
+def read_folder(world: World, case: dict[str, bytes]) -> list[str | None]:
+    world.empty()
+    for name, content in case.items():
+        world.put(name, content)
+
+    def check() -> None:
+        for problem in check_files(world.hostile):
+            assert CANARY_TEXT not in problem
+
+    readers = (
+        lambda: parse_catalogue(case["catalogue.json"]) if "catalogue.json" in case else None,
+        lambda: read_published(world.hostile),
+        lambda: read_published(world.hostile, verify=True),
+        check,
+    )
+    return [told(reader) for reader in readers]
+
+
+def read_measurements(_world: World, content: bytes) -> str | None:
+    return told(lambda: Measured.from_bytes(content))
+
+
+def _as_hierarchy(data: bytes) -> tuple[str, bytes]:
+    return (".csv", ".parquet")[data[:1] > b"\x7f"], data[1:]
+
+
+def _as_dump(data: bytes) -> tuple[str, list[list[Delivered]]]:
+    """Two days: one that is whole, and one of whose regions a stranger wrote a file."""
+    schema = ("aggregated", "metered")[data[:1] > b"\x7f"]
+    whole = [dumps.sound(FIRST_DAY + timedelta(days=n), metered=schema == "metered") for n in range(2)]
+    sound = [Delivered("region=84", (("part-0.parquet", entry),)) for entry in whole]
+    other = Delivered("region=11", (("part-0.parquet", whole[1]),))
+    return schema, [[sound[0], Delivered("region=11", (("part-0.parquet", data[1:]),))], [sound[1], other]]
+
+
+def _as_folder(data: bytes) -> dict[str, bytes]:
+    """The first byte says which file of a whole folder the rest stands for."""
+    files = dict(catalogues.whole())
+    names = sorted(files)
+    files[names[int.from_bytes(data[:1], "big") % len(names)]] = data[1:]
+    return files
+
+
+def _hierarchy_seeds() -> list[bytes]:
+    sink = io.BytesIO()
+    pl.DataFrame({"node": ["FR", "84", "11"], "parent": ["", "FR", "FR"]}).write_parquet(sink)
+    return [b"\0node,parent\nFR,\n84,FR\n11,FR\n", b"\xff" + sink.getvalue()]
+
+
+def _dump_seeds() -> list[bytes]:
+    return [b"\0" + dumps.sound(FIRST_DAY, metered=False), b"\xff" + dumps.sound(FIRST_DAY, metered=True)]
+
+
+def _folder_seeds() -> list[bytes]:
+    files = catalogues.whole()
+    return [bytes([number]) + files[name] for number, name in enumerate(sorted(files))]
+
+
+def dumps_of(n_days: int) -> Input:
+    """Dumps of so many days a case: the contracts' library takes as long for many days as for one."""
+    return Input(
+        "dumps",
+        st.one_of(
+            st.tuples(st.just("aggregated"), dumps.cases(n_days, metered=False)),
+            st.tuples(st.just("metered"), dumps.cases(n_days, metered=True)),
+        ),
+        read_dumps,
+        _as_dump,
+        _dump_seeds,
+        size=n_days,
+        read_bytes=read_dumps_plainly,
+    )
+
+
+INPUTS = (
+    Input(
+        "configuration",
+        configurations.tables(),
+        read_configuration,
+        bytes,
+        lambda: [EXAMPLE.encode(), *(shape.encode() for shape in configurations.SHAPES)],
+    ),
+    Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
+    dumps_of(5),
+    Input(
+        "transition matrix",
+        transitions.files(),
+        read_matrix,
+        bytes,
+        lambda: [b"low,high\n0.8,0.2\n0.5,0.5\n", b"0.8,0.2\n0,1\n"],
+    ),
+    Input("catalogue", catalogues.folders(), read_folder, _as_folder, _folder_seeds),
+    Input("measurements", measurements.files(), read_measurements, bytes, lambda: [measurements.whole()]),
+)

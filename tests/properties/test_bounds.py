@@ -1,0 +1,302 @@
+"""Every reader of what strangers write has a bound on size, count and depth, and says which."""
+
+import io
+import json
+import os
+import sys
+from collections.abc import Callable
+
+import polars as pl
+import pytest
+
+from optstream.catalogue import check_files, read_published
+from optstream.catalogue import parquet as release_files
+from optstream.catalogue.claims import Limits, claims_of
+from optstream.catalogue.untrusted import read_bounded
+from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
+from optstream.stream import AggregationTree, Measured
+from tasks.example import EXAMPLE
+from tasks.ingest import discover
+from tasks.settings import hierarchy, load_settings, loading
+from tests.properties import footers, measurements
+from tests.properties.catalogues import whole
+from tests.properties.dumps import FIRST_DAY, Delivered, sound
+from tests.properties.world import World
+
+HUGE = 10**12
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+        yield World(tmp_path_factory.mktemp("world"))
+
+
+@pytest.fixture
+def refusal(tmp_path):
+    """The words with which the example, changed, is refused."""
+
+    def refuse(old: str, new: str) -> str:
+        assert old in EXAMPLE
+        (tmp_path / "optstream.toml").write_text(EXAMPLE.replace(old, new))
+        with pytest.raises(ConfigurationError) as caught:
+            load_settings(tmp_path / "optstream.toml")
+        return str(caught.value)
+
+    return refuse
+
+
+def with_file(name: str) -> tuple[str, str]:
+    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
+    return EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'
+
+
+def claiming(file: bytes, change: Callable[[footers.Struct], None]) -> bytes:
+    """The file with a footer that says something else."""
+    body, footer = footers.split(file)
+    change(footer)
+    return footers.join(body, footer)
+
+
+def rows_everywhere(n_rows: int) -> Callable[[footers.Struct], None]:
+    """A footer that does not contradict itself."""
+
+    def change(footer: footers.Struct) -> None:
+        (group,) = footer[footers.ROW_GROUPS][1][1]
+        footer[footers.N_ROWS] = (footers.I64, n_rows)
+        group[footers.GROUP_ROWS] = (footers.I64, n_rows)
+        for column in group[footers.GROUP_COLUMNS][1][1]:
+            column[footers.COLUMN_METADATA][1][footers.COLUMN_VALUES] = (footers.I64, n_rows)
+
+    return change
+
+
+def total_only(footer: footers.Struct) -> None:
+    footer[footers.N_ROWS] = (footers.I64, HUGE)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "told"),
+    [
+        ("[stream]", "a" + ".a" * 1000 + " = 1\n[stream]", "keys of at most 32 dotted parts"),
+        ("[stream]", '"a" . ' * 40 + "a = 1\n[stream]", "keys of at most 32 dotted parts"),
+        ("window = 48", "window = " + "4" * 5000, "is not TOML: an integer has too many digits"),
+        ('epsilon = "1"', "epsilon = 0x" + "f" * 5000, "privacy.epsilon must be a decimal string"),
+        ('epsilon = "1"', "epsilon = 0x" + "f" * 300, "privacy.epsilon must be a decimal string"),
+        ('name = "OptStream"', "name = 0x" + "f" * 5000, "mechanism.name must be"),
+        ('name = "french-load"', "name = " + "[" * 2000 + "]" * 2000, "nested too deeply"),
+        ('folder = "published"', 'folder = "a\\u0000b"', "published.folder is no path: it holds a NUL"),
+        ('folder = "trusted"', 'folder = "a\\u0000b"', "trusted.folder or published.folder is no path"),
+        ('["1/2", "1/2"]         # a share', str(["1/100"] * 65) + " #", "in [0, 1], at most 64, root first"),
+        ('"day" = []', "\n".join(f"f{n} = []" for n in range(101)), "features must be at most 100 tables"),
+        ('"day" = []', f'"day" = {["07:00"] * 1441}', "features.day must be a list of clock times"),
+        (*with_file("a\\u0000.csv"), "does not exist, or is not a file"),
+        (*with_file("x" * 5000 + ".csv"), "is no path that can be looked up"),
+    ],
+    ids=lambda text: f"{text:.30}",
+)  # fmt: skip
+def test_a_configuration_has_bounds(refusal, old, new, told):
+    assert told in refusal(old, new)
+
+
+def test_a_key_of_many_parts_that_are_not_too_many_is_only_unknown(refusal):
+    assert "a is not a known section" in refusal("[stream]", "a" + ".a" * 20 + " = 1\n[stream]")
+
+
+def test_a_configuration_of_a_thousand_faults_tells_the_first(refusal):
+    told = refusal("[stream]", "".join(f"[unknown{number}]\n" for number in range(1000)) + "[stream]")
+    assert told.count("\n") == loading.MOST_PROBLEMS + 1
+    assert told.endswith("more")
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_a_hierarchy_has_at_most_so_many_nodes(refusal, tmp_path, monkeypatch, suffix):
+    nodes = pl.DataFrame({"node": ["FR", "84", "11"], "parent": ["", "FR", "FR"]})
+    path = tmp_path / f"tree.{suffix}"
+    nodes.write_csv(path) if suffix == "csv" else nodes.write_parquet(path)
+    old, new = with_file(path.name)
+    (tmp_path / "optstream.toml").write_text(EXAMPLE.replace(old, new))
+    assert load_settings(tmp_path / "optstream.toml").tree.nodes == ("FR", "84", "11")
+    monkeypatch.setattr(hierarchy, "MOST_NODES", 2)
+    assert "hierarchy.file must name at most 2 nodes; got 3" in refusal(*with_file(f"tree.{suffix}"))
+
+
+def test_a_hierarchy_file_that_claims_a_trillion_rows_is_refused_unread(refusal, tmp_path, monkeypatch):
+    sink = io.BytesIO()
+    pl.DataFrame({"node": ["FR", "84"], "parent": ["", "FR"]}).write_parquet(sink)
+    (tmp_path / "tree.parquet").write_bytes(claiming(sink.getvalue(), rows_everywhere(HUGE)))
+    monkeypatch.setattr(pl, "read_parquet", None)
+    assert "must claim at most 4,194,304 rows" in refusal(*with_file("tree.parquet"))
+
+
+def test_a_large_tree_that_is_none_is_told_by_a_few_names():
+    ring = {f"n{number}": f"n{(number + 1) % 1000}" for number in range(1000)} | {"root": None}
+    for wrong in (ring, dict.fromkeys(map(str, range(1000)))):
+        with pytest.raises(ParameterError, match="and 995 more") as caught:
+            AggregationTree.from_parents(wrong)
+        assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (rows_everywhere(HUGE), "part-0.parquet: must claim at most 2,147,483,648 rows"),
+        (total_only, "part-0.parquet: must be a readable Parquet file"),
+        (rows_everywhere(-1), "part-0.parquet: must be a readable Parquet file"),
+    ],
+)
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+def test_a_dump_that_claims_too_much_is_refused_unread(world, monkeypatch, schema, change, told):
+    whole_file = sound(FIRST_DAY, metered=schema == "metered")
+    world.empty()
+    world.deliver(
+        [
+            [
+                Delivered("region=84", (("part-0.parquet", whole_file),)),
+                Delivered("region=11", (("part-0.parquet", claiming(whole_file, change)),)),
+            ]
+        ]
+    )
+    (message,) = world.take(schema, [FIRST_DAY])
+    assert told in message
+    assert world.n_spends == 0
+
+
+def deliver_two(world, name="part-0.parquet"):
+    world.empty()
+    part = sound(FIRST_DAY, metered=False)
+    world.deliver(
+        [[Delivered("region=84", ((name, part),)), Delivered("region=11", (("part-0.parquet", part),))]]
+    )
+    return discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
+
+
+def test_a_folder_of_a_dump_has_at_most_so_many_files(world, monkeypatch):
+    assert not isinstance(deliver_two(world), Exception)
+    monkeypatch.setattr(sys.modules[discover.__module__], "MOST_FILES", 1)
+    found = deliver_two(world)
+    assert type(found) is DumpError
+    assert "region=84/date=2025-03-28 must hold at most 1 files" in str(found)
+
+
+@pytest.mark.parametrize("name", ["a\nb.parquet", "\x1b[31m.parquet", "a\udcff.parquet", "\u202ea.parquet"])
+def test_a_file_of_an_unprintable_name_is_refused_and_shown_escaped(world, name):
+    found = deliver_two(world, name)
+    assert type(found) is DumpError
+    assert "must have a name of printable characters" in str(found)
+    assert str(found).isprintable()
+
+
+def test_a_file_list_that_is_a_pipe_is_not_waited_for(world):
+    settings = world.settings["aggregated"]
+    source = settings.input.model_copy(update={"file_list": "_FILES"})
+    deliver_two(world)
+    os.mkfifo(world.hostile / f"region=84/date={FIRST_DAY}/_FILES")
+    found = discover(settings.model_copy(update={"input": source}), [FIRST_DAY])[FIRST_DAY]
+    assert type(found) is DumpError
+    assert f"region=84/date={FIRST_DAY}/_FILES must be a file" in str(found)
+
+
+MEASURED = json.loads(measurements.whole())
+EXPONENT = json.loads(measurements.whole().replace(b'"scale":"', b'"scale":"1e999999999'))
+"""An exponent that would take all memory, and hours."""
+
+
+def publish(world, changes):
+    world.empty()
+    for name, content in {**whole(), **changes}.items():
+        world.put(name, content)
+    return world.hostile
+
+
+RELEASE = next(name for name in sorted(whole()) if name.endswith(".parquet"))
+MANIFEST = f"manifests/{RELEASE.rsplit('/')[-1].removesuffix('.parquet')}.json"
+
+
+def test_control_the_whole_folder_is_read(world):
+    assert check_files(publish(world, {})) == []
+    assert read_published(world.hostile).height == 16
+
+
+@pytest.mark.parametrize("link", ["fifo", "loop"])
+@pytest.mark.parametrize("name", ["catalogue.json", RELEASE, MANIFEST])
+def test_a_published_file_that_is_a_pipe_or_a_loop_is_refused(world, name, link):
+    target = "fifo" if link == "fifo" else name.rsplit("/")[-1]
+    folder = publish(world, {name: f"link:{target}".encode()})
+    try:
+        told = "; ".join(check_files(folder))
+    except PublicationError as error:
+        told = str(error)
+    assert told
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (rows_everywhere(HUGE), "may claim at most 67,108,864 rows"),
+        (rows_everywhere(2**26 + 1), "may claim at most 67,108,864 rows"),
+        (total_only, "is not whole Parquet"),
+    ],
+)
+def test_a_release_that_claims_too_much_is_refused_unread(change, told):
+    with pytest.raises(PublicationError, match=told):
+        release_files.decode(claiming(whole()[RELEASE], change))
+
+
+def test_a_release_of_lists_is_refused_unread():
+    sink = io.BytesIO()
+    pl.DataFrame({"step": [[1, 2, 3]]}).write_parquet(sink)
+    assert not claims_of(sink.getvalue()).is_flat
+    with pytest.raises(PublicationError, match="is not whole Parquet"):
+        release_files.decode(sink.getvalue())
+
+
+def test_what_a_footer_claims_is_held_to_each_limit():
+    sink = io.BytesIO()
+    pl.DataFrame({"a": range(10), "b": range(10)}).write_parquet(sink, row_group_size=4)
+    claims = claims_of(sink.getvalue())
+    assert (claims.rows, claims.columns, claims.row_groups, claims.group_rows) == (10, 2, 3, 4)
+    facts = {
+        "rows": 10,
+        "columns": 2,
+        "row_groups": 3,
+        "group_rows": 4,
+        "group_bytes": claims.group_bytes,
+    }
+    assert claims.within(Limits(**facts))
+    for name, value in facts.items():
+        assert not claims.within(Limits(**{**facts, name: value - 1})), name
+
+
+@pytest.mark.parametrize("content", [b"", b"PAR1", b"PAR1" + b"\xff" * 8, b"\xff\xff\xff\x7fPAR1"])
+def test_what_is_no_parquet_claims_nothing(content, tmp_path):
+    (tmp_path / "x.parquet").write_bytes(content)
+    assert claims_of(content) is None
+    assert claims_of(tmp_path / "x.parquet") is None
+
+
+def test_a_published_file_has_a_largest_size(tmp_path):
+    path = tmp_path / "x"
+    path.write_bytes(b"12345")
+    assert read_bounded(path, "x", 5) == b"12345"
+    with pytest.raises(PublicationError, match="x is larger than 4 bytes"):
+        read_bounded(path, "x", 4)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"[" * 10**5,
+        json.dumps(MEASURED | {"resolution": "1e999999999"}).encode(),
+        json.dumps(EXPONENT).encode(),
+        b"[]",
+        b"1",
+        b'{"format": "optstream.measured/2"}',
+        b'{"format": ' + b"9" * 5000 + b"}",
+    ],
+    ids=lambda content: f"{content!r:.30}",
+)
+def test_what_is_no_measurement_is_refused(content):
+    with pytest.raises(ParameterError, match=r"not measurements that OptStream wrote|of format"):
+        Measured.from_bytes(content)

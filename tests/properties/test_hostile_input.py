@@ -1,0 +1,55 @@
+"""Whatever strangers write, it is read or refused with an OptStreamError, shows no reading and costs nothing.
+
+The short form of `make fuzz`, the same examples on every run.
+"""
+
+import os
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+
+from tests.properties.inputs import INPUTS
+from tests.properties.world import World
+
+EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 20, "transition matrix": 200, "catalogue": 60,
+            "measurements": 150}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+        # Rust would look up the names of its frames at each panic of a library, which takes seconds.
+        patch.setitem(os.environ, "RUST_BACKTRACE", "0")
+        yield World(tmp_path_factory.mktemp("world"))
+
+
+@pytest.mark.parametrize("source", INPUTS, ids=lambda source: source.name)
+def test_hostile_input_is_read_or_refused_and_costs_nothing(world, source):
+    refused, read = [], []
+
+    @settings(
+        max_examples=EXAMPLES[source.name],
+        deadline=None,
+        derandomize=True,
+        database=None,
+        phases=[Phase.generate],
+        suppress_health_check=list(HealthCheck),
+    )
+    @given(source.cases)
+    def run(case):
+        told = source.read(world, case)
+        (refused if told and told != [None] * 4 else read).append(case)
+        assert world.n_spends == 0
+
+    run()
+    assert refused, "a grammar that makes nothing hostile tests nothing"
+    assert read, "a grammar that makes nothing readable tests only the first check"
+
+
+@pytest.mark.parametrize("source", INPUTS, ids=lambda source: source.name)
+def test_seeds_of_the_fuzzer_without_grammar_are_read(world, source):
+    """Else it would only ever see the first check."""
+    told = [source.read(world, source.from_bytes(seed)) for seed in source.seeds()]
+    assert not told[-1] or told[0] in (None, [None] * 4), told
+    assert world.n_spends == 0

@@ -1,0 +1,98 @@
+"""Names of regions and nodes never become a path that leaves its folder.
+
+The rule: a node's name is letters, digits, spaces and _.,'()+- and starts with a letter or digit, so that
+`region=<name>` is one plain part of a path as it stands; nothing is escaped, and an escaped name is another.
+"""
+
+from pathlib import Path, PurePosixPath, PureWindowsPath
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from optstream.errors import ConfigurationError, DumpError
+from tasks.example import EXAMPLE
+from tasks.ingest import discover
+from tasks.settings import load_settings
+from tasks.settings.fields import is_node_name
+from tests.properties.configurations import quoted
+from tests.properties.damage import NAMES
+from tests.properties.dumps import FIRST_DAY, Delivered, sound
+from tests.properties.world import World
+
+HARMLESS = {"84 ", "FR", "CON", "84\u0301", "date", "é" * 100}
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+        yield World(tmp_path_factory.mktemp("world"))
+
+
+@settings(deadline=None, derandomize=True, database=None, max_examples=500)
+@given(st.text(max_size=30))
+@example("..")
+@example("a/../b")
+@example("a%2Fb")
+@example("a\\b")
+def test_a_node_name_is_one_plain_part_of_a_path(name):
+    if not is_node_name(name):
+        return
+    for part in (name, f"region={name}"):
+        assert PurePosixPath(part).parts == (part,) == PureWindowsPath(part).parts
+        assert part not in ("", ".", "..")
+        assert part.isprintable()
+    assert "%" not in name
+
+
+@pytest.mark.parametrize(
+    "name", [name for name in NAMES if name not in HARMLESS and name.isascii()], ids=repr
+)
+def test_a_node_of_a_path_like_name_is_refused_with_the_rule(name, tmp_path):
+    path = tmp_path / "optstream.toml"
+    path.write_text(EXAMPLE.replace('84 = "FR" ', f'{quoted(name)} = "FR" '))
+    with pytest.raises(ConfigurationError, match=r"must name nodes.*starting with a letter or digit"):
+        load_settings(path)
+
+
+@pytest.mark.parametrize("name", ["%38%34", "..%2F84", "84%00", "..", ".", " ", "84\n", "\udcff"])
+def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
+    """An escaped name, as Hive writes it, is a stranger and stops the day; it is not unescaped."""
+    world.empty()
+    part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
+    world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
+    (world.hostile / f"region={name}" / f"date={FIRST_DAY}").mkdir(parents=True)
+    found = discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
+    assert type(found) is DumpError
+    assert "is not a leaf of the hierarchy" in str(found)
+    assert str(found).isprintable()
+
+
+def test_control_the_same_days_without_strangers_are_found(world):
+    world.empty()
+    part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
+    world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
+    assert not isinstance(discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY], Exception)
+
+
+@pytest.mark.parametrize("what", ["file", "day", "region"])
+def test_a_link_that_leads_outside_the_input_folder_is_refused(world, what):
+    world.empty()
+    part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
+    world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
+    place = {"region": "region=11", "day": f"region=11/date={FIRST_DAY}"}
+    linked = world.hostile / place.get(what, f"region=11/date={FIRST_DAY}/part-0.parquet")
+    away = world.hostile.parent / f"away-{what}"
+    linked.rename(away)
+    linked.symlink_to(away)
+    found = discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY]
+    assert type(found) is DumpError
+    assert "leads outside the input folder; deliver the file itself" in str(found)
+    assert Path(away).exists()
+    # a link inside is the supplier's own business
+    inside = world.hostile / f"kept-{what}"
+    linked.unlink()
+    away.rename(inside)
+    linked.symlink_to(inside)
+    assert not isinstance(discover(world.settings["aggregated"], [FIRST_DAY])[FIRST_DAY], Exception)

@@ -1,0 +1,215 @@
+"""A configured folder with its ledger, into which hostile input is put and read as the night reads it."""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Sequence
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from optstream.errors import OptStreamError
+from optstream.ledger import open_ledger
+from optstream.noise import secure_noise
+from tasks import chunk
+from tasks.example import EXAMPLE
+from tasks.ingest import discover, ingest
+from tasks.release import Run, enrol
+from tasks.settings import load_settings
+from tasks.validate import validate
+from tasks.work import Status, Work
+from tests.properties.damage import CANARY_TEXT
+from tests.properties.dumps import FIRST_DAY, Delivered
+
+NOW = datetime(2025, 4, 2, tzinfo=UTC)
+PARENTS = 'FR = ""\n84 = "FR"\n11 = "FR"\n'
+CONFIGURATION = f"""
+[stream]
+name = "small"
+step = "30min"
+time_zone = "Europe/Paris"
+[mechanism]
+name = "Laplace"
+[privacy]
+epsilon = "1"
+window = 48
+population = "people"
+alpha = "10"
+bounds = ["0", "20000"]
+[hierarchy.parents]
+{PARENTS}
+[budget]
+levels = ["1/2", "1/2"]
+[input]
+folder = "dumps"
+schema = "SCHEMA"
+value = "load"
+[published]
+folder = "published"
+value = "load_mw"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+
+class World:
+    """root: an empty folder of the test's own; everything outside `hostile` must stay as it is."""
+
+    def __init__(self, root: Path) -> None:
+        self.hostile = root / "hostile"
+        self.hostile.mkdir()
+        self.plain = root / "optstream.toml"
+        self.plain.write_text(EXAMPLE)
+        self.settings = {}
+        self._ledger, self._fresh = root / "trusted" / "ledger.sqlite", root / "fresh.sqlite"
+        for schema in ("aggregated", "metered"):
+            path = root / f"{schema}.toml"
+            path.write_text(CONFIGURATION.replace("SCHEMA", schema))
+            settings = load_settings(path)
+            self.settings[schema] = settings.model_copy(
+                update={"input": settings.input.model_copy(update={"folder": "hostile"})}
+            )
+        enrol(self._run("metered"))
+        self._ledger.replace(self._fresh)
+        self.renew()
+
+    def renew(self) -> None:
+        """A ledger in which nothing was spent."""
+        for rest in self._ledger.parent.glob("ledger.sqlite*"):
+            rest.unlink()
+        shutil.copy(self._fresh, self._ledger)
+
+    @property
+    def n_spends(self) -> int:
+        """What the ledger beside holds: spends, and reservations that would charge one."""
+        return self._count("spends") + self._count("releases")
+
+    def _count(self, table: str) -> int:
+        with sqlite3.connect(f"file:{self._ledger}?mode=ro", uri=True) as connection:
+            (count,) = connection.execute(f"select count(*) from {table}").fetchone()
+        connection.close()
+        return count
+
+    def empty(self) -> None:
+        shutil.rmtree(self.hostile)
+        self.hostile.mkdir()
+
+    def put(self, name: str, content: bytes) -> Path | None:
+        """Write a file below `hostile`, or with "link:" and a target a link; None if no file is called so."""
+        path = self.hostile / name
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if content == b"link:fifo":
+                os.mkfifo(path)
+            elif content.startswith(b"link:"):
+                path.symlink_to(content[5:].decode())
+            else:
+                path.write_bytes(content)
+        except (OSError, ValueError):
+            return None
+        return path
+
+    def deliver(self, days: Sequence[Sequence[Delivered]]) -> None:
+        """Lay out what was delivered for these days, as far as such names can exist below `hostile`."""
+        for number, regions in enumerate(days):
+            day = FIRST_DAY + timedelta(days=number)
+            for region in regions:
+                if "/" in region.folder.removesuffix("/"):
+                    continue
+                place = f"{region.folder}/date={day}"
+                for name, content in region.files:
+                    if "/" not in name:
+                        self.put(
+                            f"{place}/{name}",
+                            content if isinstance(content, bytes) else f"link:{content}".encode(),
+                        )
+                if region.marker:
+                    self.put(f"{place}/_SUCCESS", b"")
+
+    def take(self, schema: str, days: Sequence[date]) -> list[str]:
+        """The reading half of the flow and the reservation; the words of each day that ended.
+
+        A failure that nobody planned is raised as it was.
+        """
+        run, works = self._run(schema), [Work(day) for day in days]
+        try:
+            for step in (*chunk.READING, chunk.RELEASING[0]):
+                works = step.take(run, works)
+            reserved = [work for work in works if work.reservation is not None]
+            for work in reserved:
+                if not self._is_sound(schema, work.day):
+                    raise AssertionError(f"{work.day} was charged, and its dump is not whole")
+        finally:
+            run.ledger.close()
+        n_charged = self._count("releases")
+        if reserved:
+            self.renew()
+        assert n_charged == len(reserved), "something was charged for nothing"
+        told = []
+        for work in works:
+            if work.outcome is not None:
+                if work.outcome.status is Status.FAILED:
+                    self._raise_plainly(run, work)
+                told.append(work.outcome.message)
+        assert not any(CANARY_TEXT in text for text in told), "an outcome shows a reading"
+        return told
+
+    def ingest(self, schema: str, days: Sequence[date]) -> list[str]:
+        """Find and read the dumps; the words of each day that is refused. Only a whole one is a period."""
+        settings = self.settings[schema]
+        found = discover(settings, days)
+        told = [str(entry) for entry in found.values() if isinstance(entry, OptStreamError)]
+        dumps = [entry for entry in found.values() if not isinstance(entry, OptStreamError)]
+        for day in ingest(settings, dumps):
+            if day.period is None:
+                told.append(repr(day))
+            else:
+                assert self._is_sound(schema, day.day), f"{day.day} became a period, and is not whole"
+        assert not any(CANARY_TEXT in text for text in told), "an error shows a reading"
+        return told
+
+    def _run(self, schema: str) -> Run:
+        settings = self.settings[schema]
+        return Run(settings, open_ledger(settings.ledger_url), secure_noise(), "owner", lambda: NOW)
+
+    def _raise_plainly(self, run: Run, work: Work) -> None:
+        """Read the day without the net that keeps a library's words from the log, to see what happened."""
+        found = discover(run.settings, [work.day])[work.day]
+        if isinstance(found, OptStreamError):
+            raise found
+        validate(run.settings, ingest(run.settings, [found]), now=NOW)
+        raise AssertionError(work.outcome.message)
+
+    def _is_sound(self, schema: str, day: date) -> bool:
+        """Whether the day may be charged, asked of the files in another way: every step of each region."""
+        settings = self.settings[schema]
+        expected = settings.calendar.utc_times(day)
+        # A column that nobody reads may be broken.
+        needed = ["timestamp", "load"]
+        for leaf in settings.tree.leaves:
+            files = sorted((self.hostile / f"region={leaf}" / f"date={day}").glob("[!._]*.parquet"))
+            frames = [pl.read_parquet(path.read_bytes(), columns=needed) for path in files]
+            rows = pl.concat(frames, how="diagonal_relaxed")
+            stamps = rows["timestamp"]
+            if stamps.dtype.time_zone is None:
+                stamps = stamps.dt.replace_time_zone(settings.calendar.time_zone)
+            found = sorted(set(stamps.dt.convert_time_zone("UTC").to_list()))
+            if found != list(expected):
+                return False
+            if schema == "aggregated" and (rows.height != len(found) or rows["load"].null_count()):
+                return False
+        return True
+
+
+def told(read) -> str | None:
+    """What the reader refuses with, None if it reads; any other exception passes, and one with a canary."""
+    refused = None
+    try:
+        read()
+    except OptStreamError as error:
+        refused = str(error)
+    assert CANARY_TEXT not in (refused or ""), "an error shows a reading"
+    return refused
