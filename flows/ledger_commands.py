@@ -8,7 +8,6 @@ import typer
 
 from flows.options import DEFAULT_CONFIG, Config, Days, Json, Reason, parse_day
 from flows.terminal import Terminal
-from optstream.errors import LedgerError
 
 ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, verify, export, amend.")
 
@@ -113,15 +112,12 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     """Record that others know the noise of these days: their windows have lost everything, for ever."""
     from datetime import UTC, datetime
 
+    from tasks.compromise import compromise
     from tasks.ledger_place import need_ledger
     from tasks.settings import load_settings
 
     settings = load_settings(config)
-    ledger, name = need_ledger(settings), settings.stream.name
-    for one in sorted(set(day)):
-        latest = ledger.latest(name, one.isoformat())
-        if latest is None:
-            raise LedgerError(f"{one} was never released by {name!r}: check the date")
-        for revision in range(latest.revision + 1):
-            ledger.compromise(name, one.isoformat(), revision, reason, datetime.now(UTC))
+    ledger, now = need_ledger(settings), datetime.now(UTC)
+    known = {found for one in sorted(set(day)) for found in compromise(settings, ledger, one, reason, now)}
+    for one in sorted(known):
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")

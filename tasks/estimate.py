@@ -4,7 +4,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from data_contracts.release import judge_release
-from optstream.catalogue import read_staged, stage
+from optstream.catalogue import find_catalogue, read_staged, stage
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured
@@ -13,7 +13,7 @@ from tasks.release import Run, renewed, void
 from tasks.rows import published_rows
 from tasks.statement import statement_of
 from tasks.trusted_store import NAMED, read_verified, write_private
-from tasks.work import Work
+from tasks.work import Status, Work
 
 
 def estimate(run: Run, work: Work) -> Work:
@@ -27,6 +27,10 @@ def estimate(run: Run, work: Work) -> Work:
             kept = read_verified(settings.staging_of(day, revision), record.staged_hash)
             staged, statement = read_staged(kept)
             return replace(work, staged=staged, statement=statement)
+        if _is_listed(run, work, record):
+            # its run died between catalogue and ledger: readers have it, so it is not given up
+            run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), work.reservation)
+            return work.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
     measured = _stored(run, work, record)
     mechanism = mechanism_for(settings, day, revision)
     release = mechanism.estimate(measured)
@@ -48,6 +52,13 @@ def estimate(run: Run, work: Work) -> Work:
         run.stream, day.isoformat(), revision, staged.file_hash, staged.name, run.clock(), work.reservation
     )
     return replace(work, staged=staged, statement=statement)
+
+
+def _is_listed(run: Run, work: Work, record: ReleaseRecord) -> bool:
+    """Whether the catalogue lists the very bytes that the ledger has as staged."""
+    catalogue = find_catalogue(run.settings.published_folder)
+    entry = catalogue.entry(work.day) if catalogue else None
+    return entry is not None and entry.file_hash == record.staged_hash
 
 
 def drawn_record(run: Run, work: Work) -> ReleaseRecord:

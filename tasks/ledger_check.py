@@ -137,12 +137,12 @@ def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, Releas
                 f"{place} was recorded as {release.published_name}, and catalogue.json lists "
                 f"{entry.file.rpartition('/')[2]}; restore catalogue.json from a copy"
             )
-        elif release.state in NOT_OUT:
+        elif release.state in NOT_OUT and not entry.withdrawn:
             remedy = "restore catalogue.json from a copy"
             if release.state is ReleaseState.DRAWN:
                 remedy = f"`optstream run --date {entry.period}` records it"
             yield f"{place} is listed in catalogue.json, and {release.state} in the ledger; {remedy}"
-        elif entry.withdrawn != (release.withdrawn is not None):
+        elif release.state not in NOT_OUT and entry.withdrawn != (release.withdrawn is not None):
             yield (
                 f"{place} was withdrawn according to {'catalogue.json' if entry.withdrawn else 'the ledger'} "
                 f"alone; `optstream withdraw --date {entry.period}` completes it"

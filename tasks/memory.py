@@ -44,6 +44,8 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         )
     earlier = ledger.drawn_before(settings.stream.name, settings.calendar.first_step(day))
     folder = earlier and settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    if earlier and earlier.compromised is not None:
+        folder = None  # nothing goes on from it, least of all its raw state
     if not mechanism.adaptive:
         # what another mechanism may have left is taken all the same, and so destroyed
         return Memory(None, folder, earlier and earlier.measurements_hash)

@@ -24,6 +24,8 @@ from tasks.settings import Settings
 from tasks.trusted_store import DrawingFile, deferred_stop, destroy_raw, take_raw
 from tasks.work import Status, Work
 
+PUBLISHED_IN = "published"
+"""In the terms' document: where other streams of the grant look for the head of this one."""
 LEASE = timedelta(minutes=15)
 
 
@@ -58,6 +60,7 @@ def terms_of(settings: Settings) -> StreamTerms:
         hierarchy_hash=hashlib.sha256(tree.encode()).hexdigest(),
         calibration=settings.privacy.calibration,
         calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
+        document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
     )
 
 
@@ -113,8 +116,9 @@ def reserve(run: Run, work: Work) -> Work:
         run.owner,
         now,
         run.lease,
-        catalogue_heads=_published_heads(settings, work),
+        catalogue_heads=_published_heads(settings, work) | _heads_of_siblings(run),
         terms=terms_of(settings),
+        restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
     )
     return replace(work, reservation=reservation, held_since=now, memory=memory)
 
@@ -157,6 +161,15 @@ def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
             "that the folder was written with; bring that one back"
         )
     return frozenset({catalogue.ledger_head})
+
+
+def _heads_of_siblings(run: Run) -> frozenset[str]:
+    """The heads that the folders of the grant's other streams carry: an older copy of the ledger may hold the
+    newest of this stream, and lack what another has spent since.
+    """
+    folders = (json.loads(terms.document).get(PUBLISHED_IN) for terms in run.ledger.siblings(run.stream))
+    found = (find_catalogue(folder) for folder in folders if folder)
+    return frozenset(catalogue.ledger_head for catalogue in found if catalogue)
 
 
 def draw(run: Run, work: Work) -> Work:
@@ -256,11 +269,9 @@ def _cells(settings: Settings, work: Work) -> int:
 
 
 def void(run: Run, work: Work, reason: str) -> None:
-    """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state."""
-    try:
-        destroy_raw(run.settings.measurements_of(work.day, work.revision))
-    finally:
-        # also where the folder is read-only: a ledger that is not told would let the next run draw again
-        run.ledger.void(
-            run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation
-        )
+    """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state.
+
+    The ledger first: it refuses an owner that was taken over, whose successor's raw state is not its own.
+    """
+    run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)
+    destroy_raw(run.settings.measurements_of(work.day, work.revision))

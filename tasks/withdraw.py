@@ -1,12 +1,11 @@
 """Take days back: out of the catalogue, or given up before they came there. They stay charged."""
 
-from dataclasses import replace
 from functools import partial
 
 from optstream.catalogue import Entry
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
-from optstream.ledger import ReleaseState
+from optstream.ledger import ReleaseRecord, ReleaseState
 from tasks.release import Run
 from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
@@ -20,6 +19,19 @@ def withdraw(run: Run, work: Work, reason: str) -> Work:
     refunded, and no raw state is left. Raises LedgerError for a day that was never reserved and where
     another run holds it, PublicationError if the folder cannot be written.
     """
+    _free(run, work)  # before a folder is made for it
+    done = withdraw_published(
+        run.settings.published_folder,
+        work.day,
+        partial(_tell, run, work, reason),
+        stream=run.stream,
+    )
+    status = Status.WITHDRAWN if done.entry else Status.VOID
+    return work.ended(status, done.in_words())
+
+
+def _free(run: Run, work: Work) -> ReleaseRecord:
+    """The day's newest release. Raises LedgerError if there is none, or if another run holds it."""
     latest = run.ledger.latest(run.stream, work.day.isoformat())
     if latest is None:
         raise LedgerError(f"{work.day} was never released: there is nothing to withdraw; check the date")
@@ -29,23 +41,19 @@ def withdraw(run: Run, work: Work, reason: str) -> Work:
             f"another run ({latest.owner}) holds {work.day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
             "stop it, or wait, and withdraw the day after that"
         )
-    done = withdraw_published(
-        run.settings.published_folder,
-        work.day,
-        partial(_tell, run, work, latest.revision, reason),
-        stream=run.stream,
-    )
-    status = Status.WITHDRAWN if done.entry else Status.VOID
-    return replace(work, revision=latest.revision).ended(status, done.in_words())
+    return latest
 
 
-def _tell(run: Run, work: Work, latest: int, reason: str, entry: Entry | None, known: str | None) -> str:
-    """Tell the ledger of every revision; return its head."""
-    period = work.day.isoformat()
+def _tell(run: Run, work: Work, reason: str, entry: Entry | None, known: str | None) -> str:
+    """Under the publishers' lock, tell the ledger of every revision; return its head."""
+    run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is told
+    period, latest = work.day.isoformat(), _free(run, work)
     if entry is not None and not entry.withdrawn:
-        # listed, and its run died before the ledger heard of it: published it is
-        run.ledger.record_published(run.stream, period, entry.revision, run.clock())
-    for revision in range(latest + 1):
-        destroy_raw(run.settings.measurements_of(work.day, revision))
+        record = run.ledger.find(run.stream, period, entry.revision)
+        if record is not None and record.state is ReleaseState.DRAWN:
+            # listed, and its run died before the ledger heard of it: published it is
+            run.ledger.record_published(run.stream, period, entry.revision, run.clock())
+    for revision in range(latest.revision + 1):
         run.ledger.withdraw(run.stream, period, revision, reason, run.clock())
+        destroy_raw(run.settings.measurements_of(work.day, revision))
     return run.ledger.head_after(run.stream, known)

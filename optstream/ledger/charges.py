@@ -82,8 +82,12 @@ def cost_touching(
 
     without: a release to leave out.
     """
-    lead = grant.window_length - 1
-    reach = range(steps.start - lead, steps.stop + lead)
     others = () if without is None else (spends.c.release_id != without,)
-    charges = charged_to_grant(connection, grant, reach, *others)
+    charges = charged_to_grant(connection, grant, window_reach(grant, steps), *others)
     return charges.worst(grant.window_length, grant.windows, plan, steps)
+
+
+def window_reach(grant: Any, steps: range) -> range:
+    """The steps that share a window with one of these."""
+    lead = grant.window_length - 1
+    return range(steps.start - lead, steps.stop + lead)

@@ -6,7 +6,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from sqlalchemy import Connection, bindparam, select, update
+from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.chain import GENESIS, append
@@ -95,15 +95,28 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
             f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
             "to its population, step by step; restore the configuration"
         )
-    number = int(grant.amendment)
-    if any(name in changed for name in PROMISED):
-        number = next_promise(connection, grant, terms.calendar, wanted)
+    _refuse_open_draws(connection, grant)
+    # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
+    number = next_promise(connection, grant, terms.calendar, wanted)
     members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.id).with_for_update()
     for member in connection.execute(members).all():
         agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)
         change = update(streams).where(streams.c.id == member.id)
         connection.execute(change.values(**_columns(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def _refuse_open_draws(connection: Connection, grant: Any) -> None:
+    """What is drawn is published under the promise that it was drawn under, so it comes first."""
+    members = select(streams.c.id).where(streams.c.grant_id == grant.id)
+    is_open = or_(releases.c.state == "DRAWN", and_(releases.c.state == "RESERVED", releases.c.drawing))
+    query = select(releases.c.period).where(releases.c.stream_id.in_(members), is_open)
+    period = connection.execute(query.order_by(releases.c.first_step).limit(1)).scalar()
+    if period is not None:
+        raise LedgerError(
+            f"{period} is drawn and not published: run it under the promise of now, or give it up with "
+            "`optstream withdraw`; then amend"
+        )
 
 
 def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:

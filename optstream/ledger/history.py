@@ -1,5 +1,6 @@
 """A grant's whole history: what repeats itself is read and priced once."""
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Iterable
@@ -15,6 +16,7 @@ from optstream.ledger.records import WindowLoss
 from optstream.ledger.schema import spends
 from optstream.privacy import PrivacyModel, Spend, WindowCost, worst_of_repeated, worst_window
 from optstream.privacy.accounting import NO_COST
+from optstream.privacy.spends import spend_from_document
 
 
 class History:
@@ -99,6 +101,10 @@ class History:
         return worst
 
 
+def _charges_anything(document: str) -> bool:
+    return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
+
+
 def _stretches(plan: Iterable[Spend]) -> list[range]:
     """The steps that some spend has, as ranges that do not touch each other."""
     joined: list[range] = []
@@ -116,7 +122,7 @@ def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
     history = History()
     query = charged_rows().add_columns(spends.c.first_step).where(spends.c.grant_id == grant.id)
     for document, amendment, compromised, first_step in plain_rows(connection, query):
-        if compromised is not None:
+        if compromised is not None and _charges_anything(document):
             return WindowLoss(math.inf, first_step)
         history.add(first_step, document, amendment)
     cost = history.cost(promises_of(connection, grant))

@@ -3,11 +3,12 @@
 A connection that is opened and closed for every transaction makes SQLite copy its write-ahead log back each
 time, which is most of what the disk does. Kept ones meet two dangers.
 
-A fork. SQLite's locks belong to the process that took them: a child that reads, or only closes, an inherited
-connection does so without any lock, and its close may write old pages over new ones. On PostgreSQL a close by
-the child ends the parent's session. So the moment a child exists it forgets what it inherited without closing
-it, and opens its own (`os.register_at_fork`; a look at the process id before each use would come too late for
-the close at the child's end).
+A fork. SQLite's locks belong to the process that took them, and SQLite remembers which those are: a child
+with an inherited connection, even one that it never uses, believes that it holds locks and asks the system
+for none, also for connections of its own, and what it commits may vanish. On PostgreSQL a close by the child
+ends the parent's session. So the process closes its idle connections before it forks
+(`os.register_at_fork`). One that another thread was using at that moment cannot be closed: the child forgets
+it without closing it and, where that was SQLite, refuses the file from then on.
 
 Another file under the same name. A connection goes on with the file that it opened, so a ledger that was
 deleted or put back from a backup would not be seen. So before each use the file at the path is compared with
@@ -33,6 +34,14 @@ Identity = tuple[int, int]
 # engine to its open connections, by id; none of them can be referred to weakly
 _opened: "WeakKeyDictionary[Engine, dict[int, Any]]" = WeakKeyDictionary()
 
+_files: "WeakKeyDictionary[Engine, Path]" = WeakKeyDictionary()
+_refused: set[Identity] = set()
+"""In a child: files on which SQLite believes to hold locks that it does not."""
+
+FORKED = (
+    "this process was forked while another thread used the ledger, so nothing locks its file here; start "
+    "such processes by spawn"
+)
 GONE = "its file is gone: bring it back"
 OVERWRITTEN = (
     "its file was written over, or its log taken away, while this program had it open; end all programs that "
@@ -57,6 +66,7 @@ def keep_across_forks(engine: Engine) -> None:
 def watch_file(engine: Engine, file: Path) -> None:
     """Use a kept SQLite connection only while `file`, and its write-ahead log, are those that it opened."""
     log = file.with_name(f"{file.name}-wal")
+    _files[engine] = file
     overwritten: list[bool] = []
 
     def connecting(_dialect: object, record: Any, _arguments: object, _named: object) -> None:
@@ -66,6 +76,8 @@ def watch_file(engine: Engine, file: Path) -> None:
         found = _identity(file)
         if found is None:
             raise OperationalError(GONE)
+        if found in _refused:
+            raise OperationalError(FORKED)
         record.info.update(file=found, log=None)
 
     def returned(_connection: Any, record: Any) -> None:
@@ -99,12 +111,21 @@ def _never_close(connection: Any) -> None:
     ctypes.pythonapi.Py_IncRef(ctypes.py_object(connection))
 
 
+def _close_idle() -> None:
+    for engine in list(_opened):
+        engine.dispose()
+
+
 def _forget_inherited() -> None:
     for engine, opened in list(_opened.items()):
+        file = _files.get(engine)
+        found = None if file is None else _identity(file)
+        if opened and found is not None:
+            _refused.add(found)
         for connection in opened.values():
             _never_close(connection)
         opened.clear()
         engine.dispose(close=False)
 
 
-os.register_at_fork(after_in_child=_forget_inherited)
+os.register_at_fork(before=_close_idle, after_in_child=_forget_inherited)

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import TypeVar
 
 from sqlalchemy import Connection
@@ -69,6 +70,7 @@ class Ledger(Reader):
         lease: timedelta,
         catalogue_heads: Iterable[str] = (),
         terms: StreamTerms | None = None,
+        restatements_epsilon: Fraction | None = None,
     ) -> Reservation:
         """Charge a release's plan to its grant, and hold the release for `owner` until now + lease.
 
@@ -82,8 +84,9 @@ class Ledger(Reader):
         Raises BudgetError (nothing inserted) if some window would lose more than the grant; LedgerError if
         another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a foreign head.
         """
+        heads, plan = frozenset(catalogue_heads), tuple(spends)
         request = Request(
-            stream, period, revision, tuple(spends), owner, now, lease, frozenset(catalogue_heads), terms
+            stream, period, revision, plan, owner, now, lease, heads, terms, restatements_epsilon
         )
         outcome = self._write(lambda connection: reserve(connection, request))
         if isinstance(outcome, LedgerError):

@@ -15,7 +15,7 @@ from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.history import cost_of_all
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
 from optstream.ledger.room import Stretch, last_charged, stretches
-from optstream.ledger.schema import events, grants, releases
+from optstream.ledger.schema import events, grants, releases, streams
 from optstream.ledger.shared_verify import problems_by_processes
 from optstream.ledger.tables import Batch, batches
 from optstream.privacy import Spend
@@ -32,6 +32,17 @@ class Reader:
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else terms_of(connection, row)
+
+    def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
+        """The terms of all other streams of a stream's grant; empty for an unknown one."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return ()
+            others = select(streams).where(streams.c.grant_id == row.grant_id, streams.c.id != row.id)
+            return tuple(
+                terms_of(connection, other) for other in connection.execute(others.order_by(streams.c.id))
+            )
 
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
         """The release, or None."""

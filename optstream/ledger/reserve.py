@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounts import hull, spend_rows, spends_hash, store
 from optstream.ledger.chain import append, check_contains, move
-from optstream.ledger.charges import cost_touching
+from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.engine import insert_row
 from optstream.ledger.enrol import lock, terms_of
 from optstream.ledger.records import (
@@ -44,6 +44,7 @@ class Request:
     lease: timedelta
     catalogue_heads: frozenset[str]
     terms: StreamTerms | None
+    restatements_epsilon: Fraction | None = None
 
     def __post_init__(self) -> None:
         check_key(self.stream, self.period, self.revision)
@@ -114,7 +115,7 @@ def _check_earlier_revision(connection: Connection, stream: Any, request: Reques
 
 
 def _insert(connection: Connection, stream: Any, grant: Any, request: Request) -> Reservation:
-    _check_windows(connection, grant, request, None)
+    _check_windows(connection, grant, stream.id, request, None)
     columns = {
         "state": ReleaseState.RESERVED.value,
         **_ownership(request, fence=1),
@@ -177,7 +178,7 @@ def _take_over(
     columns: dict[str, Any] = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
         # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
-        _check_windows(connection, grant, request, release.id)
+        _check_windows(connection, grant, release.stream_id, request, release.id)
         store(connection, grant, release.id, release.generation + 1, request.plan)
         columns |= _charge(grant, request.plan, release.generation + 1)
     move(connection, release, "taken over", request.now, **columns)
@@ -200,8 +201,23 @@ def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any
     }
 
 
-def _check_windows(connection: Connection, grant: Any, request: Request, without: int | None) -> None:
-    """Raise BudgetError if some window that sees the plan would lose more than the grant."""
+def _check_windows(
+    connection: Connection, grant: Any, stream_id: int, request: Request, without: int | None
+) -> None:
+    """Raise BudgetError if some window that sees the plan would lose more than the grant, or the
+    restatements of the stream more than their share.
+    """
+    if request.revision and request.restatements_epsilon is not None:
+        restated = (releases.c.stream_id == stream_id, releases.c.revision > 0)
+        steps, only = hull(request.plan), (*restated, *_all_but(without))
+        charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
+        cost = charges.worst(grant.window_length, grant.windows, request.plan, steps)
+        if cost.epsilon > request.restatements_epsilon:
+            raise BudgetError(
+                f"{request.named}: restatements would cost the window from step {cost.first_step} "
+                f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
+                "them. Nothing was reserved: a day is restated once, or with a smaller share each"
+            )
     cost = cost_touching(connection, grant, hull(request.plan), request.plan, without)
     epsilon = Fraction(grant.epsilon)
     if cost.epsilon > epsilon:
@@ -210,6 +226,10 @@ def _check_windows(connection: Connection, grant: Any, request: Request, without
             f"cost {_exactly(cost.epsilon)}, and grant {grant.name!r} is {_exactly(epsilon)}. "
             "Nothing was reserved: release it with less, or release a later period whose windows have room"
         )
+
+
+def _all_but(release_id: int | None) -> tuple[Any, ...]:
+    return () if release_id is None else (releases.c.id != release_id,)
 
 
 def _exactly(amount: Fraction | float) -> str:

@@ -13,14 +13,16 @@ def repriced(spend: Spend, before: PrivacyModel, now: PrivacyModel) -> Spend:
 
     Lemma 12 (docs/privacy.md): two neighbours of `now` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
     `before` that differ in the same steps, so every charge is multiplied by that; never divided, for an
-    old charge holds for smaller changes too. Where windows grow from w to w', a step spend stays as it is
-    (its steps add up), a joint one costs at most ⌈w'/w⌉ times as much, a capped one has at most ⌈w'/w⌉ caps
-    of points. One who may now change leaves within a period pays a joint measurement step by step.
+    old charge holds for smaller changes too. m is how many leaves the spend was priced for, which is less
+    than the model's on a tree of fewer leaves, and counts as 1 where the spend does not say it. Where windows
+    grow from w to w', a step spend stays as it is (its steps add up), a joint one costs at most ⌈w'/w⌉ times
+    as much, a capped one has at most ⌈w'/w⌉ caps of points. One who may now change leaves within a period
+    pays a joint measurement step by step.
 
     Costs no privacy. Raises ParameterError for a spend that is not known.
     """
-    factor = max(1, _ceil(now.alpha / before.alpha))
-    factor *= max(1, _ceil(Fraction(now.leaves_per_step, before.leaves_per_step)))
+    leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend) else 1
+    factor = max(1, _ceil(now.alpha / before.alpha)) * max(1, _ceil(Fraction(now.leaves_per_step, leaves)))
     n_windows = max(1, _ceil(Fraction(now.window_length, before.window_length)))
     match spend:
         case StepSpend():

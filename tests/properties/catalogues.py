@@ -5,7 +5,7 @@ import json
 from collections.abc import Mapping
 from datetime import UTC, date, datetime, timedelta
 from fractions import Fraction
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -23,13 +23,17 @@ PERIODS = (date(2025, 1, 15), date(2025, 1, 16))
 Folder = Mapping[str, bytes]
 
 
+def _head(number: int, _known: str | None) -> str:
+    return f"head-{number}"
+
+
 @cache
 def whole() -> Folder:
     """A folder of two releases, as OptStream publishes it."""
     with TemporaryDirectory() as folder:
         for number, period in enumerate(PERIODS):
             statement = _statement(period)
-            publish(folder, stage(_rows(period), statement), statement, f"head-{number}")
+            publish(folder, stage(_rows(period), statement), statement, partial(_head, number))
         found = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 

@@ -72,7 +72,10 @@ class World:
             self.settings[schema] = settings.model_copy(
                 update={"input": settings.input.model_copy(update={"folder": "hostile"})}
             )
-        enrol(self._run("metered"))
+        for schema in ("aggregated", "metered"):
+            run = self._run(schema)
+            enrol(run)
+            run.ledger.close()
         self._ledger.replace(self._fresh)
         self.renew()
 

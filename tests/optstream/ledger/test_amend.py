@@ -8,7 +8,9 @@ from sqlalchemy import text
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms
+from optstream.mechanisms import Hierarchical, Laplace
 from optstream.privacy import PrivacyModel, StepSpend
+from optstream.stream import AggregationTree
 
 
 def changed(kit, alpha="1", stream="load", **more):
@@ -202,3 +204,56 @@ def test_what_was_never_published_is_void_instead(ledger, reserve, kit):
     assert (record.state, record.reason, record.withdrawn) == (ReleaseState.VOID, "its owner is dead", None)
     with pytest.raises(LedgerError, match="VOID, not RESERVED"):
         ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
+
+
+def roaming(tree, leaves_per_step=3):
+    model = PrivacyModel("1", 4, "1", "1", unit="roaming", leaves_per_step=leaves_per_step)
+    return StreamTerms("roam", "people", model, tree, "strict", "30 min")
+
+
+def test_a_finer_tree_is_priced_for_all_leaves_that_a_roaming_customer_changes(ledger, kit):
+    """leaves_changed is min(m, leaves of the tree): a hierarchy that grows must price that anew."""
+    one = AggregationTree.from_parents({"country": None})
+    before = roaming("one leaf")
+    plan = Hierarchical(Laplace(before.model), one, ["1"]).plan(4, 0)
+    ledger.enrol(before, kit.now)
+    held = ledger.reserve("roam", "day 0", 0, plan, "night", kit.now, kit.lease, terms=before)
+    ledger.begin_draw(held, kit.now)
+    ledger.record_drawn(held, "measured", plan, kit.now)
+    ledger.record_staged("roam", "day 0", 0, "staged", "release-1.parquet", kit.now)
+    ledger.record_published("roam", "day 0", 0, kit.now)
+    assert ledger.worst("people").epsilon <= 1
+    ledger.amend(roaming("three leaves"), "a finer tree", kit.now)
+
+    # By enumeration: three leaves below the country change by 1 unit at each of 4 steps, so each answer's
+    # exact value moves by 3 units. Discrete Laplace of scale b: log P(x) - log P(x - 3) = 3/b where x <= 0.
+    scale = float(plan[0].scale)
+    weight = {x: math.exp(-abs(x) / scale) for x in range(-400, 401)}
+    true = 4 * max(math.log(weight[x] / weight[x - 3]) for x in range(-300, 300))
+    assert float(ledger.worst("people").epsilon) >= true - 1e-9
+
+
+@pytest.mark.parametrize("until", ["draw begun", "drawn"])
+def test_what_is_drawn_is_published_before_its_promise_changes(ledger, reserve, kit, until):
+    held = reserve("day 0", kit.plan(0, "1/8"))
+    ledger.begin_draw(held, kit.now)
+    if until == "drawn":
+        ledger.record_drawn(held, "measured", kit.plan(0, "1/8"), kit.now)
+    head = ledger.head("load")
+    with pytest.raises(LedgerError, match="day 0 is drawn and not published"):
+        ledger.amend(changed(kit, window_length=1), "shorter windows", kit.now)
+    assert ledger.head("load") == head
+    ledger.withdraw("load", "day 0", 0, "given up", kit.now)
+    ledger.amend(changed(kit, window_length=1), "shorter windows", kit.now)
+    assert ledger.verify() == []
+
+
+def test_restatements_are_held_to_their_share_in_the_same_transaction(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/16"))
+    share = {"restatements_epsilon": Fraction(1, 4)}
+    publish("day 0", kit.plan(0, "1/32"), revision=1, **share)
+    with pytest.raises(BudgetError, match="restatements would cost the window from step 0 3/8"):
+        reserve("day 0", kit.plan(0, "1/16"), revision=2, **share)
+    again = reserve("day 0", kit.plan(0, "1/32"), revision=2, **share)
+    assert again.fencing_token == 1
+    reserve("day 1", kit.plan(4, "1/16"), **share)  # first releases are not held to it

@@ -35,7 +35,9 @@ def test_a_trusted_place_open_to_others_is_wrong_and_stops_every_run(open_house,
 
 def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_house, around):
     (open_house.folder / "books").mkdir(mode=0o700)
-    (open_house.folder / "trusted/ledger.sqlite").rename(open_house.folder / "books/ledger.sqlite")
+    open_house.copy_ledger().rename(open_house.folder / "books/ledger.sqlite")
+    for path in (open_house.folder / "trusted").glob("ledger.sqlite*"):
+        path.unlink()
     open_house.configure("sqlite:///trusted/", "sqlite:///books/")
     (open_house.folder / "books/ledger.sqlite").chmod(0o640)
     ((severity, place, _),) = around(open_house)

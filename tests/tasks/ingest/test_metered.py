@@ -5,7 +5,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from tasks.ingest.cells import ROW
+from tasks.ingest.rows import ROW
 
 
 @pytest.fixture

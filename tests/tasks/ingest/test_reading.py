@@ -7,7 +7,7 @@ from math import floor
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tasks.ingest.reading import countable, reading
@@ -53,6 +53,7 @@ def test_integers_count_as_defined(dtype, resolution, bounds):
     assert found["out_of_bounds"].to_list() == outside
 
 
+@settings(deadline=None)
 @given(st.lists(st.floats(-200, 200), max_size=20), st.sampled_from(RESOLUTIONS), st.booleans())
 def test_floats_count_as_defined(values, resolution, single):
     array = np.array(values, dtype=np.float32 if single else np.float64)

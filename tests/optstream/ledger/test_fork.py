@@ -1,0 +1,137 @@
+"""A fork: SQLite remembers which locks the process holds, and a child inherits the memory and not the locks.
+
+So nothing may be open when a process forks; where something was, the child refuses the file.
+"""
+
+import os
+import sqlite3
+import threading
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+
+from optstream.errors import LedgerError
+from optstream.ledger import StreamTerms, open_ledger
+from optstream.ledger.engine import writing
+from optstream.ledger.reserve import Request, reserve
+from optstream.privacy import PrivacyModel, StepSpend
+
+NOW, LEASE = datetime(2026, 3, 1, 2, tzinfo=UTC), timedelta(minutes=10)
+TERMS = StreamTerms("load", "people", PrivacyModel("1", 4, "1", "1"), "tree", "strict", "30 min")
+
+
+def plan(day):
+    return (StepSpend(0, "samples", 4 * day, (1,) * 4, Fraction(4), 1),)
+
+
+def request(day):
+    return Request("load", f"day {day}", 0, plan(day), "night", NOW, LEASE, frozenset(), None)
+
+
+@pytest.fixture
+def book(sqlite_url):
+    opened = open_ledger(sqlite_url, busy_timeout_seconds=2)
+    opened.enrol(TERMS, NOW)
+    opened.reserve("load", "day 0", 0, plan(0), "night", NOW, LEASE)
+    yield opened
+    opened.close()
+
+
+def forked(work):
+    child = os.fork()
+    if child == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        except BaseException as error:  # noqa: BLE001
+            print(repr(error)[:300])
+        os._exit(code)
+    return child
+
+
+def test_a_childs_commit_survives_the_parents_close(book, sqlite_url):
+    """The reservation is committed without an error, and is in no file: its windows look untouched."""
+    there, told = os.pipe(), os.pipe()
+
+    def child():
+        with writing(book._engine) as connection:
+            reserve(connection, request(1))
+            os.write(there[1], b"x")
+            os.read(told[0], 1)
+
+    pid = forked(child)
+    os.read(there[0], 1)
+    book.close()  # a parent that ends, while its child is in a transaction
+    os.write(told[1], b"x")
+    committed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    after = open_ledger(sqlite_url)
+    kept = after.find("load", "day 1") is not None
+    after.close()
+    assert kept == committed
+
+
+def test_a_child_of_a_fork_in_anothers_transaction_is_refused(book, sqlite_url):
+    """What that thread had open cannot be closed for the child; the parent's transaction goes on."""
+    inside, go = threading.Event(), threading.Event()
+
+    def hold():
+        with writing(book._engine) as connection:
+            reserve(connection, request(1))
+            inside.set()
+            go.wait()
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    inside.wait()
+
+    def child():
+        for opened in (lambda: book, lambda: open_ledger(sqlite_url)):
+            with pytest.raises(LedgerError, match="forked while another thread used the ledger"):
+                opened().find("load", "day 0")
+
+    pid = forked(child)
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    go.set()
+    thread.join()
+    assert book.find("load", "day 1") is not None
+    assert book.verify() == []
+
+
+def test_a_childs_open_ledger_keeps_its_log(book, sqlite_url):
+    """With an open connection in the child, nobody else may take the log away."""
+    there, told = os.pipe(), os.pipe()
+
+    def child():
+        book.reserve("load", "day 1", 0, plan(1), "night", NOW, LEASE)
+        os.write(there[1], b"x")
+        os.read(told[0], 1)
+        book.reserve("load", "day 2", 0, plan(2), "night", NOW, LEASE)
+
+    pid = forked(child)
+    os.read(there[0], 1)
+    book.close()
+    os.write(told[1], b"x")
+    assert os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+
+
+def test_a_child_that_only_opens_a_ledger_of_its_own_has_locks(book, sqlite_url):
+    """Not even a ledger opened afresh in the child is safe: it is the inode that SQLite remembers."""
+    there, told = os.pipe(), os.pipe()
+
+    def child():
+        own = open_ledger(sqlite_url)
+        with writing(own._engine) as connection:
+            reserve(connection, request(1))
+            os.write(there[1], b"x")
+            os.read(told[0], 1)
+
+    pid = forked(child)
+    os.read(there[0], 1)
+    book.close()
+    os.write(told[1], b"x")
+    committed = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) == 0
+    path = sqlite_url.removeprefix("sqlite:///")
+    rows = sqlite3.connect(path).execute("SELECT count(*) FROM releases").fetchone()[0]
+    assert rows == 1 + committed

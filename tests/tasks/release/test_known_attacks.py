@@ -1,0 +1,218 @@
+"""Owners that wake up, files that are lost, noise that others know, ledgers that are too old."""
+
+import re
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.catalogue import find_catalogue, read_published
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseState
+from tasks import chunk, release
+from tasks.compromise import compromise
+from tasks.ledger_check import verify
+from tasks.withdraw import withdraw
+from tasks.work import Status, Work
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
+
+
+@pytest.fixture
+def pegasus(house):
+    path = house.folder / "optstream.toml"
+    text = path.read_text().replace('name = "OptStream"', 'name = "PeGaSus"\nthreshold = "100000"')
+    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    house.simulate(*DAYS)
+    return house
+
+
+def raws(house):
+    return {path.as_posix() for path in house.files("trusted") if path.suffix == ".raw"}
+
+
+def groups_of(house, day):
+    from optstream.stream import Measured
+    from tasks.trusted_store import read_verified
+
+    record = house.record(day)
+    found = Measured.from_bytes(
+        read_verified(house.settings.measurements_of(day, record.revision), record.measurements_hash)
+    )
+    return [part.choices["groups"] for part in found.parts]
+
+
+def opened_before(house, day):
+    first = house.settings.calendar.first_step(day)
+    return any(start < first for level in groups_of(house, day) for series in level for start in series[:1])
+
+
+def test_no_threshold_of_a_compromised_day_is_used_again(pegasus):
+    """aligned: the next day's windows are not lost, and it goes on with a threshold that others know."""
+    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.release(DAYS[0])
+    known = compromise(pegasus.settings, pegasus.ledger, DAYS[0], "a leak", pegasus.now)
+    assert known == DAYS[:1]
+    assert raws(pegasus) == set()
+    done = pegasus.release(DAYS[1])[DAYS[1]]
+    assert done.outcome.status is Status.PUBLISHED
+    assert not opened_before(pegasus, DAYS[1])
+
+
+def test_windows_whose_groups_rest_on_a_compromised_threshold_are_lost(pegasus):
+    """Days 2 and 3 went on with thresholds of day 1; with its noise known they protect nobody."""
+    pegasus.release(*DAYS[:3])
+    assert opened_before(pegasus, DAYS[1])
+    assert opened_before(pegasus, DAYS[2])
+    known = compromise(pegasus.settings, pegasus.ledger, DAYS[0], "a leak", pegasus.now)
+    assert known == DAYS[:3]
+    calendar = pegasus.settings.calendar
+    end = calendar.first_step(DAYS[2]) + calendar.n_steps(DAYS[2])
+    first = calendar.first_step(DAYS[0])
+    begun = [s[0] for level in groups_of(pegasus, DAYS[2]) for s in level]
+    assert min(begun) < first + 48, "the group began in the compromised day"
+    assert pegasus.ledger.window_spent("people", end + 40, 1).epsilon == float("inf")
+
+
+def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeypatch):
+    """tasks.release.void destroys all raw files before the ledger says whose the release is."""
+    pegasus.release(DAYS[0], steps=chunk.STEPS[:5])
+    stale = pegasus.run(owner="stale")
+    # the first owner reserved; the second takes over once the lease is over, and draws
+    work = release.look_up(stale, Work(DAYS[0]))
+    pegasus.later(hours=1)
+    first = release.reserve(replace(stale, clock=lambda: pegasus.now), work)
+    pegasus.later(hours=1)
+    pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
+    assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
+    before = raws(pegasus)
+    assert before
+    with pytest.raises(LedgerError):
+        release.void(stale, first, "it raised")  # what `_give_up` does; the ledger refuses it
+    assert raws(pegasus) == before
+
+
+def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypatch):
+    """The successor is drawing: its `2.drawing.raw` is destroyed, its fill fails after the sample, VOID."""
+    from optstream.mechanisms import Hierarchical
+
+    genuine = Hierarchical.measure
+    pegasus.release(DAYS[0], steps=chunk.STEPS[:5])
+    stale = pegasus.run(owner="stale")
+    pegasus.later(hours=1)
+    first = release.reserve(replace(stale, clock=lambda: pegasus.now), release.look_up(stale, Work(DAYS[0])))
+    pegasus.later(hours=1)
+
+    def measure(self, *arguments, **named):
+        measured = genuine(self, *arguments, **named)
+        with pytest.raises(LedgerError):
+            release.void(stale, first, "it raised")  # the stale owner wakes up just now
+        return measured
+
+    monkeypatch.setattr(Hierarchical, "measure", measure)
+    pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
+    assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
+
+
+def crash_before_recorded(house, day, monkeypatch):
+    from optstream.ledger import Ledger
+
+    with monkeypatch.context() as patch:
+
+        def dies(*_args, **_named):
+            raise LedgerError("away")
+
+        patch.setattr(Ledger, "record_published", dies)
+        house.release(day)
+    house.later(hours=1)
+
+
+def test_a_listed_day_is_not_made_void(house, monkeypatch):
+    """Crash between catalogue and ledger; then the trusted files are lost: VOID, while readers have it."""
+    import shutil
+
+    day = date(2016, 6, 1)
+    crash_before_recorded(house, day, monkeypatch)
+    assert find_catalogue(house.settings.published_folder).entry(day)
+    shutil.rmtree(house.settings.staging_of(day, 0))
+    shutil.rmtree(house.settings.measurements_of(day, 0))
+    assert house.release(day)[day].outcome.status is Status.PUBLISHED
+    assert house.record(day).state is ReleaseState.PUBLISHED
+    assert read_published(house.settings.published_folder, verify=True).height == 3 * 48
+
+
+def test_a_listed_day_that_is_void_can_be_withdrawn(house, monkeypatch):
+    day = date(2016, 6, 1)
+    crash_before_recorded(house, day, monkeypatch)
+    house.ledger.void("two-regions", day.isoformat(), 0, "measurements are gone", house.now)
+    withdraw(house.run(), Work(day), "a wrong dump")
+    assert find_catalogue(house.settings.published_folder).entry(day).withdrawn
+    assert list(verify(house.settings, house.ledger).problems) == []
+
+
+def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waited(house, monkeypatch):
+    """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger hears of 0."""
+    house.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    day = date(2016, 6, 1)
+    house.release(day)
+    import tasks.withdraw as module
+
+    genuine = module.withdraw_published
+
+    def waits(*arguments, **named):
+        house.release(day, restate=True)
+        return genuine(*arguments, **named)
+
+    monkeypatch.setattr(module, "withdraw_published", waits)
+    withdraw(house.run(), Work(day), "a wrong dump")
+    assert find_catalogue(house.settings.published_folder).entry(day).withdrawn
+    monkeypatch.undo()
+    assert house.release(day)[day].outcome.status is Status.WITHDRAWN
+
+
+def test_a_withdrawal_writes_nothing_into_an_older_ledger(house, monkeypatch):
+    day = date(2016, 6, 1)
+    house.release(day, steps=chunk.STEPS[:7])
+    copy = house.copy_ledger()
+    house.later(hours=1)
+    house.release(day)
+    house.bring_back(copy)
+    house.later(hours=1)
+    head = house.ledger.head("two-regions")
+    with pytest.raises(LedgerError):
+        withdraw(house.run(), Work(day), "a wrong dump")
+    assert house.ledger.head("two-regions") == head
+
+
+def test_restatements_use_no_more_than_their_share(house):
+    """A plan that does not look at its past is held to the grant's sum alone: first releases go short."""
+    house.configure("window = 48", "window = 96")
+    house.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    first, second = date(2016, 6, 1), date(2016, 6, 2)
+    house.release(first)
+    for _ in range(3):  # each costs a quarter: two use up the half that is kept back
+        house.release(first, restate=True)
+        house.later(hours=1)
+    assert house.release(second)[second].outcome.status is Status.PUBLISHED
+
+
+def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_published_since(house):
+    """It holds the newest head of this stream's folder, and not what the other has spent."""
+    text = (house.folder / "optstream.toml").read_text()
+    own, other = text, text.replace('"two-regions"', '"twins"').replace('"published"', '"elsewhere"')
+
+    def release_as(configuration, day):
+        (house.folder / "optstream.toml").write_text(configuration)
+        return house.release(day)[day].outcome
+
+    assert release_as(own, DAYS[0]).status is Status.PUBLISHED
+    (house.folder / "optstream.toml").write_text(other)
+    release.enrol(house.run())
+    copy = house.copy_ledger()
+    house.simulate(*DAYS)
+    assert release_as(other, DAYS[3]).status is Status.PUBLISHED
+    assert release_as(own, DAYS[3]).status is Status.REFUSED  # the population's window is full
+    house.bring_back(copy)
+    refused = release_as(own, DAYS[3])
+    assert refused.status is Status.FAILED
+    assert "restored from an older copy" in refused.message
