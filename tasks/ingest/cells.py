@@ -45,7 +45,8 @@ def rows_of(file: SourceFile, settings: Settings, *, numbered: bool = False) -> 
         wanted["customer"] = pl.col(columns.customer).cast(pl.String)
     if numbered:
         wanted["row"] = pl.col(ROW)
-    source = pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+    # Statistics are what the writer claims: they may be broken, or hide rows from a filter.
+    source = pl.scan_parquet(file.path, glob=False, hive_partitioning=False, use_statistics=False)
     if numbered:
         # Of the needed columns alone: a dump may hold others of any name.
         needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
@@ -97,6 +98,15 @@ def dropped_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
         .filter(pl.col("rule").is_not_null())
         .select("file", "step", "rule", "units")
     )
+
+
+def can_be_dropped_from(file: SourceFile, settings: Settings) -> bool:
+    """Whether the pass over customers can read this file by itself."""
+    try:
+        dropped_of([file], settings)
+    except UNREADABLE:
+        return False
+    return True
 
 
 def _suspects(rows: pl.LazyFrame) -> pl.DataFrame:

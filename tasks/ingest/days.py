@@ -9,7 +9,7 @@ import polars as pl
 
 from data_contracts.raw import raw_rules
 from optstream.stream import PrivatePeriod
-from tasks.ingest.cells import cells_of, dropped_of, is_readable
+from tasks.ingest.cells import can_be_dropped_from, cells_of, dropped_of, is_readable
 from tasks.ingest.discover import PREFIX, Dump
 from tasks.ingest.metrics import metrics_of
 from tasks.ingest.places import Place, places_of
@@ -43,7 +43,7 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     """
     files = _inspected(settings, dumps)
     cells, files = _read(files, settings)
-    dropped = _dropped(files, settings, len(dumps))
+    dropped, files = _dropped(files, settings, len(dumps))
     metrics = metrics_of(files, cells, dropped, dumps, settings)
     places = places_of(files, cells, dropped, settings)
     cells = _without(cells, dropped)
@@ -90,17 +90,28 @@ def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     return pl.DataFrame(schema={**indices, "step": pl.Int32, **counts})
 
 
-def _dropped(files: Sequence[SourceFile], settings: Settings, n_days: int) -> pl.DataFrame:
-    """The metered rows that do not count; day by day, for the customers of one day fit in memory."""
+def _dropped(
+    files: list[SourceFile], settings: Settings, n_days: int
+) -> tuple[pl.DataFrame, list[SourceFile]]:
+    """The metered rows that do not count; day by day, for the customers of one day fit in memory.
+
+    This pass looks at customers, which the first only counts: files that break here break their day.
+    """
     empty = pl.DataFrame(schema={"file": pl.UInt32, "step": pl.Int32, "rule": pl.String, "units": pl.Int64})
     if not settings.metered:
-        return empty
+        return empty, files
     found = [empty]
     for day in range(n_days):
         own = [file for file in files if file.day == day]
-        if own and all(file.broken is None for file in own):
+        if not own or any(file.broken is not None for file in own):
+            continue
+        try:
             found.append(dropped_of(own, settings))
-    return pl.concat(found)
+        except UNREADABLE:
+            broken = {file.number for file in own if not can_be_dropped_from(file, settings)}
+            broken = broken or {file.number for file in own}
+            files = [file.failed("unreadable") if file.number in broken else file for file in files]
+    return pl.concat(found), files
 
 
 def _without(cells: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
