@@ -44,7 +44,7 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
     try:
         cells, dropped = _read(files, settings)
     except UNREADABLE:
-        broken = {file.number for file in _sound(files) if not is_readable(file, settings)}
+        broken = {file.number for file in _sound(files) if not _can_be_read(file, settings)}
         files = [file.failed("unreadable") if file.number in broken else file for file in files]
         cells, dropped = _read(files, settings)
     metrics = metrics_of(files, cells, dropped, dumps, settings)
@@ -74,6 +74,18 @@ def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
 
 def _sound(files: Sequence[SourceFile]) -> list[SourceFile]:
     return [file for file in files if file.broken is None]
+
+
+def _can_be_read(file: SourceFile, settings: Settings) -> bool:
+    """Whether the passes over readings and over customers can read this file by itself."""
+    if not is_readable(file, settings):
+        return False
+    if settings.metered:
+        try:
+            dropped_of([file], seen_of([file], settings), settings)
+        except UNREADABLE:
+            return False
+    return True
 
 
 def _read(files: Sequence[SourceFile], settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:

@@ -15,8 +15,11 @@ ROW = "row of the file".ljust(LONGEST_COLUMN + 1, ".")
 
 
 def scan(file: SourceFile) -> pl.LazyFrame:
-    """The file alone, whatever its name looks like."""
-    return pl.scan_parquet(file.path, glob=False, hive_partitioning=False)
+    """The file alone, whatever its name looks like.
+
+    Statistics are what the writer claims: they may be broken, or hide rows from a filter.
+    """
+    return pl.scan_parquet(file.path, glob=False, hive_partitioning=False, use_statistics=False)
 
 
 def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:

@@ -5,7 +5,9 @@ import numpy as np
 import polars as pl
 import pytest
 
+from tasks.ingest import days
 from tasks.ingest.rows import ROW
+from tests.properties import footers
 
 
 @pytest.fixture
@@ -147,3 +149,50 @@ def test_other_columns_of_the_file_may_have_any_name(stream):
     stream.write("84", twice.with_columns(pl.lit("x").alias(name) for name in names))
     stream.write("11", stream.metered("b", 3.0))
     assert np.array_equal(stream.units(), [[1000] * 48, [3000] * 48])
+
+
+@pytest.mark.parametrize("region", ["84", "11"])
+def test_customers_that_are_no_text_make_a_file_unreadable(stream, region):
+    """Found by fuzzing: no pass but the one over customers looks at what their column's pages hold."""
+    for name in ("84", "11"):
+        path = stream.write(name, stream.metered(f"anna{name}", 1.0))
+    path = stream.folder(region) / "part-0.parquet"
+    pl.read_parquet(path).write_parquet(path, compression="uncompressed", statistics=False)
+    content = path.read_bytes()
+    assert b"anna" in content
+    path.write_bytes(content.replace(b"anna", b"\xff\xfe\xff\xfe"))
+    (ingested,) = stream.ingest()
+    assert ingested.period is None
+    assert metrics(stream)["unreadable"] == [int(region == "84"), int(region == "11")]
+    (judged,) = stream.judge()
+    assert f"region={region}/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
+
+
+def test_statistics_of_a_file_are_not_trusted(stream):
+    """Found by fuzzing: the pass over customers filters, and a filter looked at what the writer claims."""
+    for name in ("84", "11"):
+        path = stream.write(name, stream.metered(f"anna{name}", 1.0))
+    body, footer = footers.split(path.read_bytes())
+    claims = [place for place in footers.places(footer) if place[2] == footers.BINARY]
+    for container, key, kind in claims:
+        if isinstance(container, dict) and container[key][1] in (b"anna11",):
+            footers.put(container, key, kind, b"\xff" * 4)
+    path.write_bytes(footers.join(body, footer))
+    assert np.array_equal(stream.units(), [[1000] * 48] * 2)
+
+
+def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stream, monkeypatch):
+    for name in ("84", "11"):
+        stream.write(name, stream.metered(name, 1.0))
+    real = days.seen_of
+
+    def breaks(files, settings):
+        if any(file.leaf == 1 for file in files):
+            raise pl.exceptions.ComputeError("a reading of 71234")
+        return real(files, settings)
+
+    monkeypatch.setattr(days, "seen_of", breaks)
+    assert metrics(stream)["unreadable"] == [0, 1]
+    (judged,) = stream.judge()
+    assert "region=11/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
+    assert "71234" not in str(judged.error)
