@@ -7,11 +7,8 @@ itself. A point is named by moment, primitive, the functions of the house that c
 """
 
 import builtins
-import errno
-import hashlib
 import io
 import os
-import signal
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -22,13 +19,13 @@ from typing import Any
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.default import DefaultDialect
 
+from tests.faults.acts import Act
+
 HOUSE = Path(__file__).parents[2]
 ROOMS = tuple(f"{HOUSE / room}{os.sep}" for room in ("optstream", "tasks", "flows", "data_contracts"))
 ON_PATHS = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 ON_DESCRIPTORS = ("fsync", "fdatasync", "posix_fallocate", "ftruncate")
 CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
-
-Act = Callable[[str], None]
 
 
 class Hook:
@@ -172,64 +169,3 @@ def _callers() -> list[str]:
                 found.append(name)
         frame = frame.f_back
     return found[:2] or ["elsewhere"]
-
-
-def recorder(points: list[str], moments: list[str], folder: Path) -> Act:
-    """Take the names down. moments: those after which something durable differs from the point before.
-
-    To die before a call is to die after the one before it, and a SIGKILL does not lose what was not synced:
-    between two moments all points leave the same behind.
-    """
-    last: list[str] = []
-
-    def act(name: str) -> None:
-        now = _fingerprint(folder)
-        if last != [now] or name.startswith("after commit"):
-            moments.append(name)
-        last[:] = [now]
-        points.append(name)
-
-    return act
-
-
-def _fingerprint(folder: Path) -> str:
-    """Every name below the folder with its bytes, but for SQLite's shared memory."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*")):
-        digest.update(f"{path}\n".encode())
-        if path.is_file() and not path.name.endswith("-shm"):
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
-def killer(point: str) -> Act:
-    """Die at this point as nothing else dies."""
-
-    def act(name: str) -> None:
-        if name == point:
-            os.kill(os.getpid(), signal.SIGKILL)
-
-    return act
-
-
-def stopper(point: str) -> Act:
-    """Stand still at this point until somebody says go on (SIGCONT)."""
-
-    def act(name: str) -> None:
-        if name == point:
-            os.kill(os.getpid(), signal.SIGSTOP)
-
-    return act
-
-
-def raiser(point: str, number: int) -> Act:
-    """Let the system refuse at this point."""
-
-    def act(name: str) -> None:
-        if name == point:
-            raise OSError(number, os.strerror(number))
-
-    return act
-
-
-REFUSALS = {"full": errno.ENOSPC, "read-only": errno.EROFS, "broken": errno.EIO}

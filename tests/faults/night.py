@@ -21,7 +21,8 @@ from tasks import chunk
 from tasks.release import Run, enrol, let_go
 from tasks.report import write_report
 from tasks.work import Work
-from tests.faults import hook
+from tests.faults import acts
+from tests.faults.hook import Hook
 from tests.faults.world import World
 
 
@@ -30,7 +31,7 @@ class Night:
     """What a process is to do.
 
     days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
-    `hook.REFUSALS`, at `point`. raises: its noise fails after the first samples. largest_file: bytes, as on a
+    `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. largest_file: bytes, as on a
     disk that is full beyond. patience_seconds: for the ledger's lock.
     """
 
@@ -49,7 +50,7 @@ class Night:
 class LastWords:
     """What a process that came to its end says. error: what came out of the flow as a whole, if anything.
 
-    points, moments: of a night that records, as `hook.recorder` has them.
+    points, moments: of a night that records, as `acts.recorder` has them.
     """
 
     outcomes: dict[str, str] = field(default_factory=dict)
@@ -117,10 +118,10 @@ def _spend(night: Night) -> LastWords:
 def _hooked(night: Night, world: World, said: LastWords) -> AbstractContextManager[None]:
     if night.act is None:
         return nullcontext()
-    acts = {"record": hook.recorder(said.points, said.moments, world.folder)}
-    acts |= {"kill": hook.killer(night.point), "stop": hook.stopper(night.point)}
-    acts |= {name: hook.raiser(night.point, number) for name, number in hook.REFUSALS.items()}
-    return hook.Hook(world.folder, acts[night.act]).installed()
+    known = {"record": acts.recorder(said.points, said.moments, world.folder)}
+    known |= {"kill": acts.killer(night.point), "stop": acts.stopper(night.point)}
+    known |= {name: acts.raiser(night.point, number) for name, number in acts.REFUSALS.items()}
+    return Hook(world.folder, known[night.act]).installed()
 
 
 def _walk(night: Night, world: World, said: LastWords) -> None:

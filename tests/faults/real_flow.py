@@ -13,7 +13,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.faults.hook import Hook, stopper
+from tests.faults.acts import stopper
+from tests.faults.hook import Hook
 from tests.faults.world import DAYS
 
 DAY = DAYS[0].isoformat()

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.faults.acts import REFUSALS
 from tests.faults.attacks import kill_at_each, refusable, refuse_at_each
-from tests.faults.hook import REFUSALS
 from tests.faults.scenarios import FIRST
 
 
