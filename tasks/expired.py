@@ -91,6 +91,19 @@ def verdicts(house: House) -> Iterator[Path]:
                 yield path
 
 
+def inputs(house: House) -> Iterator[Path]:
+    """The keyed hashes of the files that old releases came from: they go with the lineage that tells them."""
+    times = {
+        **house.ledger.event_times(house.stream, "void"),
+        **house.ledger.event_times(house.stream, "published"),
+    }
+    oldest = house.before(house.settings.trusted.lineage_retention_days)
+    for key, folder in release_folders(house.settings.inputs_folder / house.stream):
+        release, ended = house.releases.get(key), times.get(key)
+        if release is not None and release.state not in UNDER_WAY and ended is not None and ended < oldest:
+            yield from _files(folder)
+
+
 def raw_states(house: House, *, everything: bool) -> Iterator[Path]:
     """Raw state that no later day would take, and the last day's once it is old."""
     folders = list(release_folders(house.settings.measurements_folder / house.stream))

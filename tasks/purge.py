@@ -9,7 +9,7 @@ from datetime import datetime
 
 from optstream.catalogue.durable import sync_folder
 from optstream.ledger import Ledger
-from tasks.expired import House, raw_states, release_folders, staged, verdicts
+from tasks.expired import House, inputs, raw_states, release_folders, staged, verdicts
 from tasks.lineage import EVENTS
 from tasks.settings import Settings
 from tasks.trusted_store import exclusive_in, write_private
@@ -30,10 +30,10 @@ def purge(
 
     Staged bytes, counted from when the ledger has their release as PUBLISHED or VOID, and only if the
     published folder really has them; validation results, from when they were judged; lineage events, from
-    their own time; raw state at once where no later day would take it, else from when it was drawn, or at
-    once with `raw_state`: it costs the next day accuracy, no privacy. What belongs to a release that is
-    RESERVED or DRAWN is left, and measurements and the ledger always. Each file goes by itself, so that a
-    crash leaves the rest to the next call; runs may go on meanwhile.
+    their own time, and the keyed hashes of inputs with them; raw state at once where no later day would take
+    it, else from when it was drawn, or at once with `raw_state`: it costs the next day accuracy, no privacy.
+    What belongs to a release that is RESERVED or DRAWN is left, and measurements and the ledger always. Each
+    file goes by itself, so that a crash leaves the rest to the next call; runs may go on meanwhile.
     """
     outlines = ledger.outlines(settings.stream.name)
     house = House(settings, ledger, now, {(one.period, one.revision): one for one in outlines})
@@ -42,6 +42,7 @@ def purge(
     for kind, paths in (
         ("staged files", staged(house, notes)),
         ("validation results", verdicts(house)),
+        ("hashes of inputs", inputs(house)),
         ("raw states", raw_states(house, everything=raw_state)),
     ):
         for path in list(paths):
@@ -84,11 +85,13 @@ def _is_old(line: bytes, job: str, oldest: datetime) -> bool:
 def _sync(house: House) -> None:
     """Make the removals durable, and take away the folders that are empty now."""
     staging = house.settings.staging_folder / house.stream
-    for _, folder in release_folders(staging):
-        with suppress(OSError):  # not empty: its release is not over
-            folder.rmdir()
+    inputs_folder = house.settings.inputs_folder / house.stream
+    for parent in (staging, inputs_folder):
+        for _, folder in release_folders(parent):
+            with suppress(OSError):  # not empty: its release is not over
+                folder.rmdir()
     for _, folder in release_folders(house.settings.measurements_folder / house.stream):
         sync_folder(folder)
-    for folder in (staging, house.settings.validation_folder / house.stream):
+    for folder in (staging, inputs_folder, house.settings.validation_folder / house.stream):
         if folder.is_dir():
             sync_folder(folder)

@@ -1,48 +1,32 @@
 """What can be asked of the ledger without changing it: each method is one transaction."""
 
-from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, Engine, or_, select
+from sqlalchemy import Connection, or_, select
 
 from optstream.errors import LedgerError
-from optstream.ledger import chain, outline, transitions
-from optstream.ledger.accounts import charged_to_release, hull
+from optstream.ledger import chain, transitions
+from optstream.ledger.accounts import charged_to_release
 from optstream.ledger.charges import charged_to_grant, cost_touching
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.history import cost_of_all
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
-from optstream.ledger.room import Stretch, last_charged, stretches
-from optstream.ledger.schema import events, grants, releases, streams
+from optstream.ledger.schema import grants, releases
 from optstream.ledger.shared_verify import problems_by_processes
-from optstream.ledger.tables import Batch, batches
+from optstream.ledger.survey import Survey
 from optstream.privacy import Spend
 
 
-class Reader:
+class Reader(Survey):
     """The reading half of `Ledger`. Raises LedgerError when the database refuses."""
-
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
 
     def terms(self, stream: str) -> StreamTerms | None:
         """A stream's terms, or None if it is not enrolled."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else terms_of(connection, row)
-
-    def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
-        """The terms of all other streams of a stream's grant; empty for an unknown one."""
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return ()
-            others = select(streams).where(streams.c.grant_id == row.grant_id, streams.c.id != row.id)
-            return tuple(
-                terms_of(connection, other) for other in connection.execute(others.order_by(streams.c.id))
-            )
 
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
         """The release, or None."""
@@ -121,68 +105,6 @@ class Reader:
             )
             return charges.spends
 
-    def streams(self) -> tuple[str, ...]:
-        """The names of all enrolled streams, sorted."""
-        with reading(self._engine) as connection:
-            return outline.stream_names(connection)
-
-    def outlines(self, stream: str, steps: range | None = None) -> Iterator[outline.ReleaseOutline]:
-        """A stream's releases without their spends, by first step, then revision; none for an unknown one.
-
-        steps: only releases that begin at one of them. Memory does not grow with the history; the
-        transaction is open until the last was taken.
-        """
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is not None:
-                yield from outline.outlines(connection, row.id, steps)
-
-    def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
-        """How many releases of a stream are in each state; empty for an unknown one."""
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return {} if row is None else outline.count_by_state(connection, row.id)
-
-    def last_release(self, stream: str) -> outline.ReleaseOutline | None:
-        """The release of a stream that begins last, in its newest revision; None without releases."""
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return None if row is None else outline.last_release(connection, row.id)
-
-    def event_times(self, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
-        """When each release had its last event of a kind ("drawn", "published", …); reads all events."""
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return {} if row is None else outline.event_times(connection, row.id, kind)
-
-    def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
-        """What each window with one of these steps is charged, equal neighbours together.
-
-        With aligned windows, only those inside charged periods: any other has the whole grant.
-        """
-        with reading(self._engine) as connection:
-            return stretches(connection, find_grant(connection, grant), steps)
-
-    def cost_with(self, grant: str, plan: Sequence[Spend]) -> WindowLoss:
-        """What the worst window that sees a plan would lose, the plan included; nothing is reserved."""
-        with reading(self._engine) as connection:
-            return cost_touching(connection, find_grant(connection, grant), hull(plan), plan)
-
-    def last_charged(self, grant: str) -> Stretch | None:
-        """The last windows of a grant that are charged anything: later ones have all of it."""
-        with reading(self._engine) as connection:
-            return last_charged(connection, find_grant(connection, grant))
-
-    def batches(self, n_rows: int) -> Iterator[Batch]:
-        """All tables for an export, at most `n_rows` rows at a time, from one moment."""
-        with reading(self._engine) as connection:
-            yield from batches(connection, n_rows)
-
-    def missing_heads(self, heads: Iterable[str]) -> list[str]:
-        """Those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
-        with reading(self._engine) as connection:
-            return chain.missing(connection, heads)
-
     def worst(self, grant: str) -> WindowLoss:
         """What the worst window of the whole history loses, by the present promise; reads all of it."""
         with reading(self._engine) as connection:
@@ -207,16 +129,6 @@ class Reader:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
             chain.check_contains(connection, [] if known is None else [known])
             return str(row.head)
-
-    def last_event_at(self, stream: str) -> datetime | None:
-        """The instant of a stream's last event, by the clock of who wrote it; None without any."""
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return None
-            last = select(events.c.at).where(events.c.stream_id == row.id).order_by(events.c.number.desc())
-            at = connection.execute(last.limit(1)).scalar()
-            return None if at is None else datetime.fromisoformat(at)
 
     def contains_head(self, head: str) -> bool:
         """Whether some event has this hash; if not, the ledger is older than what gave the hash."""

@@ -175,9 +175,13 @@ class Settings(Section):
         """The folder of the bytes to be published, kept until they are."""
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
+    @property
+    def inputs_folder(self) -> Path:
+        return self.trusted_folder / "inputs"
+
     def inputs_of(self, day: date, revision: int) -> Path:
         """The folder of the keyed hashes of what a release was drawn from."""
-        return self.trusted_folder / "inputs" / self.stream.name / f"{day}-r{revision}"
+        return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
 
     @property
     def input_key_file(self) -> Path:

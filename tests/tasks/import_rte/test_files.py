@@ -59,6 +59,7 @@ def test_the_file_and_its_line_are_named(made, tmp_path):
         (zipped(("[Content_Types].xml", TEXT), ("xl/workbook.xml", TEXT)), "it holds 2 files"),
         (zipped(("folder/", b"")), "it holds 0 files"),
     ],
+    ids=["cut short", "damaged", "encrypted", "two regions", "a workbook", "an empty folder"],
 )  # fmt: skip
 def test_archives_that_are_not_rtes_are_refused(content, message):
     with pytest.raises(DumpError, match=message):

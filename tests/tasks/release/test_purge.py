@@ -18,7 +18,13 @@ from tasks.trusted_store import exclusive_in, take_raw
 from tasks.work import Outcome, Status, Work
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
-NOTHING = {"staged files": 0, "validation results": 0, "raw states": 0, "lineage events": 0}
+NOTHING = {
+    "staged files": 0,
+    "validation results": 0,
+    "hashes of inputs": 0,
+    "raw states": 0,
+    "lineage events": 0,
+}
 
 
 @pytest.fixture
@@ -50,7 +56,9 @@ def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
     released.later(days=60)
     assert removed(released) == {**NOTHING, "validation results": 2}
     released.later(days=3560)
-    assert removed(released) == {**NOTHING, "lineage events": 2}
+    assert removed(released) == {**NOTHING, "lineage events": 2, "hashes of inputs": 2}
+    assert not list((released.folder / "trusted/inputs/two-regions").iterdir())
+    assert (released.folder / "trusted/input.key").exists()
     assert removed(released) == NOTHING
     assert (released.folder / "trusted/lineage/events.jsonl").read_bytes() == b""
     assert released.files("trusted/measurements", "published") == kept
@@ -64,9 +72,9 @@ def test_the_retentions_are_configured(released):
         'folder = "trusted"\nstaging_retention_days = 1\nvalidation_retention_days = 2\n'
         "lineage_retention_days = 3",
     )
-    for kind in ("staged files", "validation results", "lineage events"):
+    for kinds in (["staged files"], ["validation results"], ["lineage events", "hashes of inputs"]):
         released.later(days=1, seconds=1)
-        assert removed(released) == {**NOTHING, kind: 2}
+        assert removed(released) == {**NOTHING, **dict.fromkeys(kinds, 2)}
 
 
 def test_the_age_of_a_file_is_what_was_recorded_not_when_it_was_touched(released):
@@ -246,7 +254,7 @@ def test_death_at_any_step_leaves_the_rest_to_the_next_call(released, monkeypatc
     kept = released.files("trusted/measurements", "published")
     kept = {path: data for path, data in kept.items() if path.suffix != ".raw"}
     released.later(days=4000)
-    assert sum(removed(released, dry_run=True).values()) == 7
+    assert sum(removed(released, dry_run=True).values()) == 9
     for n in range(100):
         with monkeypatch.context() as patch:
             die_at(patch, n)
