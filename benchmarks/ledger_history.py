@@ -29,7 +29,9 @@ MECHANISM = mechanism_for(
     "equally spaced", AggregationTree.from_parents({"FR": None} | dict.fromkeys(REGIONS, "FR"))
 )
 BODY = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-UNDRAWN = dict.fromkeys(("measurements_hash", "staged_hash", "published_name", "reason"))
+UNDRAWN = dict.fromkeys(
+    ("measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised")
+)
 
 
 @dataclass(frozen=True)
@@ -124,7 +126,7 @@ def _release(
     return {
         "state": ReleaseState.RESERVED.value, "owner": f"night {number}", "lease_until": stamp(now + LEASE),
         "fence": 1, "drawing": False, "redraws": 0, "first_step": rows[0]["first_step"], "n_steps": STEPS,
-        "generation": 1, "spends_hash": spends_hash(grant, rows), **UNDRAWN,
+        "generation": 1, "spends_hash": spends_hash(grant, rows), "amendment": 0, **UNDRAWN,
     }  # fmt: skip
 
 
