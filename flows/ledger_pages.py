@@ -103,6 +103,8 @@ def clock(moment: datetime) -> str:
     return text + moment.strftime("%z") if twice else text
 
 
-def _down(amount: Fraction) -> str:
+def _down(amount: Fraction | float) -> str:
     """Six decimals, rounded down: what is left is never overstated."""
+    if isinstance(amount, float):
+        return "nothing: noise was compromised"
     return f"{floor(amount * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")

@@ -149,7 +149,7 @@ def _day(
         return room
     try:
         mechanism = mechanism_for(settings, day)
-        memory = recall(settings, ledger, mechanism, first, n_steps)
+        memory = recall(settings, ledger, mechanism, day, 0)
         cost = ledger.cost_with(terms.grant, mechanism.plan(n_steps, first, memory.state)).epsilon
     except OptStreamError as error:
         return replace(room, may=False, because=str(error))

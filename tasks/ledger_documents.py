@@ -1,13 +1,13 @@
 """What `optstream ledger … --json` and `optstream purge --json` print: versioned, for machines."""
 
 from datetime import datetime
-from fractions import Fraction
 from typing import Any
 
 from tasks.ledger_check import Verification
 from tasks.ledger_export import Exported
 from tasks.ledger_pages import GrantPage, StreamPage
 from tasks.purge import Purged
+from tasks.report import amount_document
 
 
 def book_document(pages: tuple[GrantPage, ...], stream: str, changed: list[str]) -> dict[str, Any]:
@@ -27,12 +27,12 @@ def _grant(page: GrantPage) -> dict[str, Any]:
         "window_steps": model.window_length,
         "windows": model.windows,
         "calendar": page.terms.calendar,
-        **_amount("epsilon", model.epsilon),
+        **amount_document("epsilon", model.epsilon),
         "streams": [_stream(one) for one in page.streams],
         "days": [
             {
                 "date": room.day.isoformat(),
-                **_amount("left", room.left),
+                **amount_document("left", room.left),
                 "may_be_released": room.may,
                 "because": room.because,
             }
@@ -44,7 +44,7 @@ def _grant(page: GrantPage) -> dict[str, Any]:
                 "last_step": room.last_step,
                 "begin_first": _time(room.begin_first),
                 "begin_last": _time(room.begin_last),
-                **_amount("left", room.left),
+                **amount_document("left", room.left),
             }
             for room in page.windows
         ],
@@ -63,7 +63,7 @@ def _stream(page: StreamPage) -> dict[str, Any]:
                 "date": release.period,
                 "revision": release.revision,
                 "state": release.state.value.lower(),
-                **_amount("charged", release.epsilon),
+                **amount_document("charged", release.epsilon),
             }
             for release in page.releases
         ],
@@ -92,10 +92,6 @@ def purge_document(done: Purged, dry_run: bool) -> dict[str, Any]:
         "n_removed": dict(done.n_removed),
         "notes": list(done.notes),
     }
-
-
-def _amount(name: str, amount: Fraction) -> dict[str, Any]:
-    return {name: str(amount), f"{name}_float": float(amount)}
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -36,25 +36,29 @@ class StreamPage:
 class DayRoom:
     """A day: the least that any window with one of its steps has left.
 
+    left: minus infinity where noise was compromised.
     may: whether the configured stream may be released on it, with what would stop it; None where it has a
     release already, or where the stream is not of this grant.
     """
 
     day: date
-    left: Fraction
+    left: Fraction | float
     may: bool | None = None
     because: str = ""
 
 
 @dataclass(frozen=True)
 class WindowRoom:
-    """The windows that begin at first_step to last_step have this left. Times: None without a calendar."""
+    """The windows that begin at first_step to last_step have this left, as `DayRoom` says it.
+
+    Times: None without a calendar.
+    """
 
     first_step: int
     last_step: int
     begin_first: datetime | None
     begin_last: datetime | None
-    left: Fraction
+    left: Fraction | float
 
 
 @dataclass(frozen=True)

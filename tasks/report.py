@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from math import isfinite
 from pathlib import Path
 from typing import Any
 
@@ -110,16 +111,18 @@ def status_document(days: Sequence[DayStatus], settings: Settings, budget: Budge
 
 
 def budget_document(budget: Budget) -> dict[str, Any]:
-    """Exact, as fractions, and as floats for reading."""
+    """What any window may lose, what the worst one lost, and what it has left."""
     return {
         "window_steps": budget.window_length,
-        "grant": str(budget.grant),
-        "spent": str(budget.spent),
-        "left": str(budget.left),
-        "grant_float": float(budget.grant),
-        "spent_float": float(budget.spent),
-        "left_float": float(budget.left),
+        **amount_document("grant", budget.grant),
+        **amount_document("spent", budget.spent),
+        **amount_document("left", budget.left),
     }
+
+
+def amount_document(name: str, amount: Fraction | float) -> dict[str, Any]:
+    """Exact, as a fraction, and as a float for reading; JSON knows no infinity, so that is "inf" and null."""
+    return {name: str(amount), f"{name}_float": float(amount) if isfinite(amount) else None}
 
 
 def _listed(catalogue: Catalogue | None, day: date, revision: int) -> str | None:

@@ -1,17 +1,23 @@
 """What an operator is told: which days, at what charge, what is left where, and when it returns."""
 
+import json
+import math
 from datetime import date, datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
 import pytest
 
+from flows.ledger_pages import show_book
+from flows.terminal import Terminal
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar
 from tasks.ledger_book import promise_changed, read_book
+from tasks.ledger_documents import book_document
 from tasks.ledger_pages import calendar_of
 from tasks.release import terms_of
+from tasks.report import budget_document, budget_of
 
 PARIS = ZoneInfo("Europe/Paris")
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -149,3 +155,24 @@ def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
     read_book(released.settings, ledger)
     assert read
     assert all(one["first_step"] > released.settings.calendar.first_step(date(2016, 1, 1)) for one in read)
+
+
+def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(house):
+    house.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
+    house.release(DAYS[0])
+    (page,) = read_book(house.settings, house.ledger)
+    days = {room.day: room for room in page.days}
+    assert days[DAYS[1]].may is True
+    house.release(DAYS[1])
+
+
+def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
+    released.ledger.compromise("two-regions", DAYS[0].isoformat(), 0, "a leak", released.now)
+    pages = read_book(released.settings, released.ledger)
+    assert min(room.left for room in pages[0].days) == -math.inf
+    show_book(pages, [], Terminal())
+    assert "nothing: noise was compromised" in capsys.readouterr().out
+    budget = budget_of(released.settings, released.ledger)
+    for document in (book_document(pages, "two-regions", []), budget_document(budget)):
+        json.dumps(document, allow_nan=False)
+    assert (budget_document(budget)["spent"], budget_document(budget)["spent_float"]) == ("inf", None)
