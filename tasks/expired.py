@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
@@ -36,6 +37,12 @@ class House:
     def stream(self) -> str:
         return self.settings.stream.name
 
+    @cached_property
+    def ended(self) -> Mapping[Key, datetime]:
+        """When each release that is over became so; reads all events, once."""
+        void, published = (self.ledger.event_times(self.stream, kind) for kind in ("void", "published"))
+        return {**void, **published}
+
     def before(self, days: int) -> datetime:
         """What was recorded earlier than this is past a retention of so many days."""
         return self.now - timedelta(days=days)
@@ -46,14 +53,10 @@ def staged(house: House, notes: list[str]) -> Iterator[Path]:
     folders = list(release_folders(house.settings.staging_folder / house.stream))
     if not folders:
         return
-    times = {
-        **house.ledger.event_times(house.stream, "void"),
-        **house.ledger.event_times(house.stream, "published"),
-    }
     catalogue = find_catalogue(house.settings.published_folder)
     oldest = house.before(house.settings.trusted.staging_retention_days)
     for key, folder in folders:
-        release, ended = house.releases.get(key), times.get(key)
+        release, ended = house.releases.get(key), house.ended.get(key)
         if release is None or release.state in UNDER_WAY or ended is None or ended >= oldest:
             continue
         if release.state is ReleaseState.PUBLISHED and not _is_out(house, catalogue, release):
@@ -93,13 +96,9 @@ def verdicts(house: House) -> Iterator[Path]:
 
 def inputs(house: House) -> Iterator[Path]:
     """The keyed hashes of the files that old releases came from: they go with the lineage that tells them."""
-    times = {
-        **house.ledger.event_times(house.stream, "void"),
-        **house.ledger.event_times(house.stream, "published"),
-    }
     oldest = house.before(house.settings.trusted.lineage_retention_days)
     for key, folder in release_folders(house.settings.inputs_folder / house.stream):
-        release, ended = house.releases.get(key), times.get(key)
+        release, ended = house.releases.get(key), house.ended.get(key)
         if release is not None and release.state not in UNDER_WAY and ended is not None and ended < oldest:
             yield from _files(folder)
 

@@ -76,14 +76,13 @@ def charged_to_grant(connection: Connection, grant: Any, steps: range, *only: An
 
 
 def cost_touching(
-    connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), without: int | None = None
+    connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), *only: Any
 ) -> WindowLoss:
     """The worst window that has one of `steps`, `plan` included; reads only the history that it may see.
 
-    without: a release to leave out.
+    only: conditions on the releases to look at.
     """
-    others = () if without is None else (spends.c.release_id != without,)
-    charges = charged_to_grant(connection, grant, window_reach(grant, steps), *others)
+    charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
     return charges.worst(grant.window_length, grant.windows, plan, steps)
 
 

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, or_, select
 from optstream.errors import LedgerError
 from optstream.ledger import chain, transitions
 from optstream.ledger.accounts import charged_to_release
-from optstream.ledger.charges import charged_to_grant, cost_touching
+from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.history import cost_of_all
@@ -96,8 +96,7 @@ class Reader(Survey):
             if row is None:
                 return ()
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
-            lead = grant.window_length - 1
-            reach = range(first_step - lead, first_step + n_steps + lead)
+            reach = window_reach(grant, range(first_step, first_step + n_steps))
             others = or_(releases.c.period != period, releases.c.revision != revision)
             same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
             charges = charged_to_grant(

@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounts import hull, spend_rows, spends_hash, store
 from optstream.ledger.chain import append, check_contains, move
-from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
+from optstream.ledger.charges import cost_touching
 from optstream.ledger.engine import insert_row
 from optstream.ledger.enrol import lock, terms_of
 from optstream.ledger.records import (
@@ -207,18 +207,18 @@ def _check_windows(
     """Raise BudgetError if some window that sees the plan would lose more than the grant, or the
     restatements of the stream more than their share.
     """
+    steps = hull(request.plan)
+    others = () if without is None else (releases.c.id != without,)
     if request.revision and request.restatements_epsilon is not None:
         restated = (releases.c.stream_id == stream_id, releases.c.revision > 0)
-        steps, only = hull(request.plan), (*restated, *_all_but(without))
-        charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
-        cost = charges.worst(grant.window_length, grant.windows, request.plan, steps)
+        cost = cost_touching(connection, grant, steps, request.plan, *restated, *others)
         if cost.epsilon > request.restatements_epsilon:
             raise BudgetError(
                 f"{request.named}: restatements would cost the window from step {cost.first_step} "
                 f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
                 "them. Nothing was reserved: a day is restated once, or with a smaller share each"
             )
-    cost = cost_touching(connection, grant, hull(request.plan), request.plan, without)
+    cost = cost_touching(connection, grant, steps, request.plan, *others)
     epsilon = Fraction(grant.epsilon)
     if cost.epsilon > epsilon:
         raise BudgetError(
@@ -226,10 +226,6 @@ def _check_windows(
             f"cost {_exactly(cost.epsilon)}, and grant {grant.name!r} is {_exactly(epsilon)}. "
             "Nothing was reserved: release it with less, or release a later period whose windows have room"
         )
-
-
-def _all_but(release_id: int | None) -> tuple[Any, ...]:
-    return () if release_id is None else (releases.c.id != release_id,)
 
 
 def _exactly(amount: Fraction | float) -> str:

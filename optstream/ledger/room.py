@@ -7,7 +7,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from optstream.ledger.charges import Charges, charged_to_grant
+from optstream.ledger.charges import Charges, charged_to_grant, window_reach
 from optstream.ledger.schema import spends
 
 
@@ -31,9 +31,9 @@ def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch
     """
     length = grant.window_length
     if grant.windows == "sliding":
-        lead = length - 1
-        seen = charged_to_grant(connection, grant, range(steps.start - lead, steps.stop + lead))
-        return tuple(_alike(seen, length, range(steps.start - lead, steps.stop)))
+        reach = window_reach(grant, steps)
+        seen = charged_to_grant(connection, grant, reach)
+        return tuple(_alike(seen, length, range(reach.start, steps.stop)))
     found: list[Stretch] = []
     for (first, n_steps), own in charged_to_grant(connection, grant, steps).by_period():
         # a window longer than its period is the whole period

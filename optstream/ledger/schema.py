@@ -4,6 +4,8 @@ What is here is what the queries go by. Databases are made and changed by `migra
 test compares the two.
 """
 
+from typing import Any
+
 from sqlalchemy import (
     BigInteger,
     Boolean,
@@ -26,6 +28,19 @@ Key = BigInteger().with_variant(Integer, "sqlite")
 
 metadata = MetaData()
 
+
+def _promise() -> list[Column[Any]]:
+    """What a grant promises: now, and in each of its amendments."""
+    return [
+        Column("epsilon", Text, nullable=False),
+        Column("window_length", BigInteger, nullable=False),
+        Column("alpha", Text, nullable=False),
+        Column("unit", Text, nullable=False),
+        Column("leaves_per_step", BigInteger, nullable=False),
+        Column("windows", Text, nullable=False),
+    ]
+
+
 # Programs from before the migrations look here, and refuse a number that they do not know.
 schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
@@ -34,12 +49,7 @@ grants = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    Column("epsilon", Text, nullable=False),
-    Column("window_length", BigInteger, nullable=False),
-    Column("alpha", Text, nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("leaves_per_step", BigInteger, nullable=False),
-    Column("windows", Text, nullable=False),
+    *_promise(),
     Column("calendar", Text, nullable=False),
     # the most steps of any spend: how far before a window a spend that reaches into it may begin
     Column("longest_spend", BigInteger, nullable=False),
@@ -54,12 +64,7 @@ amendments = Table(
     Column("id", Key, primary_key=True),
     Column("grant_id", ForeignKey("grants.id"), nullable=False),
     Column("number", Integer, nullable=False),
-    Column("epsilon", Text, nullable=False),
-    Column("window_length", BigInteger, nullable=False),
-    Column("alpha", Text, nullable=False),
-    Column("unit", Text, nullable=False),
-    Column("leaves_per_step", BigInteger, nullable=False),
-    Column("windows", Text, nullable=False),
+    *_promise(),
     UniqueConstraint("grant_id", "number", name="one_amendment"),
 )
 
