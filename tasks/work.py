@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
-from optstream.errors import BudgetError, ContractError, DumpError, OptStreamError
+from optstream.errors import BudgetError, ContractError, DumpError, HeldError, OptStreamError
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
 from tasks.memory import Memory
@@ -27,6 +27,7 @@ class Status(StrEnum):
     UNCHANGED = "published already"
     WITHDRAWN = "withdrawn"
     HELD = "held"
+    BUSY = "with another run"
     WAITING = "waiting"
     REFUSED = "refused"
     VOID = "void"
@@ -40,11 +41,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a day's work, in words that hold no reading. file: what was published, in its folder."""
+    """The end of a day's work, in words that hold no reading.
+
+    file: what was published, in its folder. free_at: of a day that is with another run, until when at least.
+    """
 
     status: Status
     message: str
     file: str | None = None
+    free_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -86,6 +91,9 @@ def each(works: Iterable[Work], step: Callable[[Work], Work]) -> list[Work]:
 def _one(work: Work, step: Callable[[Work], Work]) -> Work:
     try:
         return step(work)
+    except HeldError as error:
+        busy = work.ended(Status.BUSY, str(error))
+        return replace(busy, outcome=Outcome(Status.BUSY, str(error), free_at=error.until))
     except OptStreamError as error:
         refused = isinstance(error, (BudgetError, ContractError, DumpError))
         return work.ended(Status.REFUSED if refused else Status.FAILED, str(error))

@@ -3,6 +3,7 @@
 import itertools
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -14,6 +15,7 @@ LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one region's folder of a day."""
 PREFIX = "region="
+DATED = "date="
 
 
 class LateDumpError(DumpError):
@@ -26,6 +28,18 @@ class Dump:
 
     day: date
     files: tuple[tuple[Path, ...], ...]
+
+
+def days_with_dumps(settings: Settings) -> frozenset[date]:
+    """The days of which some region of the hierarchy has a folder, whole or not."""
+    found = set()
+    for leaf in settings.tree.leaves:
+        with suppress(OSError):
+            for entry in (settings.input_folder / f"{PREFIX}{leaf}").iterdir():
+                if entry.name.startswith(DATED):
+                    with suppress(ValueError):
+                        found.add(date.fromisoformat(entry.name.removeprefix(DATED)))
+    return frozenset(found)
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
@@ -47,7 +61,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
-    within = f"date={day.isoformat()}"
+    within = f"{DATED}{day.isoformat()}"
     unknown = [name for name in strangers if os.path.lexists(settings.input_folder / name / within)]
     if unknown:
         listed = ", ".join(f"{name!r:.80}" for name in unknown[:12])
