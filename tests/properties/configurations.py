@@ -57,6 +57,8 @@ def _mutated(draw: st.DrawFn) -> bytes:
     document: dict[str, Any] = copy.deepcopy(SMALL)
     if draw(st.booleans()):
         _other_mechanism(draw, document)
+    if draw(st.integers(0, 3)) == 0:
+        document["input"]["changes"] = draw(_changes())
     for _ in range(draw(st.integers(0, 3))):
         _mutate(draw, document)
     return _toml(document).encode("utf-8", "surrogatepass")
@@ -74,6 +76,36 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
         for key in ("sampling", "features"):
             document.pop(key)
         document["budget"].pop("stages")
+
+
+@st.composite
+def _changes(draw: st.DrawFn) -> list[Any]:
+    """Entries of [[input.changes]], some of which fit each other; or something else in their place."""
+    likely = {
+        "timestamp": ["when", "timestamp", "load_mw"],
+        "value": ["load_kw", "load_mw", "timestamp", 1],
+        "customer": ["meter", "load_mw", ""],
+        "factor": ["0.001", "1000", "1", "1/3", "1e-60", "1e60", "0", 0.001],
+        "marker": ["DONE", "_SUCCESS", "../x"],
+        "file_list": ["_FILES", "a/b"],
+        "schema": ["metered", "aggregated"],
+        "bounds": [["0", "1"]],
+    }
+    entries: list[Any] = []
+    for year in draw(st.lists(st.integers(2013, 2016), max_size=5).map(sorted)):
+        day = draw(st.sampled_from(["01-01", "07-01", "02-30", "7-1", "01-01T00:00:00Z"] + ["03-01"] * 5))
+        stamp = f"{year}-{day}"
+        entry = {
+            "valid_from": draw(st.sampled_from([stamp, Verbatim(stamp) if "30" not in stamp else stamp]))
+        }
+        keys = st.lists(st.sampled_from(sorted(likely)), max_size=3, unique=True)
+        entry |= {key: draw(st.sampled_from(likely[key])) for key in draw(keys)}
+        if draw(st.integers(0, 9)) == 0:
+            entry[draw(names())] = draw(plain_values())
+        if draw(st.integers(0, 9)) == 0:
+            entry.pop("valid_from")
+        entries.append(entry if draw(st.integers(0, 19)) else draw(plain_values()))
+    return entries
 
 
 def _mutate(draw: st.DrawFn, document: dict[str, Any]) -> None:
