@@ -31,6 +31,27 @@ class Verbatim(str):
     """A value as TOML writes it, for what Python's types do not hold."""
 
 
+FITTING: tuple[dict[str, Any], ...] = (
+    {},
+    {"customer": "meter", "marker": "DONE"},
+    {"factor": "0.001", "file_list": "_FILES"},
+    {"factor": "1/3"},
+)
+UNFIT: tuple[dict[str, Any], ...] = (
+    {"valid_from": "2012-01-01"},
+    {"valid_from": "2015-02-30"},
+    {"valid_from": Verbatim("2015-02-03T00:00:00Z")},
+    {"valid_from": Verbatim("2015-02-30")},
+    {"factor": "1e60"},
+    {"factor": "1e-60"},
+    {"factor": 0.001},
+    {"marker": "../x"},
+    {"marker": "a", "file_list": "b"},
+    {"value": "timestamp", "timestamp": "timestamp"},
+    {"schema": "metered"},
+    {"bounds": ["0", "1"]},
+)
+"""What may stand in an entry of [[input.changes]], and what may not."""
 VALUES = tuple(
     Verbatim(text)
     for text in (
@@ -80,31 +101,20 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
 
 @st.composite
 def _changes(draw: st.DrawFn) -> list[Any]:
-    """Entries of [[input.changes]], some of which fit each other; or something else in their place."""
-    likely = {
-        "timestamp": ["when", "timestamp", "load_mw"],
-        "value": ["load_kw", "load_mw", "timestamp", 1],
-        "customer": ["meter", "load_mw", ""],
-        "factor": ["0.001", "1000", "1", "1/3", "1e-60", "1e60", "0", 0.001],
-        "marker": ["DONE", "_SUCCESS", "../x"],
-        "file_list": ["_FILES", "a/b"],
-        "schema": ["metered", "aggregated"],
-        "bounds": [["0", "1"]],
-    }
+    """Entries of [[input.changes]]: most that fit each other, some that do not, some that are no entries."""
+    years = draw(st.lists(st.integers(2013, 2016), min_size=1, max_size=3, unique=True).map(sorted))
     entries: list[Any] = []
-    for year in draw(st.lists(st.integers(2013, 2016), max_size=5).map(sorted)):
-        day = draw(st.sampled_from(["01-01", "07-01", "02-30", "7-1", "01-01T00:00:00Z"] + ["03-01"] * 5))
-        stamp = f"{year}-{day}"
+    for year in years:
+        stamp = f"{year}-{draw(st.sampled_from(['01-01', '07-01', '12-31']))}"
         entry = {
-            "valid_from": draw(st.sampled_from([stamp, Verbatim(stamp) if "30" not in stamp else stamp]))
+            "valid_from": draw(st.sampled_from([stamp, Verbatim(stamp)])),
+            draw(st.sampled_from(["timestamp", "value"])): f"column of {year}",
         }
-        keys = st.lists(st.sampled_from(sorted(likely)), max_size=3, unique=True)
-        entry |= {key: draw(st.sampled_from(likely[key])) for key in draw(keys)}
-        if draw(st.integers(0, 9)) == 0:
-            entry[draw(names())] = draw(plain_values())
-        if draw(st.integers(0, 9)) == 0:
-            entry.pop("valid_from")
-        entries.append(entry if draw(st.integers(0, 19)) else draw(plain_values()))
+        entries.append({**entry, **draw(st.sampled_from(FITTING))})
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(entries) - 1))
+        hostile = st.one_of(st.sampled_from(UNFIT), st.dictionaries(names(), plain_values(), max_size=1))
+        entries[at] = draw(st.one_of(plain_values(), hostile.map({**entries[at]}.__or__)))
     return entries
 
 
