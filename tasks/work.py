@@ -15,6 +15,8 @@ from optstream.stream import PrivatePeriod
 from tasks.memory import Memory
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tasks.ingest import Dump, IngestedDay
 
 
@@ -51,7 +53,7 @@ class Work:
 
     Raw values are in `ingested` and `period` alone, whose reprs show none. inputs: keyed hashes. alarms: the
     file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
-    held_since: when the reservation's lease was last taken.
+    held_since: when the reservation's lease was last taken. rows: as they will be published.
     """
 
     day: date
@@ -65,12 +67,15 @@ class Work:
     reservation: Reservation | None = None
     held_since: datetime | None = None
     memory: Memory = field(default=Memory(), repr=False)
+    rows: "pl.DataFrame | None" = field(default=None, repr=False)
     staged: StagedRelease | None = field(default=None, repr=False)
     statement: ReleaseStatement | None = field(default=None, repr=False)
 
     def ended(self, status: Status, message: str, file: str | None = None) -> "Work":
         """The same day, over; its raw values are let go."""
-        return replace(self, outcome=Outcome(status, message, file), ingested=None, period=None, staged=None)
+        return replace(
+            self, outcome=Outcome(status, message, file), ingested=None, period=None, rows=None, staged=None
+        )
 
 
 def each(works: Iterable[Work], step: Callable[[Work], Work]) -> list[Work]:
