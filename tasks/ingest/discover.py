@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path
 
 from optstream.errors import DumpError
-from tasks.settings import Settings
+from tasks.settings import Layout, Settings
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
@@ -68,11 +68,11 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )
-    files, broken, waiting = [], [], []
+    files, broken, waiting, layout = [], [], [], settings.input_of(day)
     for leaf in settings.tree.leaves:
         place = f"{PREFIX}{leaf}/{within}"
         try:
-            files.append(_region_files(settings, settings.input_folder / place, place))
+            files.append(_region_files(settings, layout, settings.input_folder / place, place))
         except LateDumpError as error:
             waiting.append(str(error))
         except DumpError as error:
@@ -86,7 +86,7 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
     return Dump(day, tuple(files))
 
 
-def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, ...]:
+def _region_files(settings: Settings, layout: Layout, folder: Path, place: str) -> tuple[Path, ...]:
     if not folder.is_dir():
         raise LateDumpError(f"the dump {place} is missing")
     try:
@@ -96,11 +96,11 @@ def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, .
     if len(present) > MOST_FILES:
         raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
     names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
-    if settings.marker is not None:
-        if settings.marker not in present:
-            raise LateDumpError(f"the marker {settings.marker} of {place} is absent")
+    if layout.file_list is None:
+        if layout.announcement not in present:
+            raise LateDumpError(f"the marker {layout.announcement} of {place} is absent")
     else:
-        _check_list(str(settings.input.file_list), folder, place, names)
+        _check_list(layout.file_list, folder, place, names)
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet file")
     odd = [name for name in names if not present[name].is_file()]
