@@ -158,10 +158,8 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
         f"these days the worst was charged {float(cost.before):.6g}, and would be {float(cost.after):.6g}"
     )
     terminal.say("nothing was read, drawn or charged")
-    _list_days(
-        f"{len(cost.refused)} days would be refused, for their windows have no room", cost.refused, terminal
-    )
-    _list_days(f"{len(plan.absent)} days have no dump", plan.absent, terminal)
+    _list_days("would be refused, for their windows have no room", cost.refused, terminal)
+    _list_days("without a dump", plan.absent, terminal)
     terminal.document(plan_document(plan, cost, settings))
     return 1 if cost.refused else 0
 
@@ -180,7 +178,7 @@ def _show_end(
     elif works:
         terminal.budget(budget)
         terminal.say(f"published in {settings.published_folder}")
-    _list_days(f"{len(plan.absent)} days have no dump", plan.absent, terminal)
+    _list_days("without a dump", plan.absent, terminal)
     if not works:
         terminal.say("nothing to do; nothing changed, nothing spent")
     terminal.document(backfill_document(works, plan, settings, budget))
@@ -191,4 +189,4 @@ def _show_end(
 def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:
     if days:
         more = f", and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
-        terminal.say(f"{heading}: {', '.join(str(day) for day in days[:MOST_LISTED])}{more}")
+        terminal.say(f"{heading} ({len(days)}): {', '.join(str(day) for day in days[:MOST_LISTED])}{more}")

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -85,6 +86,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     )
 
 
+@lru_cache(maxsize=1024)
 def _start(calendar: Calendar, day: date, *, aware: bool) -> int | None:
     """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
 
