@@ -31,11 +31,14 @@ WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
 
 
 @flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
-def backfill(config: str, first: str, last: str, at_once: bool = False) -> list[Work]:
+def backfill(
+    config: str, first: str, last: str, at_once: bool = False, lease_minutes: float = LEASE_MINUTES
+) -> list[Work]:
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
-    at_once: give all months to the task runner, instead of one after the other. The days' outcomes are
-    returned; they hold no reading. Days that a run which died still holds are waited for, once.
+    at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
+    days of a run that died stay with it; they are waited for, once. The days' outcomes are returned; they
+    hold no reading.
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
@@ -45,11 +48,11 @@ def backfill(config: str, first: str, last: str, at_once: bool = False) -> list[
         days = days_between(date.fromisoformat(first), date.fromisoformat(last))
         plan = plan_backfill(settings, ledger, days)
         progress = _Progress(settings.stream.name, len(plan.to_run))
-        done = _run(settings, plan.months(), at_once, progress)
+        done = _run(settings, plan.months(), at_once, lease_minutes, progress)
         busy = [work.day for work in done if _is_busy(work)]
         if busy:
             _wait_for(done)
-            again = _run(settings, [tuple(busy)], False, progress)
+            again = _run(settings, [tuple(busy)], False, lease_minutes, progress)
             done = [*(work for work in done if not _is_busy(work)), *again]
         write_report(settings, ledger)
         return sorted(done, key=lambda work: work.day)
@@ -58,17 +61,22 @@ def backfill(config: str, first: str, last: str, at_once: bool = False) -> list[
 
 
 @task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
-def release_month(config: str, stream: str, days: list[str]) -> list[Work]:
+def release_month(config: str, stream: str, days: list[str], lease_minutes: float) -> list[Work]:
     """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does."""
     named: Any = release_days.with_options(flow_run_name=f"{stream} {days[0]} to {days[-1]}")
-    works: list[Work] = named(config, days, lease_minutes=LEASE_MINUTES, report=False)
+    works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False)
     return [Work(work.day, work.revision, work.outcome) for work in works]
 
 
 def _run(
-    settings: Settings, months: Iterable[tuple[date, ...]], at_once: bool, progress: "_Progress"
+    settings: Settings,
+    months: Iterable[tuple[date, ...]],
+    at_once: bool,
+    lease_minutes: float,
+    progress: "_Progress",
 ) -> list[Work]:
-    chunks = [(str(settings.file), settings.stream.name, [str(day) for day in month]) for month in months]
+    name = settings.stream.name
+    chunks = [(str(settings.file), name, [str(day) for day in month], lease_minutes) for month in months]
     futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
     done: list[Work] = []
     for chunk, future in zip(chunks, futures, strict=True):
@@ -110,13 +118,22 @@ class _Progress:
             watch(works)
 
 
-def run_backfill(settings: Settings, first: date, last: date, watch: Watch, runner: Any) -> list[Work]:
+def run_backfill(
+    settings: Settings,
+    first: date,
+    last: date,
+    watch: Watch,
+    runner: Any = None,
+    lease_minutes: float = LEASE_MINUTES,
+) -> list[Work]:
     """Run the flow here and now. runner: where the months go, all at once; None: here, one by one."""
     token = WATCHER.set(watch)
     try:
         name = f"{settings.stream.name} {first} to {last}"
         placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
-        works: list[Work] = placed(str(settings.file), str(first), str(last), at_once=runner is not None)
+        works: list[Work] = placed(
+            str(settings.file), str(first), str(last), at_once=runner is not None, lease_minutes=lease_minutes
+        )
         return works
     finally:
         WATCHER.reset(token)

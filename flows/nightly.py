@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
+from os import getpid
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -51,7 +52,7 @@ def release_days(
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
-        owner, lease = f"{gethostname()}-{uuid4()}", timedelta(minutes=lease_minutes)
+        owner, lease = f"{gethostname()}:{getpid()}:{uuid4()}", timedelta(minutes=lease_minutes)
         run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease, restate)
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
