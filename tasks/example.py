@@ -60,6 +60,7 @@ schema = "aggregated"           # a row a step; or "metered": a row a customer a
 timestamp = "timestamp"         # with a time zone: instants; without: local wall clock
 value = "load_mw"
 marker = "_SUCCESS"             # a dump has arrived when this file is there; or file_list = "_FILES"
+# raw_retention_days = 30       # after which the dumps are deleted by whoever keeps them: OptStream deletes none
 # factor = "0.001"              # times a number of the column: MW where it holds kW
 # [[input.changes]]             # what is other in later dumps; as many as the archive has, see docs/input.md
 # valid_from = 2015-07-01
@@ -73,6 +74,11 @@ value = "load_mw"
 [trusted]                       # staging, measurements, validation results, lineage
 folder = "trusted"
 validation_retention_days = 90  # for `optstream purge`; so too staging_, lineage_, raw_state_retention_days
+
+# [watch]                       # of a stream that runs every night: alarms, see docs/monitoring.md
+# late_after = "12:00"          # of the day after: from then on a day that is not released is an alarm
+# max_runtime = "2h"            # a day that is under way for longer is stuck
+# notify = ["custom-webhook/optstream"]
 
 [ledger]                        # OPTSTREAM_LEDGER_URL in the environment replaces it
 url = "sqlite:///trusted/ledger.sqlite"

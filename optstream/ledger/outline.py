@@ -26,6 +26,7 @@ class ReleaseOutline:
     published_name: str | None
     reason: str | None
     withdrawn: str | None
+    compromised: str | None
 
     @property
     def end(self) -> int:

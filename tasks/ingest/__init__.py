@@ -1,6 +1,15 @@
 """From raw dumps to private periods: found, read, summed and measured for the contracts."""
 
 from tasks.ingest.days import IngestedDay, ingest
-from tasks.ingest.discover import Dump, LateDumpError, days_with_dumps, discover
+from tasks.ingest.discover import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
 
-__all__ = ["Dump", "IngestedDay", "LateDumpError", "days_with_dumps", "discover", "ingest"]
+__all__ = [
+    "Arrival",
+    "Dump",
+    "IngestedDay",
+    "LateDumpError",
+    "arrivals_of",
+    "days_with_dumps",
+    "discover",
+    "ingest",
+]

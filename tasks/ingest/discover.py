@@ -2,7 +2,7 @@
 
 import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
@@ -30,6 +30,21 @@ class Dump:
     files: tuple[tuple[Path, ...], ...]
 
 
+@dataclass(frozen=True)
+class Arrival:
+    """What is there of one day's dump.
+
+    strangers: regions that no leaf is called, with a folder of that day. files: of each leaf whose dump is
+    complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is broken.
+    """
+
+    day: date
+    strangers: tuple[str, ...]
+    files: Mapping[str, tuple[Path, ...]]
+    waiting: Mapping[str, str]
+    broken: Mapping[str, str]
+
+
 def days_with_dumps(settings: Settings) -> frozenset[date]:
     """The days of which some region of the hierarchy has a folder, whole or not."""
     found = set()
@@ -49,41 +64,53 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
     becomes a path unless it is a plain name. LateDumpError: a dump or marker is absent. DumpError:
     the day holds an unknown region, or its files are not those that it should have.
     """
-    folder = settings.input_folder
-    try:
-        found = sorted(entry.name for entry in folder.iterdir() if entry.name.startswith(PREFIX))
-    except OSError:
+    arrivals = arrivals_of(settings, days)
+    if arrivals is None:
         problem = f"the input folder {settings.input.folder!r} does not exist or cannot be listed"
         return {day: LateDumpError(f"{day}: {problem}; create it, or correct input.folder") for day in days}
+    return {day: _dump_of(settings, arrival) for day, arrival in arrivals.items()}
+
+
+def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival] | None:
+    """What is there of these days' dumps; None where the input folder cannot be listed."""
+    try:
+        found = sorted(entry.name for entry in settings.input_folder.iterdir())
+    except OSError:
+        return None
     known = {PREFIX + leaf for leaf in settings.tree.leaves}
-    strangers = [name for name in found if name not in known]
-    return {day: _discover_day(settings, day, strangers) for day in days}
+    strangers = [name for name in found if name.startswith(PREFIX) and name not in known]
+    return {day: _arrival(settings, day, strangers) for day in days}
 
 
-def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
+def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival:
     within = f"{DATED}{day.isoformat()}"
     unknown = [name for name in strangers if os.path.lexists(settings.input_folder / name / within)]
-    if unknown:
-        listed = ", ".join(f"{name!r:.80}" for name in unknown[:12])
-        return DumpError(
-            f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
-        )
-    files, broken, waiting, layout = [], [], [], settings.input_of(day)
+    files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
     for leaf in settings.tree.leaves:
         place = f"{PREFIX}{leaf}/{within}"
         try:
-            files.append(_region_files(settings, layout, settings.input_folder / place, place))
+            files[leaf] = _region_files(settings, layout, settings.input_folder / place, place)
         except LateDumpError as error:
-            waiting.append(str(error))
+            waiting[leaf] = str(error)
         except DumpError as error:
-            broken.append(str(error))
+            broken[leaf] = str(error)
         except OSError:
-            broken.append(f"the folder {place} cannot be looked into; mend its permissions")
-    if broken:
-        return DumpError(f"{day}: " + "; ".join(broken))
-    if waiting:
-        return LateDumpError(f"{day}: " + "; ".join(waiting))
-    return Dump(day, tuple(files))
+            broken[leaf] = f"the folder {place} cannot be looked into; mend its permissions"
+    return Arrival(day, tuple(name.removeprefix(PREFIX) for name in unknown), files, waiting, broken)
+
+
+def _dump_of(settings: Settings, arrival: Arrival) -> Dump | DumpError:
+    day = arrival.day
+    if arrival.strangers:
+        listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.strangers[:12])
+        return DumpError(
+            f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
+        )
+    if arrival.broken:
+        return DumpError(f"{day}: " + "; ".join(arrival.broken.values()))
+    if arrival.waiting:
+        return LateDumpError(f"{day}: " + "; ".join(arrival.waiting.values()))
+    return Dump(day, tuple(arrival.files[leaf] for leaf in settings.tree.leaves))
 
 
 def _region_files(settings: Settings, layout: Layout, folder: Path, place: str) -> tuple[Path, ...]:

@@ -17,7 +17,7 @@ from tasks.settings.checks import cross_checks
 from tasks.settings.hierarchy import read_hierarchy
 from tasks.settings.mechanisms import MECHANISMS, NAMES, ONLY_OPTSTREAM, section_of
 from tasks.settings.problems import keys, nearest, plain, problems_of, shown
-from tasks.settings.sections import DEFAULT_FEATURES, SECTIONS
+from tasks.settings.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS
 from tasks.settings.settings import Settings
 
 LARGEST_FILE = 2**20
@@ -118,6 +118,8 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
         if name in ONLY_OPTSTREAM and named is not MECHANISMS["OptStream"]:
             if named is not None and name in document:
                 problems.append(f'[{name}] must be left out: it is for mechanism.name "OptStream"')
+        elif name not in document and name in OPTIONAL:
+            continue
         elif name not in document:
             problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
         elif not isinstance(table, dict):

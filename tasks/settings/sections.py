@@ -5,6 +5,7 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, SecretStr
 
 from tasks.settings.fields import (
+    Block,
     Bound,
     ClockTime,
     Column,
@@ -33,6 +34,8 @@ MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
 MOST_CHANGES = 1000
+MOST_GAPS = 10_000
+MOST_BLOCKS = 20
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 
@@ -141,6 +144,7 @@ class Input(Section):
         max_length=MOST_CHANGES,
         description=f"a list of at most {MOST_CHANGES} tables, each headed {CHANGES}",
     )
+    raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
 
 
 class Published(Section):
@@ -168,6 +172,29 @@ class Ledger(Section):
     )
 
 
+class Watch(Section):
+    """What alarms go by; a configuration need not have it. That it does says that the stream runs nightly."""
+
+    late_after: ClockTime = Field(
+        "12:00", description='a clock time such as "12:00", of the day after the period'
+    )
+    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h"')
+    first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
+    accepted_gaps: tuple[Day, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_GAPS,
+        description=f'a list of at most {MOST_GAPS} days such as ["2016-02-03"], which raise no alarm',
+    )
+    notify: tuple[Block, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_BLOCKS,
+        description=f"a list of at most {MOST_BLOCKS} notification blocks of Prefect, each by type and name, "
+        'such as ["custom-webhook/optstream"]',
+    )
+
+
 SECTIONS: dict[str, type[Section]] = {
     "stream": Stream,
     "mechanism": Mechanism,
@@ -180,5 +207,8 @@ SECTIONS: dict[str, type[Section]] = {
     "published": Published,
     "trusted": Trusted,
     "ledger": Ledger,
+    "watch": Watch,
 }
+OPTIONAL = ("watch",)
+"""Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

@@ -31,6 +31,7 @@ from tasks.settings.sections import (
     Sampling,
     Stream,
     Trusted,
+    Watch,
 )
 
 
@@ -52,6 +53,7 @@ class Settings(Section):
     published: Published
     trusted: Trusted
     ledger: Ledger
+    watch: Watch | None = None
     parents: tuple[tuple[str, str | None], ...]
     folder: Path
     file: Path
@@ -164,6 +166,11 @@ class Settings(Section):
         return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(self.stream.time_zone))
 
     @property
+    def watching(self) -> Watch:
+        """What alarms go by, with its defaults where the configuration has no such table."""
+        return self.watch or Watch()
+
+    @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
 
@@ -197,6 +204,16 @@ class Settings(Section):
         return self.trusted_folder / "validation"
 
     @property
+    def audits_folder(self) -> Path:
+        """What audits of the configured mechanism found."""
+        return self.trusted_folder / "audit" / self.stream.name
+
+    @property
+    def watch_folder(self) -> Path:
+        """Which alarms were told to whom."""
+        return self.trusted_folder / "watch" / self.stream.name
+
+    @property
     def lineage_folder(self) -> Path:
         return self.trusted_folder / "lineage"
 
@@ -209,9 +226,10 @@ class Settings(Section):
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document: dict[str, Any] = self.model_dump(
-            mode="json", exclude={"hierarchy", "ledger", "trusted", "folder", "file"}, by_alias=False
+            mode="json", exclude={"hierarchy", "ledger", "trusted", "watch", "folder", "file"}, by_alias=False
         )
-        del document["input"]["folder"], document["published"]["folder"], document["published"]["not_before"]
+        del document["input"]["folder"], document["input"]["raw_retention_days"]
+        del document["published"]["folder"], document["published"]["not_before"]
         # Keys that came later change no hash of a configuration without them.
         for key, absent in (("changes", []), ("factor", "1")):
             if document["input"][key] == absent:
