@@ -36,6 +36,7 @@ class Arrival:
 
     strangers: regions that no leaf is called, with a folder of that day. files: of each leaf whose dump is
     complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is broken.
+    absent: those of the waiting that have not even a folder.
     """
 
     day: date
@@ -43,6 +44,7 @@ class Arrival:
     files: Mapping[str, tuple[Path, ...]]
     waiting: Mapping[str, str]
     broken: Mapping[str, str]
+    absent: tuple[str, ...] = ()
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
@@ -96,7 +98,10 @@ def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival
             broken[leaf] = str(error)
         except OSError:
             broken[leaf] = f"the folder {place} cannot be looked into; mend its permissions"
-    return Arrival(day, tuple(name.removeprefix(PREFIX) for name in unknown), files, waiting, broken)
+    absent = tuple(
+        leaf for leaf in waiting if not (settings.input_folder / f"{PREFIX}{leaf}" / within).is_dir()
+    )
+    return Arrival(day, tuple(name.removeprefix(PREFIX) for name in unknown), files, waiting, broken, absent)
 
 
 def _dump_of(settings: Settings, arrival: Arrival) -> Dump | DumpError:

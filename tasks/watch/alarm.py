@@ -1,0 +1,81 @@
+"""What a person should act on: a frozen value that holds no reading, no count of rows, and no secret."""
+
+from dataclasses import dataclass
+from datetime import date
+from enum import StrEnum
+from typing import Any
+
+Key = tuple[str, str, str]
+"""Kind, day and node: what makes two alarms the same one."""
+
+
+class Severity(StrEnum):
+    """Whether a day is lost if nobody acts, or will be."""
+
+    ALARM = "alarm"
+    WARNING = "warning"
+
+
+class Kind(StrEnum):
+    """What happened; the name of the event is `optstream.alarm.` and this."""
+
+    LATE = "late"
+    UNKNOWN_REGION = "unknown-region"
+    MISSING = "missing"
+    FAILED = "failed"
+    STUCK = "stuck"
+    VOID = "void"
+    UNLISTED = "unlisted"
+    COMPROMISED = "compromised"
+    EXPIRING = "expiring"
+    EXPIRED = "expired"
+    BUDGET = "budget"
+    AUDIT = "audit"
+    NOT_BEGUN = "not-begun"
+    BLIND = "blind"
+
+
+@dataclass(frozen=True)
+class Alarm:
+    """words: which rule is broken, and the remedy. day, node: None where it is about none.
+
+    suggestion: the node that was probably meant.
+    """
+
+    kind: Kind
+    stream: str
+    words: str
+    day: date | None = None
+    node: str | None = None
+    suggestion: str | None = None
+    severity: Severity = Severity.ALARM
+
+    @property
+    def key(self) -> Key:
+        return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
+
+    def to_document(self) -> dict[str, Any]:
+        """JSON-ready."""
+        return {
+            "kind": self.kind.value,
+            "severity": self.severity.value,
+            "stream": self.stream,
+            "day": None if self.day is None else self.day.isoformat(),
+            "node": self.node,
+            "suggestion": self.suggestion,
+            "words": self.words,
+        }
+
+    @classmethod
+    def from_document(cls, document: dict[str, Any]) -> "Alarm":
+        """Read it back. Raises KeyError, TypeError or ValueError if it is something else."""
+        day = document["day"]
+        return cls(
+            Kind(document["kind"]),
+            str(document["stream"]),
+            str(document["words"]),
+            None if day is None else date.fromisoformat(day),
+            document["node"],
+            document["suggestion"],
+            Severity(document["severity"]),
+        )

@@ -1,0 +1,154 @@
+"""What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.errors import PublicationError
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from tasks.audit_record import AuditRecord, last_audit
+from tasks.ingest import Arrival, arrivals_of, days_with_dumps
+from tasks.ledger_book import read_book
+from tasks.ledger_pages import GrantPage
+from tasks.report import Budget, budget_of
+from tasks.settings import Settings
+from tasks.watch.deadlines import last_ended
+
+UNDER_WAY = (ReleaseState.RESERVED, ReleaseState.DRAWN)
+_VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A release under way: since when, and until when at least its run is taken to live."""
+
+    since: datetime
+    lease_until: datetime
+
+
+@dataclass(frozen=True)
+class Facts:
+    """releases: of each day its newest revision. first, last: the days to be looked at, or None.
+
+    live: whether days are expected up to yesterday, or only as far as ledger and dumps reach (an archive).
+    arrivals: of each day of the span without a release; None where the input folder cannot be listed.
+    refused: of those, the days whose newest verdict says that the dump breaks its contract.
+    catalogue_error: why there is no catalogue though there should be one. page: the grant's, None before the
+    first release. audit: the newest of the configured mechanism.
+    """
+
+    live: bool
+    first: date | None
+    last: date | None
+    releases: Mapping[date, ReleaseOutline]
+    holds: Mapping[date, Hold]
+    catalogue: Catalogue | None
+    catalogue_error: str | None
+    arrivals: Mapping[date, Arrival] | None
+    refused: frozenset[date]
+    budget: Budget
+    page: GrantPage | None
+    audit: AuditRecord | None
+
+    def days(self) -> list[date]:
+        """The span, rising."""
+        return [] if self.first is None or self.last is None else span(self.first, self.last)
+
+
+def span(first: date, last: date) -> list[date]:
+    """Both ends included."""
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+
+
+def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
+    """Read what is known. Opens no dump and no measurements but those that a plan goes on from.
+
+    ledger: None before the first run. Raises LedgerError if the database refuses; a catalogue that cannot be
+    read is a fact.
+    """
+    releases = _releases(settings, ledger)
+    first, last = _span(settings, releases, now, live)
+    unreleased = [day for day in span(first, last) if day not in releases] if first and last else []
+    catalogue, error = None, None
+    try:
+        catalogue = find_catalogue(settings.published_folder)
+    except PublicationError as problem:
+        error = str(problem)
+    return Facts(
+        live=live,
+        first=first,
+        last=last,
+        releases=releases,
+        holds=_holds(settings, ledger, releases) if ledger else {},
+        catalogue=catalogue,
+        catalogue_error=error,
+        arrivals=arrivals_of(settings, unreleased),
+        refused=_refused(settings, unreleased),
+        budget=budget_of(settings, ledger)
+        if ledger
+        else Budget(settings.model.epsilon, settings.model.epsilon * 0, settings.model.window_length),
+        page=_page(settings, ledger) if ledger and releases else None,
+        audit=last_audit(settings),
+    )
+
+
+def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:
+    if ledger is None:
+        return {}
+    # in the ledger's order a later revision of a day comes after
+    return {date.fromisoformat(one.period): one for one in ledger.outlines(settings.stream.name)}
+
+
+def _span(
+    settings: Settings, releases: Iterable[date], now: datetime, live: bool
+) -> tuple[date | None, date | None]:
+    known = set(releases)
+    first = settings.watching.first_day or min(known, default=None)
+    if first is None:
+        return None, None
+    last = last_ended(settings, now)
+    if not live:
+        last = min(last, max({*known, *days_with_dumps(settings)}, default=first))
+    last = max({last, *known})
+    return (first, last) if first <= last else (None, None)
+
+
+def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]) -> dict[date, Hold]:
+    under_way = {day: one for day, one in releases.items() if one.state in UNDER_WAY}
+    if not under_way:
+        return {}
+    stream, found = settings.stream.name, {}
+    reserved = ledger.event_times(stream, "reserved")
+    for day, one in under_way.items():
+        record = ledger.find(stream, one.period, one.revision)
+        if record is not None:
+            since = reserved.get((one.period, one.revision), record.lease_until)
+            found[day] = Hold(since, record.lease_until)
+    return found
+
+
+def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
+    """By the newest verdict of each day; only whether it succeeded is taken from it."""
+    wanted = {day.isoformat() for day in days}
+    folder = settings.validation_folder / settings.stream.name
+    newest: dict[str, str] = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            named = _VERDICT.fullmatch(path.name)
+            if named and named[1] in wanted:
+                newest[named[1]] = max(path.name, newest.get(named[1], ""))
+    refused = set()
+    for day, name in newest.items():
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads((folder / name).read_bytes())["success"] is False:
+                refused.add(date.fromisoformat(day))
+    return frozenset(refused)
+
+
+def _page(settings: Settings, ledger: Ledger) -> GrantPage | None:
+    pages = (page for page in read_book(settings, ledger) if page.name == settings.privacy.population)
+    return next(pages, None)

@@ -1,0 +1,81 @@
+"""Regions against the hierarchy: which leaf a stranger probably is, and which nodes lack their input."""
+
+from collections.abc import Collection, Sequence
+from difflib import SequenceMatcher
+
+from optstream.stream import AggregationTree
+
+ALIKE = 0.5
+"""Names less alike than this (difflib's ratio) are not suggested."""
+MOST_STRANGERS, MOST_VANISHED = 50, 2000
+"""Beyond these no nearest name is looked for: the time grows with their product."""
+
+LONGEST_SHOWN = 80
+
+
+def renamed(strangers: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
+    """For each stranger of a day the leaf that vanished on it and was probably renamed so, or None.
+
+    One stranger and one vanished leaf are a pair, however unlike. Of several, the most alike are paired
+    first, each once; what is then left is a pair if it is one of each.
+    """
+    found: dict[str, str | None] = dict.fromkeys(strangers)
+    if len(strangers) <= MOST_STRANGERS and len(vanished) <= MOST_VANISHED:
+        scored = [(likeness(one, leaf), one, leaf) for one in strangers for leaf in vanished]
+        for score, one, leaf in sorted(scored, key=lambda entry: -entry[0]):
+            if score >= ALIKE and found[one] is None and leaf not in found.values():
+                found[one] = leaf
+    unpaired = [one for one in strangers if found[one] is None]
+    left = [leaf for leaf in vanished if leaf not in set(found.values())]
+    if len(unpaired) == len(left) == 1:
+        found[unpaired[0]] = left[0]
+    return found
+
+
+def nearest(name: str, leaves: Sequence[str]) -> str | None:
+    """The leaf that is called most alike, or None if none is alike enough."""
+    if len(leaves) > MOST_VANISHED:
+        return None
+    score, leaf = max(((likeness(name, leaf), leaf) for leaf in leaves), key=lambda entry: entry[0])
+    return leaf if score >= ALIKE else None
+
+
+def shown(name: str) -> str:
+    """A name found on disk, short, its unprintable characters escaped."""
+    text = name if name.isprintable() else repr(name)[1:-1]
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+
+
+def likeness(one: str, other: str) -> float:
+    """In [0, 1], whatever the case."""
+    return SequenceMatcher(None, one.casefold(), other.casefold()).ratio()
+
+
+def lacking(tree: AggregationTree, leaves: Collection[str]) -> tuple[str, ...]:
+    """The fewest nodes that cover exactly these leaves: a node stands for all leaves below it."""
+    whole = _whole(tree, set(leaves))
+    return tuple(
+        name
+        for number, name in enumerate(tree.nodes)
+        if whole[number] and (tree.parents[number] < 0 or not whole[tree.parents[number]])
+    )
+
+
+def touched(tree: AggregationTree, leaves: Collection[str]) -> tuple[int, ...]:
+    """For each level, how many of its nodes cannot be known without these leaves."""
+    known = set(leaves)
+    hit = [name in known for name in tree.nodes]
+    for number in range(len(tree.nodes) - 1, 0, -1):
+        if hit[number]:
+            hit[tree.parents[number]] = True
+    return tuple(sum(hit[number] for number in level) for level in tree.levels)
+
+
+def _whole(tree: AggregationTree, leaves: set[str]) -> list[bool]:
+    """Whether all leaves below each node, or it itself, are among these."""
+    inner = set(tree.parents)
+    whole = [number in inner or name in leaves for number, name in enumerate(tree.nodes)]
+    for number in range(len(tree.nodes) - 1, 0, -1):
+        if not whole[number]:
+            whole[tree.parents[number]] = False
+    return whole

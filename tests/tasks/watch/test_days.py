@@ -1,0 +1,196 @@
+"""Every state that a day can be in, and the alarm that goes with it, on a real ledger and real folders."""
+
+import shutil
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+
+from optstream.noise import simulated_noise
+from tasks import chunk
+from tasks.compromise import compromise
+from tasks.watch import Kind, Severity
+
+ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
+
+
+def test_a_released_day_is_published_and_no_alarm(watched):
+    watched.release(ONE, TWO)
+    view = watched.watch()
+    assert [day.state.value for day in view.days] == ["published", "published"]
+    assert view.alarms == ()
+    assert all(day.file for day in view.days)
+
+
+def test_a_day_skipped_by_the_orchestrator_is_missing_once_it_is_due(watched):
+    watched.release(TWO)
+    assert watched.states() == {1: "missing", 2: "published"}
+    assert watched.alarms() == [("missing", 1, None)]
+    # 06:00 in Paris is 04:00 UTC
+    watched.at("2016-06-03T03:59:00")
+    assert watched.states() == {1: "missing", 2: "published"}
+    watched.at("2016-06-02T03:59:00")
+    assert watched.states() == {1: "waiting", 2: "published"}
+    assert watched.alarms() == []
+
+
+@pytest.mark.parametrize(("clock", "state"), [("03:59:59", "waiting"), ("04:00:00", "late")])
+def test_a_dump_is_late_from_the_very_minute_on(watched, clock, state):
+    watched.release(ONE)
+    (watched.folder / "dumps/region=84/date=2016-06-02/_SUCCESS").unlink()
+    watched.at(f"2016-06-03T{clock}")
+    assert watched.states() == {1: "published", 2: state}
+    assert watched.alarms() == ([("late", 2, "84")] if state == "late" else [])
+
+
+def test_a_day_without_any_dump_is_a_gap_of_the_root(watched):
+    watched.release(ONE)
+    for leaf in ("84", "11"):
+        shutil.rmtree(watched.folder / f"dumps/region={leaf}/date=2016-06-02")
+    (day,) = (day for day in watched.watch().days if day.day == TWO)
+    assert (day.state.value, day.waiting_for, day.levels) == ("late", ("FR",), (1, 2))
+    assert watched.alarms() == [("late", 2, "FR")]
+
+
+def test_an_input_folder_that_is_gone_is_late_at_every_node(watched):
+    shutil.rmtree(watched.folder / "dumps")
+    assert watched.states() == {1: "late", 2: "late"}
+
+
+def test_today_is_not_in_the_calendar_and_yesterday_is(watched):
+    assert list(watched.states()) == [1, 2]
+    watched.at("2016-06-03T21:59:00")
+    assert list(watched.states()) == [1, 2]
+    # local midnight
+    watched.at("2016-06-03T22:00:00")
+    assert list(watched.states()) == [1, 2, 3]
+
+
+def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
+    broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
+    pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
+    watched.at("2016-06-03T01:00:00")
+    watched.release(ONE, TWO)
+    assert watched.states() == {1: "published", 2: "failed"}
+    assert watched.alarms() == [("failed", 2, None)]
+
+
+def test_a_dump_without_files_names_its_region_at_once(watched):
+    (watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet").unlink()
+    watched.release(ONE)
+    watched.at("2016-06-03T01:00:00")
+    assert watched.alarms() == [("failed", 2, "84")]
+
+
+def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
+    watched.release(ONE)
+    watched.release(TWO, steps=chunk.STEPS[:5], lease=timedelta(hours=3))
+    assert watched.states() == {1: "published", 2: "running"}
+    assert watched.alarms() == []
+    watched.later(hours=1)
+    assert watched.alarms() == []
+    watched.later(seconds=1)
+    assert watched.alarms() == [("stuck", 2, None)]
+
+
+def test_a_run_that_died_is_an_alarm_when_its_lease_is_over(watched):
+    watched.release(ONE)
+    watched.release(TWO, steps=chunk.STEPS[:6])
+    assert watched.states() == {1: "published", 2: "running"}
+    watched.later(minutes=15, seconds=1)
+    assert watched.states() == {1: "published", 2: "failed"}
+    assert watched.alarms() == [("failed", 2, None)]
+    watched.release(TWO)
+    assert watched.alarms() == []
+
+
+def test_a_held_day_is_no_alarm_until_its_hour_and_a_while(watched):
+    watched.configure('folder = "published"\n', 'folder = "published"\nnot_before = "20:00"\n')
+    watched.release(ONE, TWO)
+    # of the first day the hour is past
+    assert watched.states() == {1: "published", 2: "held"}
+    watched.at("2016-06-03T18:59:00")
+    assert (watched.states()[2], watched.alarms()) == ("held", [])
+    watched.at("2016-06-03T19:00:01")
+    assert (watched.states()[2], watched.alarms()) == ("failed", [("failed", 2, None)])
+
+
+def test_void_withdrawn_and_restated(watched):
+    watched.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    watched.release(ONE)
+    watched.release(TWO, steps=chunk.STEPS[:6])
+    watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)
+    watched.ledger.withdraw("two-regions", str(ONE), 0, "a wrong meter", watched.now)
+    assert watched.states() == {1: "withdrawn", 2: "void"}
+    assert watched.alarms() == [("void", 2, None)]
+    watched.release(TWO, restate=True)
+    assert watched.states() == {1: "withdrawn", 2: "restated"}
+    assert watched.alarms() == []
+
+
+def test_an_accepted_gap_keeps_its_state_and_raises_nothing(watched):
+    watched.release(TWO)
+    watched.configure("max_runtime", "accepted_gaps = [2016-06-01]\nmax_runtime")
+    assert watched.states() == {1: "missing", 2: "published"}
+    assert watched.alarms() == []
+
+
+def test_a_published_day_that_readers_cannot_find_is_an_alarm(watched):
+    watched.release(ONE, TWO)
+    (watched.folder / "published/catalogue.json").unlink()
+    assert watched.alarms() == [("unlisted", 1, None), ("unlisted", 2, None)]
+    (watched.folder / "published/catalogue.json").write_text("{}")
+    assert watched.alarms() == [("unlisted", None, None)]
+
+
+def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_room(watched):
+    watched.release(ONE, TWO)
+    compromise(watched.settings, watched.ledger, TWO, "a stolen disk", watched.now)
+    assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]
+
+
+def test_a_drawn_day_of_seeded_noise_is_never_published_and_found(watched):
+    watched.release(ONE)
+    watched.release(TWO, noise=simulated_noise(1))
+    watched.later(hours=1)
+    assert watched.alarms() == [("failed", 2, None)]
+
+
+def test_raw_readings_that_expire_warn_a_week_before(watched):
+    watched.configure("[input]\n", "[input]\nraw_retention_days = 10\n")
+    watched.release(TWO)
+    # the first day's end and ten days: 2016-06-11 22:00 UTC
+    kinds = {}
+    for clock in ("2016-06-04T21:59:00", "2016-06-04T22:00:00", "2016-06-11T21:59:00", "2016-06-11T22:01:00"):
+        watched.at(clock)
+        kinds[clock] = [alarm for alarm in watched.watch().alarms if alarm.day == ONE][1:]
+    assert [[alarm.kind.value for alarm in found] for found in kinds.values()] == [
+        [],
+        ["expiring"],
+        ["expiring"],
+        ["expired"],
+    ]
+    assert kinds["2016-06-04T22:00:00"][0].severity is Severity.WARNING
+    assert "in 7 days" in kinds["2016-06-04T22:00:00"][0].words
+    assert "in 0 days" in kinds["2016-06-11T21:59:00"][0].words
+
+
+def test_the_span_of_an_archive_ends_where_ledger_and_dumps_do(watched):
+    watched.configure("first_day = 2016-06-01\n", "")
+    watched.at("2026-06-01T12:00:00")
+    assert watched.watch(live=False).days == ()
+    assert watched.watch(live=False).alarms == ()
+    assert [alarm.kind for alarm in watched.watch().alarms] == [Kind.NOT_BEGUN]
+    watched.release(ONE)
+    assert [day.state.value for day in watched.watch(live=False).days] == ["published", "missing"]
+    assert len(watched.watch().days) == (date(2026, 5, 31) - ONE).days + 1
+
+
+def test_looking_makes_no_ledger_and_changes_no_file(watched):
+    before = watched.files(".")
+    watched.watch()
+    assert watched.files(".") == before
+    watched.release(ONE)
+    before = watched.files("dumps", "published", "trusted/measurements", "trusted/validation")
+    watched.watch()
+    assert watched.files("dumps", "published", "trusted/measurements", "trusted/validation") == before

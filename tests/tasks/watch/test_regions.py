@@ -1,0 +1,131 @@
+"""Regions that are new, gone or renamed: what is suggested, by brute force and on real folders."""
+
+from datetime import date
+from itertools import combinations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from optstream.stream import AggregationTree
+from tasks.watch.regions import lacking, likeness, nearest, renamed, touched
+
+TWO = date(2016, 6, 2)
+TREE = AggregationTree.from_parents(
+    {"FR": None, "north": "FR", "south": "FR", "84": "south", "93": "south", "11": "north", "32": "north"}
+)
+
+
+def rename(watched, leaf, name, day=TWO):
+    target = watched.folder / f"dumps/region={name}"
+    target.mkdir(exist_ok=True)
+    (watched.folder / f"dumps/region={leaf}/date={day}").rename(target / f"date={day}")
+
+
+def test_one_stranger_and_one_vanished_leaf_are_a_pair_however_unlike():
+    assert likeness("FR-AURA", "84") == 0
+    assert renamed(["FR-AURA"], ["84"]) == {"FR-AURA": "84"}
+
+
+def test_of_several_the_most_alike_are_paired_and_the_last_by_elimination():
+    assert renamed(["FR-84", "IDF", "fr-93"], ["93", "84", "11"]) == {
+        "FR-84": "84",
+        "fr-93": "93",
+        "IDF": "11",
+    }
+    assert renamed(["AURA", "IDF"], ["84", "11"]) == {"AURA": None, "IDF": None}
+    assert renamed(["AURA"], ["84", "11"]) == {"AURA": None}
+    assert renamed(["AURA"], []) == {"AURA": None}
+
+
+@given(
+    st.lists(st.text("ab1-", min_size=1, max_size=4), unique=True, max_size=5),
+    st.lists(st.text("AB2", min_size=1, max_size=4), unique=True, max_size=5),
+)
+def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(strangers, vanished):
+    found = renamed(strangers, vanished)
+    suggested = [leaf for leaf in found.values() if leaf is not None]
+    assert list(found) == strangers
+    assert len(set(suggested)) == len(suggested)
+    assert set(suggested) <= set(vanished)
+    best = max((likeness(one, leaf) for one in strangers for leaf in vanished), default=0)
+    if best >= 0.5:
+        assert best in {likeness(one, leaf) for one, leaf in found.items() if leaf}
+
+
+def test_nearest_asks_for_some_likeness():
+    assert nearest("region84", ["84", "11"]) is None
+    assert nearest("84b", ["84", "11"]) == "84"
+
+
+def test_the_nodes_that_lack_their_input_are_the_fewest_that_cover_it():
+    """Every subset of the leaves, against the definitions."""
+    below = {name: {name} for name in TREE.leaves}
+    for number in range(len(TREE.nodes) - 1, 0, -1):
+        below.setdefault(TREE.nodes[TREE.parents[number]], set()).update(below[TREE.nodes[number]])
+    for size in range(len(TREE.leaves) + 1):
+        for leaves in combinations(TREE.leaves, size):
+            found = lacking(TREE, leaves)
+            assert set().union(*(below[node] for node in found)) == set(leaves)
+            assert sum(len(below[node]) for node in found) == len(leaves)
+            whole = {node for node in TREE.nodes if below[node] <= set(leaves)}
+            smallest = min(
+                (len(some) for n in range(len(whole) + 1) for some in combinations(whole, n)
+                 if set().union(*(below[node] for node in some)) == set(leaves)),
+                default=0,
+            )  # fmt: skip
+            assert len(found) == smallest
+            counted = [sum(bool(below[TREE.nodes[i]] & set(leaves)) for i in level) for level in TREE.levels]
+            assert list(touched(TREE, leaves)) == counted
+
+
+@pytest.mark.parametrize("clock", ["2016-06-02T23:00:00", "2016-06-03T12:00:00"])
+def test_a_renamed_region_is_an_alarm_the_same_night_that_names_both(watched, clock):
+    rename(watched, "84", "FR-AURA")
+    watched.at(clock)
+    watched.release(date(2016, 6, 1), TWO)
+    (alarm,) = watched.watch().alarms
+    assert (alarm.kind.value, alarm.day, alarm.node, alarm.suggestion) == (
+        "unknown-region",
+        TWO,
+        "FR-AURA",
+        "84",
+    )
+    assert "region=FR-AURA" in alarm.words
+    assert "region=84" in alarm.words
+    assert watched.states()[2] == "failed"
+
+
+def test_a_new_region_beside_all_others_is_told_with_the_nearest_name(watched):
+    folder = watched.folder / f"dumps/region=84b/date={TWO}"
+    folder.mkdir(parents=True)
+    watched.release(date(2016, 6, 1))
+    (alarm,) = watched.watch().alarms
+    assert (alarm.node, alarm.suggestion) == ("84b", "84")
+    assert "the nearest is 84" in alarm.words
+
+
+def test_a_leaf_whose_marker_is_late_was_not_renamed(watched):
+    """It has a folder of the day: only leaves without one are candidates."""
+    (watched.folder / f"dumps/region=84/date={TWO}/_SUCCESS").unlink()
+    (watched.folder / f"dumps/region=new/date={TWO}").mkdir(parents=True)
+    watched.release(date(2016, 6, 1))
+    (alarm,) = watched.watch().alarms
+    assert (alarm.node, alarm.suggestion) == ("new", None)
+
+
+def test_strangers_of_released_days_and_of_days_before_the_stream_are_no_alarm(watched):
+    watched.release(date(2016, 6, 1), TWO)
+    for day in (date(2016, 5, 1), TWO):
+        (watched.folder / f"dumps/region=old/date={day}").mkdir(parents=True)
+    assert watched.watch().alarms == ()
+
+
+def test_a_long_name_is_cut_and_a_strange_one_reaches_no_terminal_raw(watched):
+    (watched.folder / ("dumps/region=" + "x" * 200) / f"date={TWO}").mkdir(parents=True)
+    (watched.folder / "dumps/region=\x1b[31mred" / f"date={TWO}").mkdir(parents=True)
+    watched.release(date(2016, 6, 1))
+    for alarm in watched.watch().alarms:
+        assert len(alarm.node) <= 80
+        assert alarm.words.isprintable()
+        assert alarm.node.isprintable()
