@@ -15,6 +15,7 @@ from flows.options import DEFAULT_CONFIG, Config, Days, Json
 from flows.study_commands import audit, evaluate, leakage
 from flows.terminal import Terminal
 from flows.upkeep_commands import doctor, purge, withdraw
+from flows.watch_command import watch
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.settings import Settings
 
@@ -117,23 +118,18 @@ def _price(settings: Settings, days: list[date], lipschitz: float | None, termin
 
 @app.command()
 def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
-    """Print which days are published and what is left of the budget."""
-    from optstream.ledger import open_ledger
-    from tasks.report import budget_of, days_of, status_document
+    """Print the calendar, what is left of the budget, and the alarms; exit code 1 if there is any."""
+    from flows.watch_command import show_status
     from tasks.settings import load_settings
 
-    settings = load_settings(config)
-    terminal = Terminal(as_json)
-    ledger = open_ledger(settings.ledger_url)
-    days, budget = days_of(settings, ledger), budget_of(settings, ledger)
-    terminal.days(days, settings, budget)
-    terminal.document(status_document(days, settings, budget))
+    raise typer.Exit(1 if show_status(load_settings(config), Terminal(as_json)) else 0)
 
 
 app.command()(backfill)
 app.command()(audit)
 app.command()(leakage)
 app.command()(evaluate)
+app.command()(watch)
 app.command()(doctor)
 app.command()(purge)
 app.command()(withdraw)

@@ -29,7 +29,7 @@ def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Termin
             terminal.console.print(_days(page))
         if page.windows:
             terminal.say("")
-            terminal.console.print(_windows(page))
+            show_windows(page, terminal)
         terminal.say(_free(page))
         terminal.say("")
     if changed:
@@ -72,6 +72,12 @@ def _may(room: DayRoom) -> str:
     if room.may is None:
         return ""
     return "yes" if room.may else f"no: {room.because}".replace("[", "\\[")
+
+
+def show_windows(page: GrantPage | None, terminal: Terminal) -> None:
+    """What is left of each window that is shown, if there is any."""
+    if page is not None and page.windows:
+        terminal.console.print(_windows(page))
 
 
 def _windows(page: GrantPage) -> Table:

@@ -9,7 +9,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from tasks.report import Budget, DayStatus
+from tasks.report import Budget
 from tasks.settings import Settings
 from tasks.work import Status, Work
 
@@ -72,25 +72,6 @@ class Terminal:
         # Whether a reading broke a rule is itself private: it is never said here.
         self.say(f"alarms, if there are any, in {settings.validation_folder}")
 
-    def days(self, days: Sequence[DayStatus], settings: Settings, budget: Budget) -> None:
-        """The calendar of `optstream status`."""
-        if self.as_json:
-            return
-        if not days:
-            self.say(f"stream {settings.stream.name}: nothing released yet")
-        else:
-            table = Table("date", "state", "revision", "file", "note", box=None, pad_edge=False)
-            for day in days:
-                table.add_row(
-                    day.day.isoformat(),
-                    day.state,
-                    str(day.revision),
-                    _short(day.file),
-                    _escaped(day.note),
-                )
-            self.console.print(table)
-        self.budget(budget)
-
     def budget(self, budget: Budget) -> None:
         """What the worst window has been charged, of what it may."""
         self.say(
@@ -98,11 +79,6 @@ class Terminal:
             f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
             "days are not touched)"
         )
-
-
-def _short(file: str | None) -> str:
-    """A release's file, recognisable."""
-    return "" if file is None else f"{file.rpartition('/')[2][:20]}…"
 
 
 def _escaped(text: str) -> str:

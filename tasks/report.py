@@ -90,26 +90,6 @@ def outcomes_document(works: Sequence[Work], settings: Settings, budget: Budget)
     }
 
 
-def status_document(days: Sequence[DayStatus], settings: Settings, budget: Budget) -> dict[str, Any]:
-    """`optstream status --json`: versioned, for machines."""
-    return {
-        "format": "optstream.status/1",
-        "stream": settings.stream.name,
-        "days": [
-            {
-                "date": day.day.isoformat(),
-                "state": day.state,
-                "revision": day.revision,
-                "file": day.file,
-                "note": day.note,
-            }
-            for day in days
-        ],
-        "budget": budget_document(budget),
-        "published": str(settings.published_folder),
-    }
-
-
 def budget_document(budget: Budget) -> dict[str, Any]:
     """What any window may lose, what the worst one lost, and what it has left."""
     return {

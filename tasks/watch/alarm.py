@@ -30,6 +30,7 @@ class Kind(StrEnum):
     EXPIRING = "expiring"
     EXPIRED = "expired"
     BUDGET = "budget"
+    LEDGER = "ledger"
     AUDIT = "audit"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"

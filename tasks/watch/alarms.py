@@ -37,6 +37,13 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
             "the catalogue of the published folder cannot be read: readers see nothing; `optstream ledger "
             "verify` says more, restore it from a copy",
         )
+    if not facts.is_own_ledger:
+        yield Alarm(
+            Kind.LEDGER,
+            stream,
+            "the published folder was written with another ledger than the configured one, or a newer copy: "
+            "bring that one back; no day is released before",
+        )
     if facts.live and facts.first is None:
         yield Alarm(
             Kind.NOT_BEGUN,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.errors import PublicationError
+from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from tasks.audit_record import AuditRecord, last_audit
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
@@ -37,8 +37,9 @@ class Facts:
     live: whether days are expected up to yesterday, or only as far as ledger and dumps reach (an archive).
     arrivals: of each day of the span without a release; None where the input folder cannot be listed.
     refused: of those, the days whose newest verdict says that the dump breaks its contract.
-    catalogue_error: why there is no catalogue though there should be one. page: the grant's, None before the
-    first release. audit: the newest of the configured mechanism.
+    catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
+    contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
+    newest of the configured mechanism.
     """
 
     live: bool
@@ -48,6 +49,7 @@ class Facts:
     holds: Mapping[date, Hold]
     catalogue: Catalogue | None
     catalogue_error: str | None
+    is_own_ledger: bool
     arrivals: Mapping[date, Arrival] | None
     refused: frozenset[date]
     budget: Budget
@@ -67,17 +69,22 @@ def span(first: date, last: date) -> list[date]:
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
     """Read what is known. Opens no dump and no measurements but those that a plan goes on from.
 
-    ledger: None before the first run. Raises LedgerError if the database refuses; a catalogue that cannot be
-    read is a fact.
+    ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none and days
+    are published; a catalogue that cannot be read is a fact.
     """
-    releases = _releases(settings, ledger)
-    first, last = _span(settings, releases, now, live)
-    unreleased = [day for day in span(first, last) if day not in releases] if first and last else []
     catalogue, error = None, None
     try:
         catalogue = find_catalogue(settings.published_folder)
     except PublicationError as problem:
         error = str(problem)
+    if ledger is None and catalogue is not None:
+        raise LedgerError(
+            "days are published and the ledger is gone: bring it back before anything is released, or correct "
+            "ledger.url"
+        )
+    releases = _releases(settings, ledger)
+    first, last = _span(settings, releases, now, live)
+    unreleased = [day for day in span(first, last) if day not in releases] if first and last else []
     return Facts(
         live=live,
         first=first,
@@ -86,6 +93,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         holds=_holds(settings, ledger, releases) if ledger else {},
         catalogue=catalogue,
         catalogue_error=error,
+        is_own_ledger=not (ledger and catalogue) or ledger.contains_head(catalogue.ledger_head),
         arrivals=arrivals_of(settings, unreleased),
         refused=_refused(settings, unreleased),
         budget=budget_of(settings, ledger)

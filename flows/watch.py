@@ -1,0 +1,171 @@
+"""The watch as a flow, to be run every hour: looks at a stream, and tells of each alarm once. Wiring only."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import flow
+from prefect.artifacts import create_table_artifact
+from prefect.blocks import notifications  # registers the blocks' types, by which they are loaded
+from prefect.blocks.core import Block
+from prefect.events import emit_event
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+from optstream.errors import OptStreamError
+from tasks.ledger_place import find_ledger
+from tasks.permissions import check_trusted
+from tasks.settings import Settings, load_settings
+from tasks.trusted_store import exclusive_in
+from tasks.watch import Alarm, Kind, StreamView
+from tasks.watch import watch as look_at
+from tasks.watch.told import Memory, News, heard, news_for, read_told, seen, write_told
+
+EVENTS = "events"
+"""The channel that every server has."""
+MOST_LINES = 50
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What one watch saw and said. view: or why it could not look. told: by channel."""
+
+    view: StreamView | OptStreamError
+    alarms: tuple[Alarm, ...]
+    told: Mapping[str, News] = field(default_factory=dict)
+
+
+class NotToldError(OptStreamError):
+    """A channel could not be told; its news are kept, and told by the next watch."""
+
+    def __init__(self, message: str, watched: Watched) -> None:
+        super().__init__(message)
+        self.watched = watched
+
+
+@flow(name="optstream-watch", persist_result=False, retries=0, validate_parameters=False)
+def watch_stream(config: str, events: bool = True) -> Watched:
+    """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
+
+    events: whether Prefect's events are one of the channels; the others are [watch] notify. Changes nothing
+    but the note of who was told. Raises NotToldError, after all others were told, if a channel cannot be;
+    ConfigurationError if there is nothing to go by.
+    """
+    settings = load_settings(Path(config))
+    now = datetime.now(UTC)
+    with exclusive_in(settings.watch_folder):
+        memory = read_told(settings)
+        view = _look(settings, now)
+        alarms = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
+        memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
+        channels = ((EVENTS,) if events else ()) + settings.watching.notify
+        told, failed = _tell_all(settings, memory, channels)
+    watched = Watched(view, tuple(alarms), told)
+    _keep_artifact(settings, watched)
+    if failed:
+        listed = ", ".join(f"{channel} ({why})" for channel, why in failed.items())
+        raise NotToldError(
+            f"could not be told, and will be by the next watch: {listed}; see that the block is saved on "
+            "this server (`prefect block ls`) and its address answers",
+            watched,
+        )
+    return watched
+
+
+def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
+    try:
+        check_trusted(settings)
+        ledger = find_ledger(settings)
+        try:
+            return look_at(settings, ledger, now)
+        finally:
+            if ledger is not None:
+                ledger.close()
+    except OptStreamError as error:
+        return error
+
+
+def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
+    """Who cannot look does not know that anything is over."""
+    words = (
+        "the watch cannot look at ledger or folders, so it sees neither days nor budget: `optstream status` "
+        "says why"
+    )
+    blind = Alarm(Kind.BLIND, settings.stream.name, words)
+    return (*(told.alarm for told in memory.values() if told.lasts and told.alarm.key != blind.key), blind)
+
+
+def _tell_all(
+    settings: Settings, memory: Memory, channels: Sequence[str]
+) -> tuple[dict[str, News], dict[str, str]]:
+    """What each channel was told, and why others could not be. Kept after each, so that none hears twice."""
+    told, failed = {}, {}
+    write_told(settings, memory)
+    for channel in channels:
+        news = news_for(memory, channel)
+        if not news:
+            continue
+        try:
+            _tell(settings, channel, news)
+        except Exception as error:  # noqa: BLE001 - an address may be a secret: only what it was is said
+            failed[channel] = type(error).__name__
+            continue
+        told[channel] = news
+        memory = heard(memory, channel)
+        write_told(settings, memory)
+    return told, failed
+
+
+def _tell(settings: Settings, channel: str, news: News) -> None:
+    if channel == EVENTS:
+        for name, alarms in (("alarm", news.new), ("resolved", news.over)):
+            for alarm in alarms:
+                _emit(f"optstream.{name}.{alarm.kind}", alarm)
+        return
+    block: Any = Block.load(channel)
+    if not isinstance(block, notifications.NotificationBlock):
+        raise TypeError(f"{channel} is no notification block")
+    with block.raise_on_failure():
+        block.notify(body_of(news), subject=subject_of(settings.stream.name, news))
+
+
+def _emit(name: str, alarm: Alarm) -> None:
+    resource = {
+        "prefect.resource.id": f"optstream.stream.{alarm.stream}",
+        "prefect.resource.name": alarm.stream,
+    }
+    if emit_event(name, resource=resource, payload=alarm.to_document()) is None:
+        raise ConnectionError("no server takes events")
+
+
+def subject_of(stream: str, news: News) -> str:
+    """One line: how many are new, how many over."""
+    new, over = len(news.new), len(news.over)
+    counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
+    return f"optstream {stream}: {', '.join(counts)}"
+
+
+def body_of(news: News) -> str:
+    """A line for each alarm, at most 50, the newest first."""
+    lines = [f"{alarm.severity}: {alarm.kind}: {alarm.words}" for alarm in reversed(news.new)]
+    lines += [f"over: {alarm.kind}: {alarm.words}" for alarm in reversed(news.over)]
+    cut = len(lines) - MOST_LINES
+    return "\n".join(lines[:MOST_LINES] + ([f"and {cut} more: optstream status"] if cut > 0 else []))
+
+
+def _keep_artifact(settings: Settings, watched: Watched) -> None:
+    counts = {} if isinstance(watched.view, OptStreamError) else watched.view.counts
+    days = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no days"
+    create_table_artifact(
+        key="optstream-watch",
+        table=[alarm.to_document() for alarm in watched.alarms[-MOST_LINES:]],
+        description=f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms",
+    )
+
+
+def watch_here(settings: Settings, *, events: bool = True) -> Watched:
+    """Run the flow here and now. Raises as `watch_stream`."""
+    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+        watched: Watched = watch_stream(str(settings.file), events)
+    return watched

@@ -1,0 +1,122 @@
+"""How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from itertools import groupby
+
+from rich.table import Table
+
+from flows.ledger_pages import show_windows
+from flows.terminal import Terminal
+from tasks.settings import Settings
+from tasks.watch import Alarm, DayState, State, StreamView
+from tasks.watch.document import days_left
+
+LETTERS = {
+    State.PUBLISHED: ".",
+    State.RESTATED: "R",
+    State.WITHDRAWN: "W",
+    State.HELD: "h",
+    State.RUNNING: "r",
+    State.WAITING: "w",
+    State.LATE: "L",
+    State.MISSING: "M",
+    State.FAILED: "F",
+    State.VOID: "V",
+}
+QUIET = (State.PUBLISHED, State.RESTATED)
+RULER = "          1   5    10   15   20   25   30"
+MOST_ROWS = 40
+"""Of the days that are not fine, and of the alarms; the JSON document has all."""
+
+
+def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
+    """The calendar, what is not fine, budget, audit, alarms."""
+    if terminal.as_json:
+        return
+    if not view.days:
+        terminal.say(f"stream {view.stream}: nothing released yet")
+    else:
+        for line in month_lines(view.days):
+            terminal.say(line)
+        terminal.say(_legend(view))
+        _show_days(view, terminal)
+    terminal.budget(view.facts.budget)
+    show_windows(view.facts.page, terminal)
+    audit = view.facts.audit
+    if audit is not None:
+        how = "passed" if audit.passed else "FAILED"
+        other = "" if audit.same else ", of another configuration"
+        terminal.say(f"last audit: {audit.at:%Y-%m-%d}, {how}{other}")
+    if not view.facts.live and view.days:
+        terminal.say(
+            f"the calendar ends with {view.facts.last}, the newest day that is known: without [watch] in the "
+            "configuration no later day is expected"
+        )
+    # Whether a reading broke a rule is itself private: it is never said here.
+    terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
+    for line in alarm_lines(view.alarms):
+        terminal.say(line)
+
+
+def month_lines(days: Iterable[DayState]) -> Iterator[str]:
+    """A row for each month, a column for each day of it."""
+    yield RULER
+    for (year, month), group in groupby(days, key=lambda day: (day.day.year, day.day.month)):
+        letters = {day.day.day: LETTERS[day.state] for day in group}
+        row = "".join(letters.get(number, " ") for number in range(1, 32))
+        yield f"{year}-{month:02d}   {row}".rstrip()
+
+
+def _legend(view: StreamView) -> str:
+    letters = {state.value: letter for state, letter in LETTERS.items()}
+    return ", ".join(f"{letters[state]} {count} {state}" for state, count in view.counts.items())
+
+
+def _show_days(view: StreamView, terminal: Terminal) -> None:
+    """Runs of days that are not fine for the same reason, each in a row, the newest last."""
+    rows = list(stretches(view.days))
+    if not rows:
+        return
+    table = Table("date", "state", "waits for", "raw kept", "note", box=None, pad_edge=False)
+    if len(rows) > MOST_ROWS:
+        terminal.say(f"the last {MOST_ROWS} of {len(rows)} stretches that are not fine:")
+    for first, last in rows[-MOST_ROWS:]:
+        expires = "" if first.raw_expires is None else f"{days_left(first.raw_expires, view.at)} days"
+        accepted = " (accepted)" if first.accepted else ""
+        nodes = ", ".join(first.waiting_for[:5]) + (" …" if len(first.waiting_for) > 5 else "")
+        cells = (f"{first.state.value}{accepted}", nodes, expires, first.note)
+        table.add_row(_span(first.day, last.day), *(cell.replace("[", "\\[") for cell in cells))
+    terminal.console.print(table)
+
+
+def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
+    """First and last of each run of neighbouring days that are not fine and alike but for their dates."""
+    found: list[tuple[DayState, DayState]] = []
+    for day in days:
+        if day.state in QUIET and not day.note:
+            continue
+        if found and _alike(found[-1][1], day):
+            found[-1] = (found[-1][0], day)
+        else:
+            found.append((day, day))
+    yield from found
+
+
+def _alike(before: DayState, day: DayState) -> bool:
+    same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
+    notes = (before.note.replace(str(before.day), ""), day.note.replace(str(day.day), ""))
+    return same and notes[0] == notes[1] and day.day - before.day == timedelta(days=1)
+
+
+def alarm_lines(alarms: Iterable[Alarm]) -> list[str]:
+    """A line for each alarm, the newest last; more than fit are counted."""
+    found = list(alarms)
+    if not found:
+        return ["no alarms"]
+    cut = [] if len(found) <= MOST_ROWS else [f"{len(found)} alarms, the last {MOST_ROWS}:"]
+    return cut + [f"{alarm.severity}: {alarm.kind}: {alarm.words}" for alarm in found[-MOST_ROWS:]]
+
+
+def _span(first: date, last: date) -> str:
+    return str(first) if first == last else f"{first} to {last}"
