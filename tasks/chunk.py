@@ -10,7 +10,7 @@ from functools import cache, partial
 from typing import TypeVar
 
 from optstream.errors import DumpError, OptStreamError
-from tasks import estimate, publish, release
+from tasks import draw, estimate, publish, release, reserve
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
@@ -114,13 +114,13 @@ def _got(found: Mapping[date, Result | Exception], work: Work) -> Result | None:
 
 def reserve_budget(run: Run, works: Works) -> list[Work]:
     """Charge each day's plan to the grant, or refuse the day."""
-    shown = cache(partial(release.look_at_folders, run))
-    return each(works, lambda work: work if work.reservation else release.reserve(run, work, shown()))
+    shown = cache(partial(reserve.look_at_folders, run))
+    return each(works, lambda work: work if work.reservation else reserve.reserve(run, work, shown()))
 
 
 def draw_measurements(run: Run, works: Works) -> list[Work]:
     """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
-    return each(works, lambda work: release.draw(run, work) if work.period else work)
+    return each(works, lambda work: draw.draw(run, work) if work.period else work)
 
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:

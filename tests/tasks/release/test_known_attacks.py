@@ -12,6 +12,7 @@ from optstream.ledger import ReleaseState
 from tasks import chunk, release
 from tasks.compromise import compromise
 from tasks.ledger_check import verify
+from tasks.reserve import look_at_folders, reserve
 from tasks.withdraw import withdraw
 from tasks.work import Status, Work
 
@@ -82,7 +83,7 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     work = release.look_up(stale, Work(DAYS[0]))
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
-    first = release.reserve(awake, work, release.look_at_folders(awake))
+    first = reserve(awake, work, look_at_folders(awake))
     pegasus.later(hours=1)
     pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
@@ -102,7 +103,7 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
-    first = release.reserve(awake, release.look_up(stale, Work(DAYS[0])), release.look_at_folders(awake))
+    first = reserve(awake, release.look_up(stale, Work(DAYS[0])), look_at_folders(awake))
     pegasus.later(hours=1)
 
     def measure(self, *arguments, **named):
