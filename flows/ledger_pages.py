@@ -29,7 +29,7 @@ def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Termin
             terminal.console.print(_days(page))
         if page.windows:
             terminal.say("")
-            show_windows(page, terminal)
+            terminal.console.print(_windows(page))
         terminal.say(_free(page))
         terminal.say("")
     if changed:
@@ -64,7 +64,7 @@ def _days(page: GrantPage) -> Table:
             for release, stream in own
         ]
         charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
-        table.add_row(str(room.day), ", ".join(told), ", ".join(charged), _down(room.left), _may(room))
+        table.add_row(str(room.day), ", ".join(told), ", ".join(charged), rounded_down(room.left), _may(room))
     return table
 
 
@@ -74,16 +74,10 @@ def _may(room: DayRoom) -> str:
     return "yes" if room.may else f"no: {room.because}".replace("[", "\\[")
 
 
-def show_windows(page: GrantPage | None, terminal: Terminal) -> None:
-    """What is left of each window that is shown, if there is any."""
-    if page is not None and page.windows:
-        terminal.console.print(_windows(page))
-
-
 def _windows(page: GrantPage) -> Table:
     table = Table("windows that begin between", "and", "have left", box=None, pad_edge=False)
     for room in page.windows:
-        table.add_row(_first(room), _last(room), _down(room.left))
+        table.add_row(_first(room), _last(room), rounded_down(room.left))
     return table
 
 
@@ -109,7 +103,7 @@ def clock(moment: datetime) -> str:
     return text + moment.strftime("%z") if twice else text
 
 
-def _down(amount: Fraction | float) -> str:
+def rounded_down(amount: Fraction | float) -> str:
     """Six decimals, rounded down: what is left is never overstated."""
     if isinstance(amount, float):
         return "nothing: noise was compromised"

@@ -21,10 +21,12 @@ from tasks.trusted_store import exclusive_in
 from tasks.watch import Alarm, Kind, StreamView
 from tasks.watch import watch as look_at
 from tasks.watch.told import Memory, News, heard, news_for, read_told, seen, write_told
+from tasks.watch.words import lines_of
 
 EVENTS = "events"
 """The channel that every server has."""
-MOST_LINES = 50
+MOST_ROWS = 100
+"""Of the artifact."""
 
 
 @dataclass(frozen=True)
@@ -147,11 +149,8 @@ def subject_of(stream: str, news: News) -> str:
 
 
 def body_of(news: News) -> str:
-    """A line for each alarm, at most 50, the newest first."""
-    lines = [f"{alarm.severity}: {alarm.kind}: {alarm.words}" for alarm in reversed(news.new)]
-    lines += [f"over: {alarm.kind}: {alarm.words}" for alarm in reversed(news.over)]
-    cut = len(lines) - MOST_LINES
-    return "\n".join(lines[:MOST_LINES] + ([f"and {cut} more: optstream status"] if cut > 0 else []))
+    """A line for each alarm, neighbouring days together, then what is over."""
+    return "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")])
 
 
 def _keep_artifact(settings: Settings, watched: Watched) -> None:
@@ -159,7 +158,7 @@ def _keep_artifact(settings: Settings, watched: Watched) -> None:
     days = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no days"
     create_table_artifact(
         key="optstream-watch",
-        table=[alarm.to_document() for alarm in watched.alarms[-MOST_LINES:]],
+        table=[alarm.to_document() for alarm in watched.alarms[-MOST_ROWS:]],
         description=f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms",
     )
 

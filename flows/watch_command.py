@@ -31,7 +31,7 @@ def show_status(settings: Settings, terminal: Terminal) -> bool:
 def watch(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     """Look once, as the hourly watch does, and tell of what is new or over; exit code 1 with alarms."""
     from flows.orchestrator import prepare
-    from flows.watch_pages import alarm_lines, show_view
+    from flows.watch_pages import show_view
     from tasks.settings import load_settings
     from tasks.watch.document import status_document
 

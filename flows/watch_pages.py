@@ -4,13 +4,12 @@ from collections.abc import Iterable, Iterator
 from datetime import date, timedelta
 from itertools import groupby
 
-from rich.table import Table
-
-from flows.ledger_pages import show_windows
+from flows.ledger_pages import rounded_down
 from flows.terminal import Terminal
 from tasks.settings import Settings
-from tasks.watch import Alarm, DayState, State, StreamView
+from tasks.watch import DayState, State, StreamView
 from tasks.watch.document import days_left
+from tasks.watch.words import lines_of
 
 LETTERS = {
     State.PUBLISHED: ".",
@@ -27,7 +26,8 @@ LETTERS = {
 QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
 MOST_ROWS = 40
-"""Of the days that are not fine, and of the alarms; the JSON document has all."""
+"""Of the days that are not fine; the JSON document has all."""
+DAYS_OF_ROOM = 8
 
 
 def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
@@ -42,7 +42,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         terminal.say(_legend(view))
         _show_days(view, terminal)
     terminal.budget(view.facts.budget)
-    show_windows(view.facts.page, terminal)
+    _show_room(view, terminal)
     audit = view.facts.audit
     if audit is not None:
         how = "passed" if audit.passed else "FAILED"
@@ -55,7 +55,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         )
     # Whether a reading broke a rule is itself private: it is never said here.
     terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
-    for line in alarm_lines(view.alarms):
+    for line in lines_of(view.alarms) or ["no alarms"]:
         terminal.say(line)
 
 
@@ -78,16 +78,27 @@ def _show_days(view: StreamView, terminal: Terminal) -> None:
     rows = list(stretches(view.days))
     if not rows:
         return
-    table = Table("date", "state", "waits for", "raw kept", "note", box=None, pad_edge=False)
     if len(rows) > MOST_ROWS:
         terminal.say(f"the last {MOST_ROWS} of {len(rows)} stretches that are not fine:")
     for first, last in rows[-MOST_ROWS:]:
-        expires = "" if first.raw_expires is None else f"{days_left(first.raw_expires, view.at)} days"
-        accepted = " (accepted)" if first.accepted else ""
-        nodes = ", ".join(first.waiting_for[:5]) + (" …" if len(first.waiting_for) > 5 else "")
-        cells = (f"{first.state.value}{accepted}", nodes, expires, first.note)
-        table.add_row(_span(first.day, last.day), *(cell.replace("[", "\\[") for cell in cells))
-    terminal.console.print(table)
+        facts = [first.state.value + (" (accepted)" if first.accepted else "")]
+        if first.waiting_for:
+            facts.append(", ".join(first.waiting_for[:5]) + (" …" if len(first.waiting_for) > 5 else ""))
+        if first.raw_expires is not None:
+            facts.append(f"raw kept for {days_left(first.raw_expires, view.at)} days")
+        facts.append(first.note)
+        terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
+
+
+def _show_room(view: StreamView, terminal: Terminal) -> None:
+    """The least that any window with a step of each day has left, of the newest days."""
+    page = view.facts.page
+    if page is not None and page.days:
+        rooms = [
+            f"{room.day} {rounded_down(room.left)}{' (refused)' if room.may is False else ''}"
+            for room in page.days[-DAYS_OF_ROOM:]
+        ]
+        terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(rooms)}")
 
 
 def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
@@ -107,15 +118,6 @@ def _alike(before: DayState, day: DayState) -> bool:
     same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
     notes = (before.note.replace(str(before.day), ""), day.note.replace(str(day.day), ""))
     return same and notes[0] == notes[1] and day.day - before.day == timedelta(days=1)
-
-
-def alarm_lines(alarms: Iterable[Alarm]) -> list[str]:
-    """A line for each alarm, the newest last; more than fit are counted."""
-    found = list(alarms)
-    if not found:
-        return ["no alarms"]
-    cut = [] if len(found) <= MOST_ROWS else [f"{len(found)} alarms, the last {MOST_ROWS}:"]
-    return cut + [f"{alarm.severity}: {alarm.kind}: {alarm.words}" for alarm in found[-MOST_ROWS:]]
 
 
 def _span(first: date, last: date) -> str:

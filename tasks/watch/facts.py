@@ -69,8 +69,8 @@ def span(first: date, last: date) -> list[date]:
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
     """Read what is known. Opens no dump and no measurements but those that a plan goes on from.
 
-    ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none and days
-    are published; a catalogue that cannot be read is a fact.
+    ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none though
+    days are published; a catalogue that cannot be read is a fact.
     """
     catalogue, error = None, None
     try:
@@ -79,8 +79,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         error = str(problem)
     if ledger is None and catalogue is not None:
         raise LedgerError(
-            "days are published and the ledger is gone: bring it back before anything is released, or correct "
-            "ledger.url"
+            "days are published and the ledger is gone: bring it back before anything is released, or "
+            "correct ledger.url"
         )
     releases = _releases(settings, ledger)
     first, last = _span(settings, releases, now, live)
