@@ -8,11 +8,12 @@ from typing import Any
 
 from prefect import flow
 from prefect.artifacts import create_table_artifact
-from prefect.blocks import notifications  # registers the blocks' types, by which they are loaded
 from prefect.blocks.core import Block
+from prefect.blocks.notifications import CustomWebhookNotificationBlock, NotificationBlock
 from prefect.events import emit_event
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
+from flows import apprise_block
 from optstream.errors import OptStreamError
 from tasks.ledger_place import find_ledger
 from tasks.permissions import check_trusted
@@ -23,6 +24,8 @@ from tasks.watch import watch as look_at
 from tasks.watch.told import Memory, News, heard, news_for, read_told, seen, write_told
 from tasks.watch.words import lines_of
 
+BLOCKS = (apprise_block.AppriseUrl, CustomWebhookNotificationBlock)
+"""Imported, so that blocks of these types can be loaded by name."""
 EVENTS = "events"
 """The channel that every server has."""
 MOST_ROWS = 100
@@ -126,7 +129,7 @@ def _tell(settings: Settings, channel: str, news: News) -> None:
                 _emit(f"optstream.{name}.{alarm.kind}", alarm)
         return
     block: Any = Block.load(channel)
-    if not isinstance(block, notifications.NotificationBlock):
+    if not isinstance(block, NotificationBlock):
         raise TypeError(f"{channel} is no notification block")
     with block.raise_on_failure():
         block.notify(body_of(news), subject=subject_of(settings.stream.name, news))

@@ -1,0 +1,211 @@
+"""The watch against a real server: a renamed region and a skipped day are told the same night, and when over.
+
+Prints the time from a watch's start to the arrival of its notification (`-s`); a watch that runs every hour
+starts at most an hour after an alarm is due.
+"""
+
+import json
+import shutil
+import time
+from datetime import UTC, datetime, timedelta
+from email import message_from_string
+from urllib.request import Request, urlopen
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.command_line import app
+from flows.nightly import run_days
+from flows.terminal import Terminal
+from tasks.settings import load_settings
+from tasks.simulate import simulate
+from tasks.watch.deadlines import last_ended
+from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.flows.listeners import mail_server, webhook
+
+STREAM = "two-regions"
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch, prefect_api):
+    """Three days up to yesterday, watched, with a dump each; midnight of UTC is when a day is late."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api)
+    text = CONFIGURATION.format(
+        mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
+    )
+    (tmp_path / "optstream.toml").write_text(text)
+    settings = load_settings(tmp_path / "optstream.toml")
+    days = last_three(settings)
+    watching = f'[watch]\nfirst_day = {days[0]}\nlate_after = "00:00"\n'
+    (tmp_path / "optstream.toml").write_text(text + watching + 'notify = ["custom-webhook/watch-test"]\n')
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+    )
+    return tmp_path
+
+
+def last_three(settings):
+    last = last_ended(settings, datetime.now(UTC))
+    return [last - timedelta(days=2), last - timedelta(days=1), last]
+
+
+@pytest.fixture
+def told(prefect_api):
+    """A webhook, and the block by which the watch finds it."""
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    with webhook() as heard:
+        CustomWebhookNotificationBlock(
+            name="optstream",
+            url=f"http://127.0.0.1:{heard.port}/secret-token",
+            json_data={"subject": "{{subject}}", "body": "{{body}}"},
+        ).save("watch-test", overwrite=True)
+        yield heard
+
+
+def watch(settings):
+    from flows.watch import watch_here
+
+    return watch_here(load_settings(settings.file))
+
+
+def release(settings, *days):
+    return run_days(settings, days, Terminal(as_json=True))
+
+
+def events_of(api, prefix, seconds=20):
+    """The events of the stream whose names begin so, once there is any."""
+    query = {"filter": {"event": {"prefix": [prefix]}}, "limit": 50}
+    request = Request(
+        f"{api}/events/filter", json.dumps(query).encode(), {"content-type": "application/json"}
+    )
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        with urlopen(request) as answer:
+            found = json.load(answer)["events"]
+        if found:
+            return found
+        time.sleep(0.2)
+    return []
+
+
+def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, told, prefect_api):
+    settings = load_settings(here / "optstream.toml")
+    first, skipped, renamed = last_three(settings)
+    dumps = here / "dumps"
+    (dumps / "region=FR-AURA").mkdir()
+    (dumps / f"region=84/date={renamed}").rename(dumps / f"region=FR-AURA/date={renamed}")
+    works = release(settings, first, renamed)
+    assert [work.outcome.status.value for work in works] == ["published", "refused"]
+
+    started = time.monotonic()
+    watched = watch(settings)
+    ((message,), (at,)) = (told.messages, told.at)
+    print(f"\ntime to alarm, renamed region and skipped day: {at - started:.2f} s from the watch's start")
+    found = {(alarm.kind.value, alarm.day, alarm.node, alarm.suggestion) for alarm in watched.alarms}
+    assert found == {
+        ("missing", skipped, None, None),
+        ("unknown-region", renamed, "FR-AURA", "84"),
+    }
+    assert message["subject"] == f"optstream {STREAM}: 2 alarms"
+    assert "region=FR-AURA" in message["body"]
+    assert "region=84" in message["body"]
+    assert f"missing: {skipped}" in message["body"]
+    assert str(here) not in message["body"]
+    emitted = events_of(prefect_api, "optstream.alarm.")
+    assert sorted(event["event"] for event in emitted) == [
+        "optstream.alarm.missing",
+        "optstream.alarm.unknown-region",
+    ]
+    for event in emitted:
+        assert event["resource"]["prefect.resource.id"] == f"optstream.stream.{STREAM}"
+    (renaming,) = (event for event in emitted if event["event"].endswith("region"))
+    assert renaming["payload"]["suggestion"] == "84"
+
+    # an hour later nothing is new, and nobody is told again
+    assert watch(settings).told == {}
+    assert len(told.messages) == 1
+
+    shutil.rmtree(dumps / f"region=84/date={renamed}", ignore_errors=True)
+    (dumps / f"region=FR-AURA/date={renamed}").rename(dumps / f"region=84/date={renamed}")
+    release(settings, skipped, renamed)
+    assert watch(settings).alarms == ()
+    assert told.messages[1]["subject"] == f"optstream {STREAM}: 2 over"
+    assert len(told.messages) == 2
+    assert len(events_of(prefect_api, "optstream.resolved.")) == 2
+    assert artifact("optstream-watch").startswith(f"Stream {STREAM}: 3 published; 0 alarms")
+
+
+def artifact(key):
+    from prefect.artifacts import Artifact
+
+    return Artifact.get(key).description
+
+
+def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_address_is_no_secret_lost(
+    here, told
+):
+    from flows.watch import NotToldError
+
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    told.status = 500
+    with pytest.raises(NotToldError, match=r"custom-webhook/watch-test \(HTTPStatusError\)") as raised:
+        watch(settings)
+    assert "secret-token" not in str(raised.value)
+    assert list(raised.value.watched.told) == ["events"]
+    assert told.messages == []
+    told.status = 200
+    assert list(watch(settings).told) == ["custom-webhook/watch-test"]
+    assert len(told.messages) == 1
+
+
+def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
+    from flows.apprise_block import AppriseUrl
+
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    with mail_server() as mail:
+        url = f"mailto://127.0.0.1:{mail.port}?from=optstream@example.org&to=night@example.org&mode=insecure"
+        AppriseUrl(url=url).save("watch-mail", overwrite=True)
+        text = (here / "optstream.toml").read_text()
+        slug = "apprise-url/watch-mail"
+        (here / "optstream.toml").write_text(text.replace("custom-webhook/watch-test", slug))
+        assert list(watch(settings).told) == ["events", slug]
+    (mail_text,) = mail.messages
+    mail = message_from_string(mail_text)
+    assert mail["subject"] == f"optstream {STREAM}: 1 alarm"
+    parts = [part.get_payload(decode=True).decode() for part in mail.walk() if not part.is_multipart()]
+    assert any("missing" in part for part in parts)
+
+
+def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    watch(settings)
+    ledger = here / "trusted/ledger.sqlite"
+    ledger.rename(here / "trusted/away")
+    blind = watch(settings)
+    assert [alarm.kind.value for alarm in blind.alarms] == ["missing", "blind"]
+    assert told.messages[1]["subject"] == f"optstream {STREAM}: 1 alarm"
+    (here / "trusted/away").rename(ledger)
+    watch(settings)
+    assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
+
+
+def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, told):
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    shown = CliRunner().invoke(app, ["watch"], terminal_width=200)
+    assert shown.exit_code == 1
+    assert "told custom-webhook/watch-test: 1 new, 0 over" in shown.output
+    assert "alarm: missing:" in shown.output
+    again = CliRunner().invoke(app, ["watch", "--json"])
+    assert again.exit_code == 1
+    document = json.loads(again.output)
+    assert document["format"] == "optstream.status/2"
+    assert CliRunner().invoke(app, ["status"]).exit_code == 1
+    release(settings, last_three(settings)[2])
+    assert CliRunner().invoke(app, ["status"]).exit_code == 0
+    assert len(told.messages) == 1
