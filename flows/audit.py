@@ -1,9 +1,10 @@
 """What `optstream audit` does and shows: a progress bar, a line for each audit, a document, a chart."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from rich.progress import Progress
 
@@ -30,9 +31,11 @@ def audit_and_show(
     secure: bool = False,
     output: Path | None = None,
     plot: Path | None = None,
+    keep: Callable[[Mapping[str, Any]], object] | None = None,
 ) -> bool:
     """Run the audits, print each as it comes, write what was asked for; return whether all passed.
 
+    keep: takes the document, to be looked up later.
     Raises ParameterError as `run_audit` and `draw_audit`.
     """
     rows: list[AuditRow] = []
@@ -43,6 +46,8 @@ def audit_and_show(
     document = audit_document(rows, secure, seed)
     if output:
         output.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")
+    if keep:
+        keep(document)
     if plot:
         draw_audit(rows, plot)
     terminal.say(

@@ -1,7 +1,8 @@
 """Commands that look at a mechanism or a history and release nothing."""
 
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -31,13 +32,21 @@ def audit(
     """Measure epsilon from below on worst neighbours; mechanisms broken on purpose must be caught."""
     from flows.audit import audit_and_show
     from tasks.audit import audit_cases, configured_cases
+    from tasks.audit_record import keep_audit
     from tasks.settings import load_settings
 
     if (config is None) != (day is None):
         raise typer.BadParameter("--config and --date go together")
-    cases = configured_cases(load_settings(config), day, only) if config and day else audit_cases(days, only)
-    terminal = Terminal(as_json)
-    passed = audit_and_show(cases, terminal, n_runs=runs, seed=seed, secure=secure, output=output, plot=plot)
+    keep = None
+    if config and day:
+        settings = load_settings(config)
+        cases = configured_cases(settings, day, only)
+        # a part of an audit is none
+        keep = None if only else partial(keep_audit, settings, now=datetime.now(UTC))
+    else:
+        cases = audit_cases(days, only)
+    asked = {"n_runs": runs, "seed": seed, "secure": secure, "output": output, "plot": plot}
+    passed = audit_and_show(cases, Terminal(as_json), **asked, keep=keep)
     raise typer.Exit(0 if passed else 1)
 
 

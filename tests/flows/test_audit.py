@@ -44,3 +44,23 @@ def test_a_bar_is_shown_where_somebody_watches(capsys):
     terminal.console._force_terminal = True
     assert audit_and_show(CASES[:1], terminal, n_runs=1000)
     assert "\x1b[" in capsys.readouterr().out
+
+
+def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
+    from typer.testing import CliRunner
+
+    from flows.command_line import app
+    from tests.faults.world import CONFIGURATION, SAMPLING
+
+    monkeypatch.chdir(tmp_path)
+    text = CONFIGURATION.format(
+        mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
+    )
+    (tmp_path / "optstream.toml").write_text(text)
+    words = ["audit", "--config", "optstream.toml", "--date", "2016-06-01", "--runs", "400"]
+    CliRunner().invoke(app, [*words, "--only", "stream"])
+    assert json.loads(CliRunner().invoke(app, ["status", "--json"]).output)["last_audit"] is None
+    assert CliRunner().invoke(app, words).exit_code == 0
+    audit = json.loads(CliRunner().invoke(app, ["status", "--json"]).output)["last_audit"]
+    assert audit["passed"]
+    assert audit["same_configuration"]

@@ -24,7 +24,7 @@ def invoke(*words):
 
 def test_help_names_every_command():
     shown = invoke("--help").output
-    names = "init simulate import-rte run status audit leakage doctor purge ledger withdraw"
+    names = "init simulate import-rte run status watch audit leakage doctor purge ledger withdraw"
     for command in names.split():
         assert command in shown
 
@@ -45,7 +45,7 @@ def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
     assert "36 dumps written" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
     assert "36 were there already" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
     document = json.loads(invoke("status", "--json").output)
-    assert document["format"] == "optstream.status/1"
+    assert document["format"] == "optstream.status/2"
     assert document["days"] == []
     assert document["budget"]["left"] == "1"
     assert "nothing released yet" in invoke("status").output
