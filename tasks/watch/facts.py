@@ -72,6 +72,8 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
     ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none though
     days are published; a catalogue that cannot be read is a fact.
     """
+    # the ledger before the catalogue, which is replaced before the ledger has a day as published
+    releases = _releases(settings, ledger)
     catalogue, error = None, None
     try:
         catalogue = find_catalogue(settings.published_folder)
@@ -82,7 +84,6 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
             "days are published and the ledger is gone: bring it back before anything is released, or "
             "correct ledger.url"
         )
-    releases = _releases(settings, ledger)
     first, last = _span(settings, releases, now, live)
     unreleased = [day for day in span(first, last) if day not in releases] if first and last else []
     return Facts(

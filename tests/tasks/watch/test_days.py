@@ -6,6 +6,7 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
+from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
 from tasks import chunk
 from tasks.compromise import compromise
@@ -75,6 +76,18 @@ def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
     assert watched.alarms() == [("failed", 2, None)]
 
 
+def test_of_several_verdicts_the_newest_counts(watched):
+    broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
+    rows = pl.read_parquet(broken)
+    rows.with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
+    watched.release(ONE, TWO)
+    assert watched.states()[2] == "failed"
+    rows.write_parquet(broken)
+    watched.later(hours=1)
+    watched.release(TWO, steps=chunk.READING)
+    assert watched.states()[2] == "missing"
+
+
 def test_a_dump_without_files_names_its_region_at_once(watched):
     (watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet").unlink()
     watched.release(ONE)
@@ -141,6 +154,18 @@ def test_a_published_day_that_readers_cannot_find_is_an_alarm(watched):
     assert watched.alarms() == [("unlisted", 1, None), ("unlisted", 2, None)]
     (watched.folder / "published/catalogue.json").write_text("{}")
     assert watched.alarms() == [("unlisted", None, None)]
+
+
+def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_error(watched):
+    watched.release(ONE)
+    copy = watched.copy_ledger()
+    watched.release(TWO)
+    assert watched.alarms() == []
+    watched.bring_back(copy)
+    assert ("ledger", None, None) in watched.alarms()
+    (watched.folder / "trusted/ledger.sqlite").unlink()
+    with pytest.raises(LedgerError, match="days are published and the ledger is gone"):
+        watched.watch()
 
 
 def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_room(watched):
