@@ -10,13 +10,12 @@ from functools import partial
 from typing import TypeVar
 
 from optstream.errors import DumpError, OptStreamError
-from tasks import release
+from tasks import publish, release
 from tasks.estimate import estimate
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
 from tasks.mechanism import mechanism_for
-from tasks.publish import publish
 from tasks.release import Run
 from tasks.validate import validate
 from tasks.work import Status, Work, each
@@ -130,18 +129,28 @@ def estimate_releases(run: Run, works: Works) -> list[Work]:
 
 
 def publish_releases(run: Run, works: Works) -> list[Work]:
-    """Publish what was staged, or hold it until its hour; then record its lineage. Safe to repeat."""
-    return each(works, lambda work: _publish(run, work))
+    """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
+    works = each(works, partial(_renewed_or_held, run))
+    ready = [work for work in works if not work.outcome]
+    published = _together_or_one_by_one(ready, partial(publish.publish, run))
+
+    def take(work: Work) -> Work:
+        publication = _got(published, work)
+        if publication is None:
+            return work
+        done = publish.record_published(run, work, publication)
+        emit_lineage(run, done)
+        return done
+
+    return each(works, take)
 
 
-def _publish(run: Run, work: Work) -> Work:
+def _renewed_or_held(run: Run, work: Work) -> Work:
     hour = run.settings.publish_from(work.day)
     if hour is not None and run.clock() < hour:
         until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
         return work.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
-    published = publish(run, work)
-    emit_lineage(run, published)
-    return published
+    return release.renewed(run, work)
 
 
 def _needs_reading(work: Work) -> bool:
