@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from optstream.catalogue import find_catalogue
+from optstream.catalogue.places import open_place
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
@@ -143,7 +144,7 @@ def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
     folder, value = settings.published_folder, settings.published.value
     catalogue = find_catalogue(folder)
     if catalogue is None:
-        if (folder / "data").exists():
+        if open_place(folder).exists("data"):
             raise LedgerError(
                 f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
                 "lost. Run the day that was being published again, or restore catalogue.json"

@@ -5,10 +5,13 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue.places import Location
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.stream import Measured
 from tasks.doctor.finding import Finding, note, warning, wrong
+from tasks.ingest.discover import MOST_FILES, PREFIX
+from tasks.ingest.folders import entries_of
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database
 from tasks.trusted_store import read_verified
@@ -91,17 +94,33 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 
 def _markers(settings: Settings) -> Iterator[Finding]:
     """Days wait for ever where the supplier sets no marker."""
-    wanted = settings.marker or settings.input.file_list
-    delivered = [
-        day
-        for leaf in settings.tree.leaves
-        for day in (settings.input_folder / f"region={leaf}").glob("date=*")
-        if any(day.glob("*.parquet"))
-    ]
-    if delivered and not any((day / str(wanted)).exists() for day in delivered):
+    wanted, delivered = str(settings.marker or settings.input.file_list), False
+    for names in _delivered(settings):
+        if wanted in names:
+            return
+        delivered = True
+    if delivered:
         key = "input.marker" if settings.marker else "input.file_list"
         yield warning(
             settings.input_folder,
             f"dumps are there, and none has {wanted}: every day will wait",
             f"have the supplier write it last, or correct {key}",
         )
+
+
+def _delivered(settings: Settings) -> Iterator[set[str]]:
+    """The names in each folder of a region's day that holds a dump."""
+    for leaf in settings.tree.leaves:
+        region = settings.input_folder / f"{PREFIX}{leaf}"
+        for day in sorted(_names(region)):
+            names = _names(region / day) if day.startswith("date=") else set()
+            if any(name.endswith(".parquet") for name in names):
+                yield names
+
+
+def _names(folder: Location) -> set[str]:
+    """Of what lies in a folder; none where it cannot be listed, which is told of elsewhere."""
+    try:
+        return set(entries_of(folder, MOST_FILES))
+    except OSError:
+        return set()

@@ -21,6 +21,7 @@ from tasks.settings.mechanisms import Mechanism
 from tasks.settings.section import Section
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
+PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 COLUMN = "the name of a column"
 COUNT = "an integer of at least 1"
 DAYS = "a number of days, an integer in [1, 36500]"
@@ -107,7 +108,7 @@ class Features(Section):
 
 
 class Input(Section):
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: str = Field(min_length=1, description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
     timestamp: Column = Field("timestamp", description=COLUMN)
     value: Column = Field(description=COLUMN)
@@ -117,7 +118,7 @@ class Input(Section):
 
 
 class Published(Section):
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: str = Field(min_length=1, description=PLACE)
     value: Column = Field(description=COLUMN)
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'

@@ -42,9 +42,11 @@ class LocalTurn:
     """See `Turn`. The caller holds the lock."""
 
     is_alone = True
+    is_again = False
 
     def __init__(self, root: Path) -> None:
         self._root = root
+        self._made: set[Path] = set()
 
     @property
     def _incoming(self) -> Path:
@@ -56,9 +58,13 @@ class LocalTurn:
     def prepare(self, *folders: str) -> None:
         for needed in (self._incoming, *(inside(self._root, folder) for folder in folders)):
             make_folder(needed)
+            self._made.add(needed)
         clear(self._incoming)
 
     def create_new(self, name: str, data: bytes) -> bool:
+        folder = inside(self._root, name).parent
+        if folder not in self._made:
+            make_folder(folder)
         return write_new(self._root / name, data, self._incoming)
 
     def replace_catalogue(self, data: bytes) -> None:

@@ -8,6 +8,8 @@ from urllib.parse import unquote, urlsplit
 from optstream.errors import ParameterError
 
 _SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
+SAME = {"s3a": "s3"}
+"""Two words for one store: places are compared by their text."""
 _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
 
 
@@ -29,6 +31,11 @@ class StoreUrl:
     def name(self) -> str:
         """What comes after the last "/"."""
         return self.text.rpartition("/")[2]
+
+    @property
+    def parent(self) -> "StoreUrl":
+        """What comes before the last "/"; below a bucket, that is."""
+        return StoreUrl(self.text.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> "StoreUrl":
         return StoreUrl(f"{self.text}/{name}")
@@ -77,7 +84,7 @@ def locate(place: Location | str) -> Location:
     parts = rest.rstrip("/").split("/")
     if not rest.isprintable() or not all(parts) or {".", ".."} & set(parts):
         raise ParameterError(f"{_LEGAL}, whose parts are neither empty nor '.' nor '..'")
-    return StoreUrl(f"{protocol}://{'/'.join(parts)}")
+    return StoreUrl(f"{SAME.get(protocol, protocol)}://{'/'.join(parts)}")
 
 
 def _local(url: str) -> Path:

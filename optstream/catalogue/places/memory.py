@@ -3,7 +3,7 @@
 import hashlib
 from threading import Lock
 
-from optstream.catalogue.places.store import Store, Stored, in_plain_words
+from optstream.catalogue.places.store import Store, Stored
 
 _ONE_AT_A_TIME = Lock()
 """fsspec's memory knows no conditions: they hold among those who come through here."""
@@ -13,7 +13,7 @@ class MemoryStore(Store):
     """See `Store`."""
 
     def get(self, name: str, largest: int) -> Stored:
-        with in_plain_words(name):
+        with self.in_plain_words(name):
             data: bytes = self.filesystem.cat_file(self.path(name))
         return Stored(data[: largest + 1], _tag(data))
 
@@ -22,14 +22,14 @@ class MemoryStore(Store):
             self.filesystem.store.pop(self.path(name), None)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        with _ONE_AT_A_TIME, in_plain_words(name):
+        with _ONE_AT_A_TIME, self.in_plain_words(name):
             if self.filesystem.isfile(self.path(name)):
                 return False
             self.filesystem.pipe_file(self.path(name), data)
             return True
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        with _ONE_AT_A_TIME, in_plain_words(name):
+        with _ONE_AT_A_TIME, self.in_plain_words(name):
             path = self.path(name)
             if not self.filesystem.isfile(path) or _tag(self.filesystem.cat_file(path)) != tag:
                 return False

@@ -32,10 +32,12 @@ class Turn(Readable, Protocol):
     """One publisher's turn: it reads the catalogue, and ends when that is replaced, or not.
 
     is_alone: nobody else can change the folder meanwhile. Where others can, files that they are about to
-    list must be spared, and only `replace_catalogue` says who came first.
+    list must be spared, and only `replace_catalogue` says who came first. is_again: a turn before this one
+    was overtaken, and may have left files that it wrote.
     """
 
     is_alone: bool
+    is_again: bool
 
     def prepare(self, *folders: str) -> None:
         """Make ready for writing into these folders, and clear what a crash left half-written."""
@@ -52,7 +54,10 @@ class Turn(Readable, Protocol):
         """
 
     def confirm_catalogue(self) -> None:
-        """Make the catalogue that is there durable: who wrote it may have died before it was."""
+        """Make the catalogue that this turn has read durable: who wrote it may have died before it was.
+
+        Raises Overtaken if there is another by now.
+        """
 
     def names_in(self, folder: str) -> list[str]:
         """The names of what lies in a folder; none where there is no such folder."""

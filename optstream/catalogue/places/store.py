@@ -1,10 +1,14 @@
 """One folder of an object store, through fsspec: reading from any, writing where puts can be conditional."""
 
+import errno
 import hashlib
-from collections.abc import Iterator
+import io
+import os
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any
+from functools import lru_cache
+from typing import IO, Any
 
 from optstream.catalogue.places.location import StoreUrl
 from optstream.errors import PublicationError
@@ -29,8 +33,8 @@ class Store:
     """Objects below one URL, by their names relative to it. Reads are of what was put last.
 
     Everything raises FileNotFoundError for an object that is not there, and for all else OSError, whose
-    strerror says in plain words what is wrong: messages of stores may hold names of keys, and are not passed
-    on.
+    strerror says in plain words what is wrong. Messages of stores and of their libraries are not passed on:
+    they may hold parts of credentials.
     """
 
     def __init__(self, url: StoreUrl, filesystem: Any) -> None:
@@ -43,23 +47,55 @@ class Store:
 
     def get(self, name: str, largest: int) -> Stored:
         """An object; of one that is longer than `largest` bytes, one byte more than that."""
-        with in_plain_words(name), self.filesystem.open(self.path(name), "rb") as file:
-            data: bytes = file.read(largest + 1)
+        with self.opened(name) as file:
+            data = file.read(largest + 1)
         return Stored(data, hashlib.sha256(data).hexdigest())
+
+    def get_whole(self, name: str) -> Stored:
+        """An object, however long."""
+        return self.get(name, 2**62)
 
     def is_object(self, name: str) -> bool:
         """Whether there is an object of this name."""
         try:
-            with in_plain_words(name):
-                found: bool = self.filesystem.info(self.path(name))["type"] == "file"
+            return bool(self.facts(name)["type"] == "file")
         except FileNotFoundError:
             return False
+
+    @contextmanager
+    def opened(self, name: str, **how: Any) -> Iterator[IO[bytes]]:
+        """An object to be read in parts, all from the same one; how: as fsspec's own `open` takes it."""
+        with self.in_plain_words(name), self.filesystem.open(self.path(name), "rb", **how) as file:
+            yield file
+
+    def facts(self, name: str) -> Mapping[str, Any]:
+        """What the store says of an object without reading it: size (bytes), and its tag or its times."""
+        with self.in_plain_words(name):
+            found: dict[str, Any] = self.filesystem.info(self.path(name))
         return found
+
+    def list_folder(self, folder: str = "") -> dict[str, bool]:
+        """What lies in a folder itself: names, and whether each is an object. Empty where nothing does."""
+        path = self.path(folder).rstrip("/")
+        try:
+            with self.in_plain_words(folder):
+                found = self.filesystem.ls(path, detail=True)
+        except FileNotFoundError:
+            return {}
+        # some tools mark a folder by an empty object, whose name ends in "/"
+        named = [(entry["name"].removeprefix(f"{path}/"), entry["type"] == "file") for entry in found]
+        return {
+            name.rstrip("/"): is_object and name[-1] != "/" for name, is_object in named if name.strip("/")
+        }
+
+    def for_polars(self, name: str) -> Any:
+        """What polars scans, and with which options: here the bytes, for it knows not this kind of store."""
+        return {"source": io.BytesIO(self.get_whole(name).data)}
 
     def names_below(self, folder: str) -> list[str]:
         """The names of all objects below a folder, rising; none where there are none."""
         try:
-            with in_plain_words(folder):
+            with self.in_plain_words(folder):
                 found = self.filesystem.find(self.path(folder))
         except FileNotFoundError:
             return []
@@ -67,16 +103,31 @@ class Store:
 
     def delete(self, name: str) -> None:
         """Remove an object; one that is gone already is no error."""
-        with in_plain_words(name):
+        with self.in_plain_words(name):
             self.filesystem.rm_file(self.path(name))
+
+    @contextmanager
+    def in_plain_words(self, name: str) -> Iterator[None]:
+        """Let nothing out but FileNotFoundError and OSError, whose words are our own."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(name) from None
+        except OSError as error:
+            for kind, words in REASONS:
+                if isinstance(error, kind):
+                    raise kind(errno.EIO, words) from None
+            raise OSError(errno.EIO, "the store refuses") from None
 
     def put_new(self, name: str, data: bytes) -> bool:
         """Put an object where none is. Returns False, with nothing written, if one may be there."""
-        raise _no_conditions(self.url)
+        raise no_conditions(self.url)
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        """Put an object in the place of the one with this tag. False, with nothing written, if that is gone."""
-        raise _no_conditions(self.url)
+        """Put an object in the place of the one with this tag. Returns False, with nothing written, if
+        another may be there.
+        """
+        raise no_conditions(self.url)
 
 
 def open_store(url: StoreUrl) -> Store:
@@ -84,36 +135,30 @@ def open_store(url: StoreUrl) -> Store:
     from optstream.catalogue.places.memory import MemoryStore
     from optstream.catalogue.places.s3 import S3Store
 
-    kinds = {"s3": S3Store, "s3a": S3Store, "memory": MemoryStore}
+    kinds = {"s3": S3Store, "memory": MemoryStore}
     return kinds.get(url.protocol, Store)(url, connect(url.protocol))
 
 
 def connect(protocol: str) -> Any:
     """fsspec's file system, which takes address and credentials from the environment, and caches no listing.
 
+    One for all threads of a process: each has connections of its own to look after.
     Raises PublicationError where the protocol is not known, or what it needs is not installed.
     """
+    return _connected(protocol, os.getpid())
+
+
+@lru_cache
+def _connected(protocol: str, _process: int) -> Any:
     import fsspec
 
     try:
-        return fsspec.filesystem(protocol, use_listings_cache=False)
+        return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True)
     except (ImportError, ValueError) as error:
         raise PublicationError(f"{protocol}:// is not a store that can be reached here; {INSTALL}") from error
 
 
-@contextmanager
-def in_plain_words(name: str) -> Iterator[None]:
-    """Let nothing out but FileNotFoundError and OSError, whose words are our own."""
-    try:
-        yield
-    except FileNotFoundError:
-        raise FileNotFoundError(name) from None
-    except OSError as error:
-        reason = next((words for kind, words in REASONS if isinstance(error, kind)), "the store refuses")
-        raise type(error)(error.errno or 5, reason) from None
-
-
-def _no_conditions(url: StoreUrl) -> PublicationError:
+def no_conditions(url: StoreUrl) -> PublicationError:
     return PublicationError(
         f"{url.protocol}:// has no put here that fails when another was faster, so two runs could lose each "
         "other's days: publish to s3:// (AWS, or a store that enforces If-None-Match and If-Match as it "
