@@ -19,6 +19,7 @@ class LocalPlace:
         self._root = root
 
     def read(self, name: str, largest: int) -> bytes:
+        """A plain file, which must still be inside the folder when links are followed."""
         path = self._root / name if name == CATALOGUE else inside(self._root, name)
         return read_bounded(path, name, largest)
 
@@ -29,10 +30,12 @@ class LocalPlace:
         return (self._root / name).exists()
 
     def names_below(self, folder: str) -> list[str]:
+        """Links and pipes too: they are strays."""
         found = (path for path in (self._root / folder).rglob("*") if not path.is_dir())
         return sorted(path.relative_to(self._root).as_posix() for path in found)
 
     def change(self, work: Callable[[Turn], Result]) -> Result:
+        """Work once, under the publishers' lock."""
         make_folder(self._root)
         with exclusive(self._root / LOCK):
             return work(LocalTurn(self._root))
@@ -56,12 +59,14 @@ class LocalTurn:
         return LocalPlace(self._root).read(name, largest)
 
     def prepare(self, *folders: str) -> None:
+        """Folders that survive a power cut; half-written files are unlinked, never truncated."""
         for needed in (self._incoming, *(inside(self._root, folder) for folder in folders)):
             make_folder(needed)
             self._made.add(needed)
         clear(self._incoming)
 
     def create_new(self, name: str, data: bytes) -> bool:
+        """Written aside, synced, linked."""
         folder = inside(self._root, name).parent
         if folder not in self._made:
             make_folder(folder)
@@ -78,10 +83,12 @@ class LocalTurn:
         return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
 
     def move(self, source: str, target: str) -> None:
+        """By rename."""
         make_folder((self._root / target).parent)
         move(self._root / source, self._root / target)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
+        """Unlinked; the folder goes with its last file."""
         path = inside(self._root, folder)
         if not path.is_dir():
             return

@@ -30,6 +30,7 @@ class ObjectPlace:
         self._store = store
 
     def read(self, name: str, largest: int) -> bytes:
+        """An object; what the store refuses is a PublicationError."""
         try:
             stored = self._store.get(name, largest)
         except FileNotFoundError:
@@ -39,6 +40,7 @@ class ObjectPlace:
         return bounded(stored.data, name, largest)
 
     def is_file(self, name: str) -> bool:
+        """Whether there is an object of this name."""
         try:
             return self._store.is_object(name)
         except OSError as error:
@@ -48,6 +50,7 @@ class ObjectPlace:
         return self.is_file(name) or bool(self.names_below(name))
 
     def names_below(self, folder: str) -> list[str]:
+        """Of all objects, in one listing."""
         try:
             return self._store.names_below(folder)
         except OSError as error:
@@ -57,6 +60,7 @@ class ObjectPlace:
         return PublicationError(f"the published folder {self._store.url} cannot be read ({error.strerror})")
 
     def change(self, work: Callable[[Turn], Result]) -> Result:
+        """Work until no other publisher was faster. Raises PublicationError for a store without conditions."""
         check_conditions(self._store)
         for number in range(MOST_TURNS):
             try:
@@ -76,6 +80,7 @@ class ObjectTurn:
         self._tag: str | None = None
 
     def read(self, name: str, largest: int) -> bytes:
+        """An object; of the catalogue, the tag is kept for `replace_catalogue`."""
         if name == CATALOGUE:
             self._tag = None
         stored = self._store.get(name, largest)
@@ -87,6 +92,7 @@ class ObjectTurn:
         """A store has no folders, and an object is put whole or not at all."""
 
     def create_new(self, name: str, data: bytes) -> bool:
+        """Put on the condition that nothing has this name."""
         for _ in range(MOST_TRIES):
             if self._store.put_new(name, data):
                 return True
@@ -103,6 +109,7 @@ class ObjectTurn:
         raise OSError(errno.EBUSY, f"{name} comes and goes")
 
     def replace_catalogue(self, data: bytes) -> None:
+        """Put on the condition that the catalogue still has the tag that was read."""
         if self._tag is None:
             done = self._store.put_new(CATALOGUE, data)
         else:
@@ -120,6 +127,7 @@ class ObjectTurn:
             raise Overtaken
 
     def names_in(self, folder: str) -> list[str]:
+        """Of the objects below it, those without a further "/"."""
         below = (name.removeprefix(f"{folder}/") for name in self._store.names_below(folder))
         return [name for name in below if "/" not in name]
 
@@ -133,6 +141,7 @@ class ObjectTurn:
             self._store.delete(source)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
+        """One by one; there is no folder to remove."""
         for name in names:
             self._store.delete(f"{folder}/{name}")
 

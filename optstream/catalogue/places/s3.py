@@ -24,6 +24,7 @@ class S3Store(Store):
     """See `Store`."""
 
     def get(self, name: str, largest: int) -> Stored:
+        """Bytes and ETag of one answer; no more than `largest` and one bytes are held."""
         import fsspec.asyn
 
         async def read() -> Stored:
@@ -64,6 +65,7 @@ class S3Store(Store):
         return {"source": source, "storage_options": options, "credential_provider": None}
 
     def delete(self, name: str) -> None:
+        """S3 answers the same whether there was one or not."""
         with self.in_plain_words(name):
             self.filesystem.call_s3("delete_object", **self._place(name))
 

@@ -68,7 +68,10 @@ def test_metered_dumps_are_summed_and_cleaned_as_local_ones(small, upload):
     stream = small(schema="metered")
     stream.write("84", pl.concat([stream.metered("a", 1.0), stream.metered("b", 2.5)]))
     stream.write("84", stream.metered("a", 9.0), name="again.parquet")
-    stream.write("11", pl.concat([stream.metered("b", 3.0), stream.metered("c", None)]))
+    stream.write(
+        "11",
+        pl.concat([stream.metered("b", 3.0), stream.metered("c", pl.Series([None] * 48, dtype=pl.Float64))]),
+    )
     moved = upload(stream)
     (one,), (other,) = stream.ingest(), moved.ingest()
     assert one.metrics["duplicates"].sum() > 0
