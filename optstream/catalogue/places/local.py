@@ -79,6 +79,7 @@ class LocalTurn:
         sync_folder(self._root)
 
     def names_in(self, folder: str) -> list[str]:
+        """Whatever they are."""
         path = inside(self._root, folder)
         return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
 

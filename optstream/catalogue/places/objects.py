@@ -60,7 +60,7 @@ class ObjectPlace:
         return PublicationError(f"the published folder {self._store.url} cannot be read ({error.strerror})")
 
     def change(self, work: Callable[[Turn], Result]) -> Result:
-        """Work until no other publisher was faster. Raises PublicationError for a store without conditions."""
+        """Work until nobody else was faster. Raises PublicationError for a store without conditions."""
         check_conditions(self._store)
         for number in range(MOST_TURNS):
             try:

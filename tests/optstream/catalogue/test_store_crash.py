@@ -12,7 +12,7 @@ from optstream.catalogue.places.memory import MemoryStore
 from optstream.catalogue.places.s3 import S3Store
 from optstream.catalogue.places.store import Store
 from optstream.errors import LedgerError, PublicationError
-from tests.optstream.catalogue.folders import memory_folder
+from tests.optstream.catalogue.folders import make_folder, memory_folder
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
@@ -135,12 +135,23 @@ OTHERS = {
 }
 
 
-@pytest.mark.parametrize("other", OTHERS.values(), ids=OTHERS)
-@pytest.mark.parametrize("listed", [True, False], ids=["a day that is listed", "a first release"])
-def test_another_publisher_between_any_two_requests(in_store, put, monkeypatch, other, listed):
-    """It comes through whole, at each point in turn; what it did is never undone, and nobody loses a day."""
+WHERE = [
+    *(("memory", other, listed) for other in OTHERS for listed in (True, False)),
+    # the same requests, carried out by a server
+    ("s3", "a newer revision", True),
+    ("s3", "a withdrawal", False),
+]
+
+
+@pytest.mark.parametrize(("kind", "other", "listed"), WHERE)
+def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
+    """It comes through whole, at each point in turn; what it did is never undone, and nobody loses a day.
+
+    listed: the day is published already.
+    """
+    folder = make_folder(kind, request)
     for n in range(100):
-        name = f"{in_store.name}/{n}"
+        name = f"{folder.name}/{n}"
         put(name, NEXT + timedelta(days=9))
         if listed:
             put(name, DAY)
@@ -150,7 +161,7 @@ def test_another_publisher_between_any_two_requests(in_store, put, monkeypatch, 
             points.append(point)
             if len(points) == n + 1 and not came:
                 came.append(point)
-                other(put, name)
+                OTHERS[other](put, name)
                 known = read_catalogue(name)
                 came.append(known)
 
