@@ -7,7 +7,8 @@ from urllib.parse import unquote, urlsplit
 
 from optstream.errors import ParameterError
 
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]*://")
+_PROTOCOL = re.compile(r"[a-z][a-z0-9+.-]*")
+_HOST = re.compile(r"[^/:]*(:[0-9]{1,5})?(/|\Z)")
 SAME = {"s3a": "s3"}
 """Two words for one store: places are compared by their text."""
 _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
@@ -62,18 +63,18 @@ Location = Path | StoreUrl
 
 
 def locate(place: Location | str) -> Location:
-    """What a text names: a URL of an object store where it begins as one, else a path; file:// is a path.
+    """What a text names: a path, or where it holds "://" the URL of an object store; file:// is a path.
 
     Raises ParameterError, which never shows the text, for a URL with a user, a password or a query: anybody
     who reads the configuration would have them; and for one with empty parts or "..", which name nothing.
     """
     if not isinstance(place, str):
         return place
-    if _SCHEME.match(place) is None:
+    if "://" not in place:
         return Path(place)
     protocol, _, rest = place.partition("://")
-    authority = rest.partition("/")[0]
-    if "@" in authority or any(mark in rest for mark in "?#\\") or "::" in place:
+    # a key may hold a "/": so whatever comes before an "@" may be one
+    if any(mark in place for mark in ("@", "?", "#", "\\", "::")) or not _HOST.match(rest):
         raise ParameterError(
             f"{_LEGAL}, without user, password, query or chain (not shown: it may hold a secret); "
             "credentials come from the environment, as fsspec and the store's own tools read them "
@@ -82,8 +83,11 @@ def locate(place: Location | str) -> Location:
     if protocol == "file":
         return _local(place)
     parts = rest.rstrip("/").split("/")
-    if not rest.isprintable() or not all(parts) or {".", ".."} & set(parts):
-        raise ParameterError(f"{_LEGAL}, whose parts are neither empty nor '.' nor '..'")
+    well_named = _PROTOCOL.fullmatch(protocol) and rest.isprintable()
+    if not well_named or not all(parts) or {".", ".."} & set(parts):
+        raise ParameterError(
+            f"{_LEGAL}: its protocol in small letters, its parts neither empty nor '.' nor '..'"
+        )
     return StoreUrl(f"{SAME.get(protocol, protocol)}://{'/'.join(parts)}")
 
 
