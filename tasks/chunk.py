@@ -6,12 +6,11 @@ A chunk is one day at night and a month in a backfill. A day that fails is a val
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from optstream.errors import DumpError, OptStreamError
-from tasks import publish, release
-from tasks.estimate import estimate
+from tasks import estimate, publish, release
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
@@ -115,7 +114,8 @@ def _got(found: Mapping[date, Result | Exception], work: Work) -> Result | None:
 
 def reserve_budget(run: Run, works: Works) -> list[Work]:
     """Charge each day's plan to the grant, or refuse the day."""
-    return each(works, lambda work: work if work.reservation else release.reserve(run, work))
+    shown = cache(partial(release.look_at_folders, run))
+    return each(works, lambda work: work if work.reservation else release.reserve(run, work, shown()))
 
 
 def draw_measurements(run: Run, works: Works) -> list[Work]:
@@ -124,8 +124,19 @@ def draw_measurements(run: Run, works: Works) -> list[Work]:
 
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:
-    """Compute each day's release from its stored measurements, and stage it."""
-    return each(works, partial(estimate, run))
+    """Compute each day's release from its stored measurements, judge all together, and stage them."""
+    works = each(works, partial(estimate.estimate, run))
+    fresh = [work for work in works if work.rows is not None and not work.outcome]
+    judged = _together_or_one_by_one(fresh, partial(estimate.judge, run))
+
+    def take(work: Work) -> Work:
+        if work.day not in judged:
+            return work
+        if error := judged[work.day]:
+            raise error
+        return estimate.keep_staged(run, work)
+
+    return each(works, take)
 
 
 def publish_releases(run: Run, works: Works) -> list[Work]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from optstream.catalogue import find_catalogue
+from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.places import open_place
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
@@ -100,9 +100,56 @@ def look_up(run: Run, work: Work) -> Work:
     return work
 
 
-def reserve(run: Run, work: Work) -> Work:
-    """Charge the day's plan to the grant. Raises BudgetError, with nothing spent, if a window is full."""
+@dataclass(frozen=True)
+class Shown:
+    """What the published folders show before anything is reserved.
+
+    catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it and
+    the folders of the grant's other streams carry them.
+    """
+
+    catalogue: Catalogue | None
+    heads: frozenset[str]
+
+
+def look_at_folders(run: Run) -> Shown:
+    """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5).
+
+    Of a folder's heads the newest stands for all before it. The other streams' folders too: an older copy of
+    the ledger may hold the newest head of this stream, and lack what another has spent since.
+    Raises LedgerError, before anything is spent, if the folder is another stream's, or has lost its
+    catalogue.
+    """
+    folder, value = run.settings.published_folder, run.settings.published.value
+    catalogue = find_catalogue(folder)
+    if catalogue is None and open_place(folder).exists("data"):
+        raise LedgerError(
+            f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
+            "lost. Run the day that was being published again, or restore catalogue.json"
+        )
+    if catalogue and (catalogue.stream, catalogue.value_column) != (run.stream, value):
+        raise LedgerError(
+            f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
+            "give each stream a published folder of its own"
+        )
+    folders = (json.loads(terms.document).get(PUBLISHED_IN) for terms in run.ledger.siblings(run.stream))
+    others = (find_catalogue(other) for other in folders if other)
+    return Shown(catalogue, frozenset(found.ledger_head for found in (catalogue, *others) if found))
+
+
+def reserve(run: Run, work: Work, shown: Shown) -> Work:
+    """Charge the day's plan to the grant.
+
+    Raises BudgetError, with nothing spent, if a window is full; LedgerError if the folder lists a day that
+    the ledger does not know.
+    """
     settings, day = run.settings, work.day
+    entry = shown.catalogue.entry(day) if shown.catalogue else None
+    if entry is not None and entry.revision >= work.revision:
+        raise LedgerError(
+            f"{settings.published_folder} lists {day} already, and the ledger does not know it: this is not "
+            "the ledger that the folder was written with; bring that one back"
+        )
     calendar = settings.calendar
     mechanism = mechanism_for(settings, day, work.revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
@@ -117,7 +164,7 @@ def reserve(run: Run, work: Work) -> Work:
         run.owner,
         now,
         run.lease,
-        catalogue_heads=_published_heads(settings, work) | _heads_of_siblings(run),
+        catalogue_heads=shown.heads,
         terms=terms_of(settings),
         restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
     )
@@ -134,43 +181,6 @@ def renewed(run: Run, work: Work) -> Work:
         return work
     run.ledger.renew(work.reservation, now, run.lease)
     return replace(work, held_since=now)
-
-
-def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
-    """The ledger's head that the published folder carries; the newest stands for all before it
-    (docs/privacy.md, section 5). Raises LedgerError, before anything is spent, if
-    the folder is another stream's, lists this day, or has lost its catalogue.
-    """
-    folder, value = settings.published_folder, settings.published.value
-    catalogue = find_catalogue(folder)
-    if catalogue is None:
-        if open_place(folder).exists("data"):
-            raise LedgerError(
-                f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
-                "lost. Run the day that was being published again, or restore catalogue.json"
-            )
-        return frozenset()
-    if (catalogue.stream, catalogue.value_column) != (settings.stream.name, value):
-        raise LedgerError(
-            f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
-            "give each stream a published folder of its own"
-        )
-    entry = catalogue.entry(work.day)
-    if entry is not None and entry.revision >= work.revision:
-        raise LedgerError(
-            f"{folder} lists {work.day} already, and the ledger does not know it: this is not the ledger "
-            "that the folder was written with; bring that one back"
-        )
-    return frozenset({catalogue.ledger_head})
-
-
-def _heads_of_siblings(run: Run) -> frozenset[str]:
-    """The heads that the folders of the grant's other streams carry: an older copy of the ledger may hold the
-    newest of this stream, and lack what another has spent since.
-    """
-    folders = (json.loads(terms.document).get(PUBLISHED_IN) for terms in run.ledger.siblings(run.stream))
-    found = (find_catalogue(folder) for folder in folders if folder)
-    return frozenset(catalogue.ledger_head for catalogue in found if catalogue)
 
 
 def draw(run: Run, work: Work) -> Work:

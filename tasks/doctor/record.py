@@ -10,9 +10,9 @@ from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.stream import Measured
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.ingest.discover import MOST_FILES, PREFIX
+from tasks.ingest.discover import DATED, MOST_FILES, PREFIX
 from tasks.ingest.folders import entries_of
-from tasks.settings import Settings
+from tasks.settings import Layout, Settings
 from tasks.settings.paths import ledger_database
 from tasks.trusted_store import read_verified
 
@@ -94,28 +94,30 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 
 def _markers(settings: Settings) -> Iterator[Finding]:
     """Days wait for ever where the supplier sets no marker."""
-    wanted, delivered = str(settings.marker or settings.input.file_list), False
-    for names in _delivered(settings):
-        if wanted in names:
-            return
-        delivered = True
-    if delivered:
-        key = "input.marker" if settings.marker else "input.file_list"
+    delivered: dict[Layout, bool] = {}
+    for region, day, dated in _dated(settings):
+        layout = settings.input_of(day)
+        names = set() if delivered.get(layout) else _names(region / dated)
+        if any(name.endswith(".parquet") for name in names):
+            delivered[layout] = layout.announcement in names
+    for layout in (layout for layout, is_announced in delivered.items() if not is_announced):
+        since = "" if layout.valid_from is None else f" of {layout.valid_from} and later"
         yield warning(
             settings.input_folder,
-            f"dumps are there, and none has {wanted}: every day will wait",
-            f"have the supplier write it last, or correct {key}",
+            f"dumps{since} are there, and none has {layout.announcement}: every such day will wait",
+            "have the supplier write it last, or correct "
+            + layout.key("marker" if layout.file_list is None else "file_list"),
         )
 
 
-def _delivered(settings: Settings) -> Iterator[set[str]]:
-    """The names in each folder of a region's day that holds a dump."""
+def _dated(settings: Settings) -> Iterator[tuple[Location, date, str]]:
+    """Each region's folder, and the days that it has folders of, with their names."""
     for leaf in settings.tree.leaves:
         region = settings.input_folder / f"{PREFIX}{leaf}"
-        for day in sorted(_names(region)):
-            names = _names(region / day) if day.startswith("date=") else set()
-            if any(name.endswith(".parquet") for name in names):
-                yield names
+        for name in sorted(_names(region)):
+            day = _day(name.removeprefix(DATED)) if name.startswith(DATED) else None
+            if day is not None:
+                yield region, day, name
 
 
 def _names(folder: Location) -> set[str]:
@@ -124,3 +126,9 @@ def _names(folder: Location) -> set[str]:
         return set(entries_of(folder, MOST_FILES))
     except OSError:
         return set()
+
+
+def _day(text: str) -> date | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text)
+    return None

@@ -1,6 +1,7 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
@@ -15,12 +16,13 @@ from tasks.ingest.folders import (
     names_in,
     read_small,
 )
-from tasks.settings import Settings
+from tasks.settings import Layout, Settings
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one region's folder of a day."""
 PREFIX = "region="
+DATED = "date="
 
 
 class LateDumpError(DumpError):
@@ -33,6 +35,18 @@ class Dump:
 
     day: date
     files: tuple[tuple[Location, ...], ...]
+
+
+def days_with_dumps(settings: Settings) -> frozenset[date]:
+    """The days of which some region of the hierarchy has a folder, whole or not."""
+    found = set()
+    for leaf in settings.tree.leaves:
+        with suppress(OSError):
+            for name in names_in(settings.input_folder / f"{PREFIX}{leaf}"):
+                if name.startswith(DATED):
+                    with suppress(ValueError):
+                        found.add(date.fromisoformat(name.removeprefix(DATED)))
+    return frozenset(found)
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
@@ -56,7 +70,7 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
-    within = f"date={day.isoformat()}"
+    within = f"{DATED}{day.isoformat()}"
     try:
         unknown = [name for name in strangers if is_anything(settings.input_folder / name / within)]
     except OSError:
@@ -66,11 +80,11 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )
-    files, broken, waiting = [], [], []
+    files, broken, waiting, layout = [], [], [], settings.input_of(day)
     for leaf in settings.tree.leaves:
         place = f"{PREFIX}{leaf}/{within}"
         try:
-            files.append(_region_files(settings, settings.input_folder / place, place))
+            files.append(_region_files(settings, layout, settings.input_folder / place, place))
         except LateDumpError as error:
             waiting.append(str(error))
         except DumpError as error:
@@ -84,7 +98,7 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
     return Dump(day, tuple(files))
 
 
-def _region_files(settings: Settings, folder: Location, place: str) -> tuple[Location, ...]:
+def _region_files(settings: Settings, layout: Layout, folder: Location, place: str) -> tuple[Location, ...]:
     if not is_folder(folder):
         raise LateDumpError(f"the dump {place} is missing")
     try:
@@ -96,11 +110,11 @@ def _region_files(settings: Settings, folder: Location, place: str) -> tuple[Loc
     if len(present) > MOST_FILES:
         raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
     names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
-    if settings.marker is not None:
-        if settings.marker not in present:
-            raise LateDumpError(f"the marker {settings.marker} of {place} is absent")
+    if layout.file_list is None:
+        if layout.announcement not in present:
+            raise LateDumpError(f"the marker {layout.announcement} of {place} is absent")
     else:
-        _check_list(str(settings.input.file_list), present, place, names)
+        _check_list(layout.file_list, present, place, names)
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet file")
     odd = [name for name in names if not present[name].is_file]

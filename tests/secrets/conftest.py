@@ -74,6 +74,7 @@ def dumps(house: House, day: date) -> None:
     """The same readings every day; other columns, footers and markers hold words."""
     settings = house.settings
     stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    value = settings.input_of(day).value
     for leaf, customers in LEAVES.items():
         folder = settings.input_folder / f"region={leaf}" / f"date={day}"
         folder.mkdir(parents=True)
@@ -83,7 +84,7 @@ def dumps(house: House, day: date) -> None:
                 {
                     "customer_id": [f"{WORDS['customer']}-{person}"] * len(stamps),
                     "timestamp": stamps,
-                    settings.input.value: [unit(leaf, person, step) / UNITS for step in range(len(stamps))],
+                    value: [unit(leaf, person, step) / UNITS for step in range(len(stamps))],
                     "note": [WORDS["note"]] * len(stamps),
                 }
             )

@@ -81,7 +81,8 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     # the first owner reserved; the second takes over once the lease is over, and draws
     work = release.look_up(stale, Work(DAYS[0]))
     pegasus.later(hours=1)
-    first = release.reserve(replace(stale, clock=lambda: pegasus.now), work)
+    awake = replace(stale, clock=lambda: pegasus.now)
+    first = release.reserve(awake, work, release.look_at_folders(awake))
     pegasus.later(hours=1)
     pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
@@ -100,7 +101,8 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     pegasus.release(DAYS[0], steps=chunk.STEPS[:5])
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
-    first = release.reserve(replace(stale, clock=lambda: pegasus.now), release.look_up(stale, Work(DAYS[0])))
+    awake = replace(stale, clock=lambda: pegasus.now)
+    first = release.reserve(awake, release.look_up(stale, Work(DAYS[0])), release.look_at_folders(awake))
     pegasus.later(hours=1)
 
     def measure(self, *arguments, **named):
