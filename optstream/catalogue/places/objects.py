@@ -8,6 +8,7 @@ a tag, which goes by the bytes, never comes back.
 
 import errno
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
 
 from optstream.catalogue.layout import CATALOGUE
@@ -133,12 +134,11 @@ class ObjectTurn:
 
     def move(self, source: str, target: str) -> None:
         """Copied, then removed; where the target has other bytes, both are left."""
-        try:
-            stored = self._store.get_whole(source)
-        except FileNotFoundError:
-            return  # another publisher has moved it
-        if self._store.put_new(target, stored.data) or self._store.get_whole(target).data == stored.data:
-            self._store.delete(source)
+        # another publisher may have moved it, or a withdrawal removed it
+        with suppress(FileNotFoundError):
+            data = self._store.get_whole(source).data
+            if self._store.put_new(target, data) or self._store.get_whole(target).data == data:
+                self._store.delete(source)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """One by one; there is no folder to remove."""

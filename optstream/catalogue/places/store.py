@@ -112,7 +112,7 @@ class Store:
         try:
             yield
         except FileNotFoundError:
-            raise FileNotFoundError(name) from None
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", name) from None
         except OSError as error:
             for kind, words in REASONS:
                 if isinstance(error, kind):
