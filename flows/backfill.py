@@ -11,7 +11,7 @@ from prefect import flow, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.nightly import release_days
+from flows.nightly import no_heartbeat, release_days
 from flows.options import days_between
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
@@ -131,9 +131,14 @@ def run_backfill(
     try:
         name = f"{settings.stream.name} {first} to {last}"
         placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
-        works: list[Work] = placed(
-            str(settings.file), str(first), str(last), at_once=runner is not None, lease_minutes=lease_minutes
-        )
+        with no_heartbeat():
+            works: list[Work] = placed(
+                str(settings.file),
+                str(first),
+                str(last),
+                at_once=runner is not None,
+                lease_minutes=lease_minutes,
+            )
         return works
     finally:
         WATCHER.reset(token)

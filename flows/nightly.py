@@ -1,7 +1,7 @@
 """The release flow: wiring only. Nightly passes one day, a backfill a month; the steps are the same."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -110,15 +110,20 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
     return done
 
 
+def no_heartbeat() -> AbstractContextManager[Any]:
+    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
+    by most of a second.
+    """
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+
+
 def run_days(
     settings: Settings, days: Sequence[date], watcher: Terminal, *, restate: bool = False
 ) -> list[Work]:
     """Run the flow here and now, showing progress to the watcher."""
     token = WATCHER.set(watcher)
-    # The thread that sends heartbeats would hold up the end of a short flow by most of a second.
-    no_heartbeat = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
     try:
-        with no_heartbeat:
+        with no_heartbeat():
             works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days], restate)
         return works
     finally:
