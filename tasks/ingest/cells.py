@@ -7,6 +7,7 @@ from fractions import Fraction
 import polars as pl
 
 from tasks.ingest import reading as kinds
+from tasks.ingest.files import size_of
 from tasks.ingest.reading import FLOATS, KINDS
 from tasks.ingest.rows import NO_STEP, customer_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
@@ -44,7 +45,7 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
         size = 0
         for file in (file for file in files if (file.value in FLOATS) == floats):
             plan.append(file)
-            size += file.path.stat().st_size
+            size += size_of(file.path)
             if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
                 yield plan
                 plan, size = [], 0
