@@ -111,7 +111,7 @@ def _of_ledger(
 
 
 def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime, accepted: bool) -> DayState:
-    arrival = None if facts.arrivals is None else facts.arrivals[day]
+    arrival = facts.arrivals.get(day)
     leaves = settings.tree.leaves if arrival is None else (*arrival.waiting, *arrival.broken)
     state, note = _of_folders(settings, arrival, day in facts.refused, now >= late_from(settings, day))
     return DayState(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -35,7 +35,7 @@ class Facts:
     """releases: of each day its newest revision. first, last: the days to be looked at, or None.
 
     live: whether days are expected up to yesterday, or only as far as ledger and dumps reach (an archive).
-    arrivals: of each day of the span without a release; None where the input folder cannot be listed.
+    arrivals: of each day of the span without a release, where the input folder can be listed.
     refused: of those, the days whose newest verdict says that the dump breaks its contract.
     catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
     contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
@@ -50,7 +50,7 @@ class Facts:
     catalogue: Catalogue | None
     catalogue_error: str | None
     is_own_ledger: bool
-    arrivals: Mapping[date, Arrival] | None
+    arrivals: Mapping[date, Arrival]
     refused: frozenset[date]
     budget: Budget
     page: GrantPage | None
@@ -95,7 +95,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         catalogue=catalogue,
         catalogue_error=error,
         is_own_ledger=not (ledger and catalogue) or ledger.contains_head(catalogue.ledger_head),
-        arrivals=arrivals_of(settings, unreleased),
+        arrivals=_arrivals(settings, unreleased),
         refused=_refused(settings, unreleased),
         budget=budget_of(settings, ledger)
         if ledger
@@ -138,6 +138,14 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
             since = reserved.get((one.period, one.revision), record.lease_until)
             found[day] = Hold(since, record.lease_until)
     return found
+
+
+def _arrivals(settings: Settings, days: Sequence[date]) -> dict[date, Arrival]:
+    try:
+        found = arrivals_of(settings, days)
+    except OSError:
+        return {}
+    return {day: arrival for day, arrival in found.items() if arrival is not None}
 
 
 def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
