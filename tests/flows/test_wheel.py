@@ -63,6 +63,16 @@ def test_the_wheel_holds_its_own_packages(optstream, tmp_path):
     assert str(HOUSE) not in shown.stdout
 
 
+def test_the_wheel_holds_the_schemas_of_its_documents(optstream, tmp_path):
+    code = "from importlib.resources import files; print(*(p.name for p in files('tasks.schemas').iterdir()))"
+    shown = subprocess.run(
+        [optstream[0], "-c", code], cwd=tmp_path, env=PLAIN, capture_output=True, text=True, check=True
+    )
+    assert {name for name in shown.stdout.split() if name.endswith(".json")} == {
+        path.name for path in (HOUSE / "tasks/schemas").glob("*.json")
+    }
+
+
 def test_every_command_succeeds_in_silence_without_a_network(released):
     _, said = released
     for name, done in said.items():

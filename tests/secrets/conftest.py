@@ -34,10 +34,10 @@ reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
 sys.argv[1:6] = []
 real_ingest, real_rows, real_fill = chunk.ingest, estimate.published_rows, draw.DrawingFile.fill
 
-def ingest(settings, dumps):
+def ingest(settings, dumps, *rest, **more):
     if any(str(dump.day) == ingest_day for dump in dumps):
         raise ValueError(f"could not convert {reading} of {word}")
-    return real_ingest(settings, dumps)
+    return real_ingest(settings, dumps, *rest, **more)
 
 def fill(self, data, raw=None):
     if draw_day in str(self._folder):
@@ -114,7 +114,7 @@ def canaries(house: House) -> Search:
 
 
 def run(house: House, days: dict[str, date]) -> Flown:
-    """`optstream run` as a process, with temporary folder and home of its own, at debug level."""
+    """`optstream run`, `watch` and `status`, with temporary folder and home of their own, at debug level."""
     for name in ("temporary", "home", "here"):
         (house.folder / name).mkdir()
     search = canaries(house)
@@ -132,18 +132,24 @@ def run(house: House, days: dict[str, date]) -> Flown:
         "PREFECT_SERVER_LOGGING_LEVEL": "DEBUG",
         "POLARS_VERBOSE": "1",
     }
-    command = ["run", "--config", str(house.folder / "optstream.toml"), *words]
     output = house.folder / "terminal.txt"
-    with output.open("wb") as terminal:
-        subprocess.run(
-            [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults, *command],
-            cwd=house.folder / "here",
-            env=environment,
-            stdout=terminal,
-            stderr=subprocess.STDOUT,
-            check=False,
-            timeout=600,
-        )
+    driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
+    config = ["--config", str(house.folder / "optstream.toml")]
+    for command, said in (
+        (["run", *words], output),
+        (["watch"], house.folder / "terminal-watch.txt"),
+        (["status", "--json"], house.folder / "terminal-status.txt"),
+    ):
+        with said.open("wb") as terminal:
+            subprocess.run(
+                [*driver, *command, *config],
+                cwd=house.folder / "here",
+                env=environment,
+                stdout=terminal,
+                stderr=subprocess.STDOUT,
+                check=False,
+                timeout=600,
+            )
     ended = {}
     for line in output.read_text().splitlines():
         for name, day in days.items():

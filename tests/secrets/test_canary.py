@@ -3,6 +3,7 @@
 `pytest -s tests/secrets/test_canary.py` prints the places searched.
 """
 
+import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -13,7 +14,7 @@ from tests.secrets.conftest import WORDS
 
 # The first that holds a file is its place. True: noisy values are expected there, so 12 digits count.
 PLACES = {
-    "terminal": ("terminal.txt", False),
+    "terminal": ("terminal", False),
     "Prefect database": ("trusted/prefect/prefect.db", False),
     "Prefect server's log": ("trusted/prefect/server.log", False),
     "Prefect's other files": ("trusted/prefect", False),
@@ -22,6 +23,7 @@ PLACES = {
     "lineage": ("trusted/lineage", False),
     "keyed hashes": ("trusted/inputs", False),
     "report": ("trusted/report.md", False),
+    "who was told of alarms": ("trusted/watch", False),
     "measurements": ("trusted/measurements", True),
     "staged releases": ("trusted/staging", True),
     "other trusted files": ("trusted", False),
@@ -67,6 +69,16 @@ def test_every_fault_ended_as_it_should(aggregated, metered):
     assert metered.ended.pop("draw raises").startswith("failed")
     assert len(metered.ended) == 8
     assert {words.split()[0] for words in metered.ended.values()} == {"published"}, metered.ended
+
+
+def test_the_watch_found_what_stopped_days_and_nothing_about_readings(aggregated, metered):
+    said = (aggregated.house.folder / "terminal-watch.txt").read_text()
+    for kind in ("failed", "late", "void"):
+        assert f"alarm: {kind}: " in said
+    # every day of it was clamped, doubled or absent somewhere, and one draw raised
+    status = (metered.house.folder / "terminal-status.txt").read_text()
+    status = json.loads(status[status.index("{") :])
+    assert [alarm["kind"] for alarm in status["alarms"]] == ["void"]
 
 
 def test_no_canary_is_anywhere_but_in_dumps_and_raw_state(flown, request):
