@@ -11,7 +11,7 @@ from tasks.work import Status, Work
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) -> None:
-    """A table of the days and nodes released, one of the budget, and a link to the published file."""
+    """A table of the days and nodes released, one of the budget, and a link to the newest published file."""
     stream = settings.stream.name
     released = [work for work in works if work.outcome and work.outcome.status is Status.PUBLISHED]
     create_table_artifact(
@@ -57,7 +57,8 @@ def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) ->
         ],
         description=f"Privacy budget of grant {settings.privacy.population}, by the accountant",
     )
-    # of a month, the table names the files: a link for each would take longer than its release
-    if len(released) == 1 and released[0].outcome and released[0].outcome.file:
-        link = (settings.published_folder / released[0].outcome.file).as_uri()
-        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {released[0].day}")
+    # the table names all files: a link for each day of a month would take longer than its release
+    newest = max(released, key=lambda work: work.day)
+    if newest.outcome and newest.outcome.file:
+        link = (settings.published_folder / newest.outcome.file).as_uri()
+        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")

@@ -80,5 +80,7 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))
-    failed = any(work.outcome is None or work.outcome.status is Status.FAILED for work in works)
+    failed = any(
+        work.outcome is None or work.outcome.status in (Status.FAILED, Status.BUSY) for work in works
+    )
     raise typer.Exit(1 if failed else 0)
