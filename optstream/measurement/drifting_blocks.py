@@ -62,6 +62,7 @@ def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -
 
 
 def _check(name: str, value: object, least: int, most: int) -> None:
+    """Raise ParameterError unless it is an integer in this range. Privacy: none."""
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise ParameterError(
             f"{name} of DriftingBlocks must be an integer in [{least}, {most}]; got {value!r}"
