@@ -33,7 +33,7 @@ class DriftingBlocks:
 
     @property
     def cycle(self) -> int:
-        """Steps after which the blocks repeat themselves."""
+        """Steps after which the blocks repeat themselves. Privacy: none; a public rule."""
         return self.window_length + self.drift
 
     def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
