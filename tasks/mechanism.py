@@ -5,9 +5,16 @@ from datetime import date
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import Hierarchical, OptStream, PeGaSusTree
+from optstream.mechanisms import (
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    OptStream,
+    PeGaSusTree,
+)
 from optstream.privacy import PrivacyModel
 from optstream.stream import Feature
+from optstream.stream.public_days import PublicDays
 from tasks.settings import Settings
 
 Mechanism = OptStream | Hierarchical
@@ -25,6 +32,11 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
     given = settings.mechanism.parameters
     if settings.mechanism.name == "Fourier":
         given |= {"calibration": settings.privacy.calibration, "shortest_period": settings.shortest_day}
+    if settings.mechanism.name == "HistoryInformed":
+        days = PublicDays.from_calendar(settings.calendar, given.pop("holidays"))
+        pattern = HistoryInformed(model, days=days, **given)
+        bound = float(settings.lower_bound)
+        return HistoryInformedTree(pattern, settings.tree, settings.level_shares, bound)
     on_tree = PeGaSusTree if given.pop("groups", "own") == "children" else Hierarchical
     pattern = getattr(mechanisms, settings.mechanism.name)(model, **given)
     return on_tree(pattern, settings.tree, settings.level_shares, float(settings.lower_bound))

@@ -1,6 +1,6 @@
 """What a stream's past measurements say of its next period: the blocks of the last weeks, a learned prior."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -8,8 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.block_history import BlockHistory
-from optstream.estimation.history_fit import fit_series, seen_series
+from optstream.estimation.gaussian_tree import Seen
+from optstream.estimation.history_fit import seen_series, step_blocks
+from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.learning import learn
+from optstream.estimation.period_fit import fit, series_of
 from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.stream.public_days import PublicDays
 
@@ -17,15 +20,16 @@ Floats = NDArray[np.float64]
 
 FIRST_LEARNED_DAYS = 7
 """Days of blocks before anything is learned from them."""
-MOST_LEARNED = 336
-MOST_FITTED = 448
+MOST_LEARNED = 252
+MOST_FITTED = 336
 """Blocks, the latest ones, that learning and estimates look at: their time grows with the third power."""
 
 
 @dataclass(frozen=True, eq=False)
 class Belief:
     """history: blocks of the last weeks. prior: learned or broad. days: the public clock. began, learned: the
-    first day of the stream, and the day on which the prior was learned; None before.
+    first day of the stream, and the day on which the prior was learned; None before. events: days that were
+    unlike all others.
     """
 
     history: BlockHistory
@@ -33,6 +37,7 @@ class Belief:
     days: PublicDays
     began: int | None = None
     learned: int | None = None
+    events: tuple[int, ...] = ()
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any] | None, n_series: int, days: PublicDays) -> "Belief":
@@ -47,7 +52,8 @@ class Belief:
         if logs is not None and len(logs) == prior.logs.size:
             prior = replace(prior, logs=np.array(logs, dtype=np.float64))
         history = BlockHistory.from_document(given.get("history"), n_series)
-        return cls(history, prior, days, given.get("began"), given.get("learned"))
+        began, learned, events = (given.get(key) for key in ("began", "learned", "events"))
+        return cls(history, prior, days, began, learned, tuple(events or ()))
 
     def to_document(self) -> dict[str, Any]:
         """JSON-ready and public."""
@@ -56,18 +62,43 @@ class Belief:
             "prior": self.prior.logs.tolist(),
             "began": self.began,
             "learned": self.learned,
+            "events": list(self.events),
         }
 
     def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "Belief":
-        """The belief with which a period that begins at this step is measured: learned again when due.
+        """The belief with which a period that begins at this step is measured.
 
-        First after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most
-        `relearn_days`; never if that is 0. Costs no privacy, and nothing drawn later changes it.
+        The last day that is over is called an event if it was one; the prior is learned again when due: first
+        after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
+        never if that is 0. Costs no privacy, and nothing drawn later changes it.
         """
-        if not self.history.n_blocks or not self.is_due(first_step, relearn_days):
+        if not self.history.n_blocks:
             return self
-        seen, _ = seen_series(latest(self.history, MOST_LEARNED), self.days, scale)
-        return replace(self, prior=learn(self.prior, seen), learned=self.day_of(first_step))
+        judged = self.judged(first_step, scale)
+        if not self.is_due(first_step, relearn_days):
+            return judged
+        seen, _ = seen_series(latest(self.history, MOST_LEARNED), self.days, scale, judged.events)
+        return replace(judged, prior=learn(self.prior, seen), learned=self.day_of(first_step))
+
+    def judged(self, first_step: int, scale: float | None) -> "Belief":
+        """Whether the last day before this step's was an event, remembered as long as its blocks are."""
+        history = latest(self.history, MOST_FITTED)
+        return self.judged_by(
+            lambda events: seen_series(history, self.days, scale, events)[0], history, first_step
+        )
+
+    def judged_by(
+        self, seen: Callable[[tuple[int, ...]], Seen | None], history: BlockHistory, first_step: int
+    ) -> "Belief":
+        """The same, by what was seen when these days are called events. history: whose days they are."""
+        days = self.days.clock(history.starts) // self.days.steps_per_day
+        last, today = int(days[-1]), self.day_of(first_step)
+        kept = tuple(day for day in self.events if day >= days[0])
+        if len(kept) >= len(set(days.tolist())):
+            kept = ()  # all that is remembered is one event: it is how things are now
+        known = None if self.learned is None or last in kept or last >= today else seen(kept)
+        unlike = known is not None and fit(self.prior, known, self.days, [last], True).unlike
+        return replace(self, events=(*kept, last) if unlike else kept)
 
     def is_due(self, first_step: int, relearn_days: int) -> bool:
         """Whether the prior is to be learned before the period that begins at this step."""
@@ -87,9 +118,21 @@ class Belief:
         return replace(self, history=joined.between(first, int(joined.starts[-1]) + 1), began=began)
 
     def fitted(self, own: BlockHistory, steps: range, scale: float | None) -> tuple[Floats, Floats]:
-        """Posterior means and variances at these steps from all blocks, (n_series, n_steps), in units."""
+        """Posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
+
+        Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
+        of later periods too, and the steps those of an earlier one: then it is a revised estimate.
+        """
         history = latest(self.history.joined(own), MOST_FITTED)
-        return fit_series(self.prior, history, self.days, steps, scale)
+        shape = (len(history.sums), len(steps))
+        if not history.n_blocks:
+            return np.full(shape, scale or 0.0), np.full(shape, UNKNOWN)
+        seen, means = seen_series(history, self.days, scale, self.events)
+        today = range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1)
+        found = fit(self.prior, seen, self.days, today, self.learned is not None)
+        events = {*self.events, *today} if found.unlike else self.events
+        moved, variances = series_of(found, step_blocks(steps, self.days, events))
+        return means[:, None] + moved[1:], variances[1:]
 
     def day_of(self, step: int) -> int:
         """The day of a running step."""

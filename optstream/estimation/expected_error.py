@@ -17,10 +17,8 @@ def expected_error(
     block's mean, relative to the size squared. period: the steps that are judged. Days are of one kind.
     The values themselves do not matter. Costs no privacy.
     """
-    blocks = Blocks(starts, lengths, np.zeros(starts.size, dtype=np.int64), 1.0 / lengths)
+    blocks = Blocks.at(starts, lengths, worth=1.0 / lengths)
     single = AggregationTree(("series",), (-1,))
     seen = Seen(single, blocks, np.zeros((1, starts.size)), np.array([noise]), np.ones(1))
-    steps = np.array(period, dtype=np.int64)
-    ones = np.ones(steps.size, dtype=np.int64)
-    asked = Blocks(steps, ones, np.zeros(steps.size, dtype=np.int64), np.ones(steps.size))
+    asked = Blocks.at(np.array(period, dtype=np.int64))
     return float(np.sqrt(TreePosterior(prior, seen).variances(asked).mean()))

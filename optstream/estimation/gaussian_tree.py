@@ -2,7 +2,7 @@
 in the number of nodes.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -32,6 +32,24 @@ class Seen:
     sizes: Floats
 
 
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+
+    basis: Floats
+    spectrum: Floats
+    shared: Floats
+
+    @classmethod
+    def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
+        """Of these blocks under this prior. Time O(n^3)."""
+        shared, own = prior.covariances(blocks, blocks)
+        own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
+        spectrum, basis = eigh(own)
+        least = 1e-14 * max(float(spectrum[-1]), 1e-300)
+        return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
+
+
 class TreePosterior:
     """Condition the prior on what was seen.
 
@@ -43,20 +61,22 @@ class TreePosterior:
     Costs no privacy. Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
     """
 
-    def __init__(self, prior: TemporalPrior, seen: Seen) -> None:
+    def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
         self.prior, self.seen = prior, seen
-        self.shared, own = prior.covariances(seen.blocks, seen.blocks)
-        own[np.diag_indices_from(own)] += NUGGET * seen.blocks.worth**2 * seen.blocks.lengths
-        spectrum, self.basis = eigh(own)
-        self.spectrum = np.maximum(spectrum, 1e-14 * max(float(spectrum[-1]), 1e-300))
+        self.rotation = rotation or Rotation.of(prior, seen.blocks)
+        self.basis, self.spectrum = self.rotation.basis, self.rotation.spectrum
         self.weights = seen.tree.add_up(seen.sizes[:, None])
-        rotated = np.where(np.isfinite(seen.noise)[:, None], seen.residuals, 0.0) @ self.basis
         known = np.isfinite(seen.noise)[:, None]
+        rotated = np.where(known, seen.residuals, 0.0) @ self.basis
         loading = np.where(known, np.broadcast_to(self.weights, rotated.shape), 0.0)
         self.passed: Passed = pass_over_tree(
             seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
         )
         self._join_shared()
+
+    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
+        """The posterior of other values with other noise at the same blocks."""
+        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
 
     def _join_shared(self) -> None:
         """The shared part's posterior: precision P and pull q from the tree, in the eigenbasis."""
@@ -65,8 +85,7 @@ class TreePosterior:
         first = (self.weights * pull).sum(axis=0)
         n = self.spectrum.size
         root = np.sqrt(np.maximum(self.precision, 1e-300))
-        prior = self.basis.T @ self.shared @ self.basis
-        factor = cholesky(np.eye(n) + root[:, None] * prior * root[None, :], lower=True)
+        factor = cholesky(np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True)
         inverse = solve_triangular(factor, np.eye(n), lower=True)
         self.kept = (np.eye(n) - inverse.T @ inverse) / root[:, None] / root[None, :]
         self.factor_mean = self.kept @ first
@@ -100,21 +119,51 @@ class TreePosterior:
         """Given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
-    def left_out(self) -> tuple[Floats, Floats]:
+    def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
         """How far each measured value is from what all others say of it, and the variance of that.
 
-        (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. It takes
-        the inverse of the measurements' covariance: value less prediction is (Sigma^-1 r) / diag Sigma^-1.
+        (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
+        prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
+        exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
+        mean of them all, which takes no n x n product for each node.
         """
+        known = np.isfinite(self.seen.noise)
+        n, last = self.spectrum.size, min(exact_for, self.spectrum.size)
+        alone = self._alone()
+        of_shared = (self.loads**2) @ np.diag(self.kept)
+        rows = self.basis[n - last :]
+        diagonal = np.repeat(((alone.sum(axis=1) - of_shared) / n)[:, None], n, axis=1)
+        diagonal[:, n - last :] = alone @ (rows**2).T
+        for node in np.flatnonzero(known):
+            moved = rows * self.loads[node]
+            diagonal[node, n - last :] -= ((moved @ self.kept) * moved).sum(axis=1)
+        diagonal[~known] = 1.0
+        return np.asarray((self.pulls @ self.basis.T) / diagonal), 1.0 / diagonal
+
+    def _alone(self) -> Floats:
+        """The diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
         known = np.isfinite(self.seen.noise)
         noise = np.where(known, self.seen.noise, 1.0)[:, None]
         alone = np.maximum(noise - self.passed.variances, 0.0) / noise**2
-        diagonal = alone @ (self.basis**2).T
+        return np.asarray(np.where(known[:, None], alone, 0.0))
+
+    def day_surprises(self, chosen: NDArray[np.bool_]) -> tuple[Floats, float]:
+        """How unlike all others these blocks are, (n,) of them chosen: chi-squared with that many degrees.
+
+        Returned for each node, (n_nodes,), 0 where it was not measured, and for what the leaves share. Score
+        tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted
+        values and C the same part of Sigma^-1, a' C^-1 a.
+        """
+        known, alone = np.isfinite(self.seen.noise), self._alone()
+        basis = self.basis[chosen]
+        pulls, found = self.pulls @ basis.T, np.zeros(known.size)
         for node in np.flatnonzero(known):
-            moved = self.basis * self.loads[node]
-            diagonal[node] -= ((moved @ self.kept) * moved).sum(axis=1)
-        diagonal[~known] = 1.0
-        return np.asarray((self.pulls @ self.basis.T) / diagonal), 1.0 / diagonal
+            moved = basis * self.loads[node]
+            inverse = (basis * alone[node]) @ basis.T - moved @ self.kept @ moved.T
+            found[node] = pulls[node] @ np.linalg.solve(inverse, pulls[node])
+        together = basis @ self.shared_pull
+        shared = together @ np.linalg.solve(basis @ self.shared_precision @ basis.T, together)
+        return found, float(shared)
 
     def means(self, steps: Blocks) -> Floats:
         """Posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""

@@ -1,13 +1,14 @@
 """The prior's parameters, learned from noisy measurements alone by marginal likelihood."""
 
 from dataclasses import replace
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 
 from optstream.estimation.gaussian_tree import Seen, TreePosterior
-from optstream.estimation.temporal_prior import LagTables, TemporalPrior
+from optstream.estimation.temporal_prior import Gate, LagTables, TemporalPrior
 
 Floats = NDArray[np.float64]
 
@@ -64,12 +65,12 @@ def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
     shared, own = _weights(posterior)
     prior, gradient = posterior.prior, np.zeros_like(posterior.prior.logs)
     counts = {
-        (name, by_kind): tables.scattered(weights, by_kind)
+        (name, gate): tables.scattered(weights, gate)
         for name, weights in (("shared", shared), ("own", own))
-        for by_kind in (False, True)
+        for gate in get_args(Gate)
     }
     for one, at, of_shared, of_own, lengths in prior.parameters:
-        first, second = counts["shared", one.by_kind], counts["own", one.by_kind]
+        first, second = counts["shared", one.gate], counts["own", one.gate]
         kernel = one.kernel(tables.days, lengths)
         gradient[at] = 2.0 * of_shared * float(first @ kernel)
         gradient[at + 1] = 2.0 * of_own * float(second @ kernel)

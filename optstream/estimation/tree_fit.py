@@ -1,15 +1,16 @@
 """From the blocks of every level to every node's series: one posterior over the whole tree."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.belief import MOST_FITTED, Belief, latest
 from optstream.estimation.block_history import BlockHistory
-from optstream.estimation.gaussian_tree import Seen, TreePosterior
+from optstream.estimation.gaussian_tree import Seen
 from optstream.estimation.history_fit import seen_series, step_blocks
 from optstream.estimation.holding import UNKNOWN
-from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.estimation.period_fit import fit, series_of
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -19,29 +20,56 @@ SAME = 1e-9
 
 
 def fit_tree(
-    prior: TemporalPrior,
+    belief: Belief,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
-    days: PublicDays,
     steps: range,
     scale: float | None,
 ) -> tuple[Floats, Floats]:
     """Return posterior means and variances of every node at these steps, (n_nodes, n_steps), in units.
 
-    histories: {level: the blocks of its nodes}; a level that is not there was not measured. Means add up over
-    the tree. Where nothing was ever measured, as `fit_series`. Costs no privacy.
+    belief: what the tree learned; its history is not looked at. histories: {level: the blocks of its nodes};
+    a level that is not there was not measured. Means add up over the tree. Where nothing was ever measured,
+    as `Belief.fitted`. Costs no privacy.
     """
-    found = seen_tree(histories, tree, days, scale)
-    if found is None:
+    days = belief.days
+    known = seen_tree(histories, tree, days, scale, belief.events)
+    if known is None:
         shape = (len(tree.leaves), len(steps))
         return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
-    seen, means = found
-    posterior, asked = TreePosterior(prior, seen), step_blocks(steps, days)
-    return tree.add_up(means[:, None]) + posterior.means(asked), posterior.variances(asked)
+    seen, means = known
+    today = range(belief.day_of(steps.start), belief.day_of(steps.stop - 1) + 1)
+    found = fit(belief.prior, seen, days, today, belief.learned is not None)
+    events = {*belief.events, *today} if found.unlike else belief.events
+    moved, variances = series_of(found, step_blocks(steps, days, events))
+    return tree.add_up(means[:, None]) + moved, variances
+
+
+def judged_tree(
+    belief: Belief,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    first_step: int,
+    scale: float | None,
+) -> Belief:
+    """`Belief.judged` for a tree: whether the last day before this step's was an event."""
+    recent = {level: latest(history, MOST_FITTED) for level, history in histories.items()}
+    if not next(iter(recent.values())).n_blocks:
+        return belief
+
+    def seen(events: Iterable[int]) -> Seen | None:
+        found = seen_tree(recent, tree, belief.days, scale, events)
+        return found and found[0]
+
+    return belief.judged_by(seen, next(iter(recent.values())), first_step)
 
 
 def seen_tree(
-    histories: Mapping[int, BlockHistory], tree: AggregationTree, days: PublicDays, scale: float | None
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
 ) -> tuple[Seen, Floats] | None:
     """What was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
 
@@ -58,7 +86,7 @@ def seen_tree(
     blocks = None
     for level, history in common.items():
         at = slice(tree.levels[level].start, tree.levels[level].stop)
-        seen, own = seen_series(history, days, scale)
+        seen, own = seen_series(history, days, scale, events)
         blocks = seen.blocks
         values[at] = history.sums * blocks.worth
         noise[at], means[at], sizes[at] = seen.noise[1:], own, seen.sizes

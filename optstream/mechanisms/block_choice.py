@@ -1,5 +1,6 @@
 """How many blocks, how long: those with the least error that the prior expects, from public figures alone."""
 
+import math
 from functools import lru_cache
 
 import numpy as np
@@ -8,11 +9,13 @@ from optstream.estimation.expected_error import expected_error
 from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 
-COUNTS = (1, 2, 3, 4, 5, 6, 8, 12, 16, 24, 32, 48, 64, 96)
-LENGTHS = (1, 2, 3, 4, 6, 8)
-MOST_BLOCKS = 240
+COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
+LENGTHS = (1, 2, 4)
+MOST_BLOCKS = 168
 """Of a candidate's past, so that a choice takes a second; more past changes no order."""
-MOST_PAST_WINDOWS = 21
+MOST_PAST_WINDOWS = 42
+AS_GOOD = 0.01
+"""Relative: expected errors that differ by less are one."""
 BLIND_SHARE = 6
 """Where no public scale is known: a window over this many blocks."""
 
@@ -38,18 +41,27 @@ def choose_blocks(
 
 @lru_cache(maxsize=256)
 def _best(window: int, slots: int, noise: float, n_blocks: int | None, length: int | None) -> tuple[int, int]:
-    counts = (n_blocks,) if n_blocks else tuple({*(m for m in COUNTS if m < window), window})
-    found = []
-    for count in sorted(counts):
-        for long in (length,) if length else LENGTHS:
-            if count * long <= window:
-                found.append((_expected(window, slots, noise, count, long), count, long))
-    if not found:
-        return n_blocks or 1, length or 1  # what does not fit is refused, and named, by `DriftingBlocks`
-    _, count, long = min(found)
-    return count, long
+    counts = (n_blocks,) if n_blocks else (*(m for m in COUNTS if m < window), window)
+    lengths = (length,) if length else LENGTHS
+
+    def expected(count: int, long: int) -> float:
+        return _expected(window, slots, noise, count, long) if count * long <= window else math.inf
+
+    # few blocks are noisy and many see more: the error has one valley over their number
+    low, high = 0, len(counts) - 1
+    while low < high:
+        middle = (low + high) // 2
+        if expected(counts[middle], lengths[0]) <= expected(counts[middle + 1], lengths[0]):
+            high = middle
+        else:
+            low = middle + 1
+    # of lengths that are as good the longest: a mean shows what lies between points
+    best = min(expected(counts[low], long) for long in lengths)
+    fitting = [long for long in lengths if expected(counts[low], long) <= best * (1.0 + AS_GOOD)]
+    return counts[low], fitting[-1] if fitting else lengths[0]
 
 
+@lru_cache(maxsize=1024)
 def _expected(window: int, slots: int, noise: float, count: int, long: int) -> float:
     """The root mean square error of the last window's steps, after as much past as is looked at."""
     rule = DriftingBlocks(window, count, long, drift_for(window, slots))

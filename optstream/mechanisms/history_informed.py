@@ -55,7 +55,7 @@ class HistoryInformed(OnlineMechanism):
     block_length: int | None = None
     scale: float | None = None
     days: PublicDays | None = None
-    history_days: int = 28
+    history_days: int = 56
     relearn_days: int = 28
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False

@@ -10,7 +10,7 @@ from optstream.estimation import Estimate, make_consistent
 from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, latest
 from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.learning import learn
-from optstream.estimation.tree_fit import fit_tree, seen_tree
+from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
 from optstream.mechanisms.hierarchical import NAME, Hierarchical
 from optstream.mechanisms.history_informed import HistoryInformed
 from optstream.mechanisms.series import SeriesMechanism
@@ -19,7 +19,7 @@ from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 
-LEARNED = ("prior", "began", "learned")
+LEARNED = ("prior", "began", "learned", "events")
 """What the tree's state holds beside its levels'."""
 
 
@@ -76,9 +76,7 @@ class HistoryInformedTree(Hierarchical):
         }
         belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        values, variances = fit_tree(
-            belief.prior, histories, self.tree, belief.days, steps, self.pattern.scale_units
-        )
+        values, variances = fit_tree(belief, histories, self.tree, steps, self.pattern.scale_units)
         unit = float(measured.resolution)
         values, variances = values * unit, variances * unit**2
         bound = self.lower_bound
@@ -100,14 +98,14 @@ class HistoryInformedTree(Hierarchical):
     def _refreshed(self, state: State | None, first_step: int) -> Belief:
         """What the tree learned so far, learned again when due."""
         belief = Belief.from_document(_learned(state), 0, self.pattern.public_days)
+        levels = (state or {}).get("levels", {})
+        histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
+        scale = self.pattern.scale_units
+        belief = judged_tree(belief, histories, self.tree, first_step, scale)
         if not belief.is_due(first_step, self.pattern.relearn_days):
             return belief
-        levels = (state or {}).get("levels", {})
-        histories = {
-            level: latest(self._belief(levels.get(str(level))).history, MOST_LEARNED)
-            for level, _ in self.levels
-        }
-        found = seen_tree(histories, self.tree, belief.days, self.pattern.scale_units)
+        recent = {level: latest(history, MOST_LEARNED) for level, history in histories.items()}
+        found = seen_tree(recent, self.tree, belief.days, scale, belief.events)
         if found is None:
             return belief
         return replace(belief, prior=learn(belief.prior, found[0]), learned=belief.day_of(first_step))

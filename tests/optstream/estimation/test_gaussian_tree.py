@@ -29,6 +29,7 @@ def blocks_of(generator, n, kinds=3):
         np.sort(generator.integers(-30, 200, n)),
         generator.integers(1, 5, n),
         generator.integers(0, kinds, n),
+        np.where(np.arange(n) < n - 5, 0, generator.integers(0, 3, n)),
         1 / (1 + generator.random(n)),
     )
 
@@ -41,7 +42,8 @@ def by_hand(prior, rows, columns, which):
         others = columns.clock[j] + np.arange(columns.lengths[j])
         lags = (steps[:, None] - others[None, :]) / prior.steps_per_day
         for one, _, shared, own, lengths in prior.parameters:
-            if not one.by_kind or rows.kinds[i] == columns.kinds[j]:
+            event = rows.events[i] == columns.events[j] > 0
+            if {"always": True, "kind": rows.kinds[i] == columns.kinds[j], "event": event}[one.gate]:
                 found[i, j] += (shared, own)[which] * one.kernel(lags, lengths).sum()
     return found * rows.worth[:, None] * columns.worth
 
@@ -88,7 +90,7 @@ def case(tree_name, noise_name, seed=0, n=14):
     sizes = generator.uniform(0.5, 8.0, len(tree.leaves))
     residuals = generator.normal(0, 2, (len(tree.nodes), n))
     seen = Seen(tree, blocks_of(generator, n), residuals, noise, sizes)
-    asked = Blocks(np.arange(190, 202), np.ones(12, int), np.full(12, 1), np.ones(12))
+    asked = Blocks.at(np.arange(190, 202), kinds=np.full(12, 1), events=np.arange(12) // 5)
     return TemporalPrior.broad(SLOTS), seen, asked
 
 
@@ -121,10 +123,30 @@ def test_what_was_not_measured_is_not_looked_at():
 def test_a_value_left_out_is_predicted_as_by_the_dense_process(tree_name):
     prior, seen, _ = case(tree_name, "all measured")
     inverse = np.linalg.inv(Dense(prior, seen).measured)
-    surprise, spread = TreePosterior(prior, seen).left_out()
+    surprise, spread = TreePosterior(prior, seen).left_out(14)
     expected = inverse @ seen.residuals.ravel() / np.diag(inverse)
     assert np.allclose(surprise.ravel(), expected, rtol=1e-7)
     assert np.allclose(spread.ravel(), 1 / np.diag(inverse), rtol=1e-7)
+    _, roughly = TreePosterior(prior, seen).left_out(4)
+    assert np.allclose(roughly[:, 10:], spread[:, 10:])
+    assert np.allclose(roughly[:, :10], 1 / (1 / spread).mean(axis=1, keepdims=True))
+
+
+def test_a_days_surprise_is_that_of_the_dense_process():
+    """Of shifts at some blocks of one node, and of all leaves together."""
+    prior, seen, _ = case("ragged", "all measured")
+    chosen = np.arange(14) > 9
+    dense = Dense(prior, seen)
+    weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
+    inverse = np.linalg.inv(dense.measured)
+    found, shared = TreePosterior(prior, seen).day_surprises(chosen)
+    for node in range(len(found)):
+        at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
+        part = inverse[np.ix_(at, at)]
+        assert np.isclose(found[node], pull[at] @ np.linalg.solve(part, pull[at]), rtol=1e-6)
+    shifts = np.kron(weights[:, None], np.eye(14)[:, chosen])
+    score = shifts.T @ pull
+    assert np.isclose(shared, score @ np.linalg.solve(shifts.T @ inverse @ shifts, score), rtol=1e-6)
 
 
 @pytest.mark.parametrize("noise_name", ["all measured", "leaves only"])
@@ -168,6 +190,7 @@ def test_covariances_are_sums_over_steps():
         assert np.allclose(part, by_hand(prior, rows, columns, which), rtol=1e-12)
     tables = LagTables.between(rows, columns, SLOTS)
     weights, kernel = generator.normal(size=(9, 7)), np.exp(-np.abs(tables.days))
-    for by_kind in (False, True):
-        there = (weights * tables.gathered(kernel, by_kind)).sum()
-        assert np.isclose(there, tables.scattered(weights, by_kind) @ kernel)
+    assert len(tables.open_gates) == 3
+    for gate in tables.open_gates:
+        there = (weights * tables.gathered(kernel, gate)).sum()
+        assert np.isclose(there, tables.scattered(weights, gate) @ kernel)

@@ -60,7 +60,7 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
 
 
 def test_every_mechanism_of_the_house_can_be_configured():
-    made = set(mechanisms.__all__) - {"Hierarchical", "PeGaSusTree", "Release"}
+    made = set(mechanisms.__all__) - {"Hierarchical", "HistoryInformedTree", "PeGaSusTree", "Release"}
     assert set(MECHANISMS) == made
 
 

@@ -1,0 +1,76 @@
+"""The estimate of a period: posterior, self-check, and how far to trust it."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.calibration import LEAST_GAIN, is_unlike, variance_factor
+from optstream.estimation.gaussian_tree import Seen, TreePosterior
+from optstream.estimation.laplace_noise import with_laplace_noise
+from optstream.estimation.temporal_prior import Blocks, TemporalPrior
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """posterior: of the measured blocks, with today's day called an event if it is `unlike` all others.
+    factor: what its variances are multiplied with.
+    """
+
+    posterior: TreePosterior
+    factor: float
+    unlike: bool
+
+
+def fit(prior: TemporalPrior, seen: Seen, days: PublicDays, today: Iterable[int], watch: bool) -> Fitted:
+    """Condition the prior, and ask whether the days `today` are unlike all others.
+
+    watch: whether to ask; a prior that has learned nothing knows no ordinary day. A day is called an event if
+    its blocks alarm (`is_unlike`) and the event makes all blocks more likely; then it shares nothing of its
+    event's part with other days: wider priors, for that day alone. Costs no privacy: noisy numbers only.
+    """
+    posterior = TreePosterior(prior, seen)
+    factor = variance_factor(posterior)
+    chosen = np.isin(seen.blocks.clock // days.steps_per_day, list(today))
+    ordinary = not seen.blocks.events[chosen].any()
+    if not (watch and ordinary and is_unlike(posterior, chosen, factor)):
+        return Fitted(posterior, factor, False)
+    wider = TreePosterior(prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
+    if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
+        return Fitted(posterior, factor, False)
+    return Fitted(wider, factor, True)
+
+
+def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
+    """The blocks with some days called events; days that follow each other are one event."""
+    named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
+    return replace(blocks, events=event_numbers(blocks.clock, named, days))
+
+
+def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
+    """For each clock place the number of the event that its day belongs to, 0 for none."""
+    named = np.array(sorted(events), dtype=np.int64)
+    numbers = np.zeros(clock.size, dtype=np.int64)
+    if named.size:
+        stretch = 1 + np.concatenate([[0], np.cumsum(np.diff(named) > 1)])
+        place = np.searchsorted(named, clock // days.steps_per_day)
+        inside = np.isin(clock // days.steps_per_day, named)
+        numbers[inside] = stretch[place[inside]]
+    return numbers
+
+
+def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
+    """Posterior means less prior means, and variances, of every node at single steps, (n_nodes, n_steps).
+
+    Where the noise of a block is larger than the doubt about it, Laplace noise is taken for what it is.
+    """
+    posterior, noise = fitted.posterior, fitted.posterior.seen.noise
+    known = np.isfinite(noise)
+    _, spread = posterior.left_out(0)
+    if np.median(spread[known, 0] / noise[known]) < 2.0:
+        posterior = with_laplace_noise(posterior)
+    return posterior.means(asked), fitted.factor * posterior.variances(asked)
