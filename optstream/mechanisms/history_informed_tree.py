@@ -11,7 +11,7 @@ from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, lates
 from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.learning import learn
 from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
-from optstream.mechanisms.hierarchical import NAME, Hierarchical
+from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed import HistoryInformed
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
@@ -97,8 +97,8 @@ class HistoryInformedTree(Hierarchical):
 
     def _refreshed(self, state: State | None, first_step: int) -> Belief:
         """What the tree learned so far, learned again when due."""
+        levels = level_states(state)
         belief = Belief.from_document(_learned(state), 0, self.pattern.public_days)
-        levels = (state or {}).get("levels", {})
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
         scale = self.pattern.scale_units
         belief = judged_tree(belief, histories, self.tree, first_step, scale)
