@@ -12,7 +12,7 @@ from optstream.estimation.gaussian_tree import Seen
 from optstream.estimation.history_fit import seen_series, step_blocks
 from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.learning import learn
-from optstream.estimation.period_fit import fit, series_of
+from optstream.estimation.period_fit import Fitted, Question, fit, series_of
 from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.stream.public_days import PublicDays
 
@@ -97,7 +97,7 @@ class Belief:
         if len(kept) >= len(set(days.tolist())):
             kept = ()  # all that is remembered is one event: it is how things are now
         known = None if self.learned is None or last in kept or last >= today else seen(kept)
-        unlike = known is not None and fit(self.prior, known, self.days, [last], True).unlike
+        unlike = known is not None and fit(Question(self.prior, known, self.days, (last,), True)).unlike
         return replace(self, events=(*kept, last) if unlike else kept)
 
     def is_due(self, first_step: int, relearn_days: int) -> bool:
@@ -117,22 +117,28 @@ class Belief:
         first = int(joined.starts[-1]) - history_days * self.days.steps_per_day
         return replace(self, history=joined.between(first, int(joined.starts[-1]) + 1), began=began)
 
-    def fitted(self, own: BlockHistory, steps: range, scale: float | None) -> tuple[Floats, Floats]:
+    def fitted(
+        self, own: BlockHistory, steps: range, history_days: int, scale: float | None
+    ) -> tuple[Floats, Floats]:
         """Posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
 
         Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
         of later periods too, and the steps those of an earlier one: then it is a revised estimate.
         """
-        history = latest(self.history.joined(own), MOST_FITTED)
+        history = latest(self.after(own, history_days).history, MOST_FITTED)
         shape = (len(history.sums), len(steps))
         if not history.n_blocks:
             return np.full(shape, scale or 0.0), np.full(shape, UNKNOWN)
         seen, means = seen_series(history, self.days, scale, self.events)
-        today = range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1)
-        found = fit(self.prior, seen, self.days, today, self.learned is not None)
-        events = {*self.events, *today} if found.unlike else self.events
+        found, events = self.answer(seen, steps)
         moved, variances = series_of(found, step_blocks(steps, self.days, events))
         return means[:, None] + moved[1:], variances[1:]
+
+    def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
+        """The posterior for these steps, and the days that are events, theirs included if they are."""
+        today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
+        found = fit(Question(self.prior, seen, self.days, today, self.learned is not None))
+        return found, {*self.events, *today} if found.unlike else set(self.events)
 
     def day_of(self, step: int) -> int:
         """The day of a running step."""

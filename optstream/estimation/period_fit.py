@@ -1,7 +1,9 @@
 """The estimate of a period: posterior, self-check, and how far to trust it."""
 
+import hashlib
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,18 +28,53 @@ class Fitted:
     unlike: bool
 
 
-def fit(prior: TemporalPrior, seen: Seen, days: PublicDays, today: Iterable[int], watch: bool) -> Fitted:
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a period's estimate depends on; two that ask the same are equal.
+
+    today: days that are asked about. watch: whether to ask if they are unlike all others; a prior that has
+    learned nothing knows no ordinary day.
+    """
+
+    prior: TemporalPrior
+    seen: Seen
+    days: PublicDays
+    today: tuple[int, ...]
+    watch: bool
+
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of all of it."""
+        seen, blocks = self.seen, self.seen.blocks
+        digest = hashlib.sha256(repr((self.days, self.today, self.watch, seen.tree.parents)).encode())
+        for part in (
+            self.prior.logs, seen.residuals, seen.noise, seen.sizes,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Question) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(maxsize=2)
+def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
-    watch: whether to ask; a prior that has learned nothing knows no ordinary day. A day is called an event if
-    its blocks alarm (`is_unlike`) and the event makes all blocks more likely; then it shares nothing of its
-    event's part with other days: wider priors, for that day alone. Costs no privacy: noisy numbers only.
+    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely; then
+    it shares nothing of its event's part with other days: wider priors, for that day alone. The last answers
+    are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
     """
+    prior, seen, days = question.prior, question.seen, question.days
     posterior = TreePosterior(prior, seen)
     factor = variance_factor(posterior)
-    chosen = np.isin(seen.blocks.clock // days.steps_per_day, list(today))
+    chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
     ordinary = not seen.blocks.events[chosen].any()
-    if not (watch and ordinary and is_unlike(posterior, chosen, factor)):
+    if not (question.watch and ordinary and is_unlike(posterior, chosen, factor)):
         return Fitted(posterior, factor, False)
     wider = TreePosterior(prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
     if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:

@@ -10,7 +10,7 @@ from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.gaussian_tree import Seen
 from optstream.estimation.history_fit import seen_series, step_blocks
 from optstream.estimation.holding import UNKNOWN
-from optstream.estimation.period_fit import fit, series_of
+from optstream.estimation.period_fit import series_of
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 
@@ -38,9 +38,7 @@ def fit_tree(
         shape = (len(tree.leaves), len(steps))
         return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
     seen, means = known
-    today = range(belief.day_of(steps.start), belief.day_of(steps.stop - 1) + 1)
-    found = fit(belief.prior, seen, days, today, belief.learned is not None)
-    events = {*belief.events, *today} if found.unlike else belief.events
+    found, events = belief.answer(seen, steps)
     moved, variances = series_of(found, step_blocks(steps, days, events))
     return tree.add_up(means[:, None]) + moved, variances
 

@@ -105,7 +105,7 @@ class HistoryInformed(OnlineMechanism):
         history = BlockHistory.of(measured)
         belief = Belief.from_document(measured.before, len(history.sums), self.public_days)
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        values, variances = belief.fitted(history, steps, self.scale_units)
+        values, variances = belief.fitted(history, steps, self.history_days, self.scale_units)
         unit = float(measured.resolution)
         return Estimate(values * unit, variances * unit**2)
 

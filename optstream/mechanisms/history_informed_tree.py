@@ -71,7 +71,12 @@ class HistoryInformedTree(Hierarchical):
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every node and its variance; consistent, and not below the bound."""
         histories = {
-            level: latest(self._belief(part.before, part).history.joined(BlockHistory.of(part)), MOST_FITTED)
+            level: latest(
+                self._belief(part.before, part)
+                .after(BlockHistory.of(part), self.pattern.history_days)
+                .history,
+                MOST_FITTED,
+            )
             for (level, _), part in zip(self.levels, measured.parts, strict=True)
         }
         belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
