@@ -3,8 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.blocks import Blocks
 from optstream.estimation.gaussian_tree import Seen, TreePosterior
-from optstream.estimation.temporal_prior import Blocks, TemporalPrior
+from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.stream import AggregationTree
 
 

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, solve_triangular  # type: ignore[import-untyped]
 
-from optstream.estimation.temporal_prior import NUGGET, Blocks, TemporalPrior
+from optstream.estimation.blocks import Blocks
+from optstream.estimation.temporal_prior import NUGGET, TemporalPrior
 from optstream.estimation.tree_passes import Passed, pass_over_tree
 from optstream.stream import AggregationTree
 

@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.block_history import BlockHistory
+from optstream.estimation.blocks import Blocks
 from optstream.estimation.gaussian_tree import Seen
 from optstream.estimation.period_fit import event_numbers
-from optstream.estimation.temporal_prior import Blocks
 from optstream.stream import AggregationTree
 from optstream.stream.public_days import PublicDays
 

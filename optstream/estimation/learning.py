@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize  # type: ignore[import-untyped]
 
+from optstream.estimation.blocks import Gate, LagTables
 from optstream.estimation.gaussian_tree import Seen, TreePosterior
-from optstream.estimation.temporal_prior import Gate, LagTables, TemporalPrior
+from optstream.estimation.temporal_prior import TemporalPrior
 
 Floats = NDArray[np.float64]
 

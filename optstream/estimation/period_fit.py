@@ -8,10 +8,11 @@ from functools import cached_property, lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.blocks import Blocks
 from optstream.estimation.calibration import LEAST_GAIN, is_unlike, variance_factor
 from optstream.estimation.gaussian_tree import Seen, TreePosterior
 from optstream.estimation.laplace_noise import with_laplace_noise
-from optstream.estimation.temporal_prior import Blocks, TemporalPrior
+from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -65,8 +66,8 @@ class Question:
 def fit(question: Question) -> Fitted:
     """Condition the prior, and ask whether the days `today` are unlike all others.
 
-    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely; then
-    it shares nothing of its event's part with other days: wider priors, for that day alone. The last answers
+    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
+    then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
     are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
     """
     prior, seen, days = question.prior, question.seen, question.days

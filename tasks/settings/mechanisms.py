@@ -80,6 +80,9 @@ class HistoryInformed(Mechanism):
     scale: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
     history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
     relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")
+    country: str | None = Field(
+        None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
+    )
     holidays: tuple[date, ...] = Field(
         (), max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
     )

@@ -5,9 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from optstream.estimation.blocks import Blocks, LagTables
 from optstream.estimation.gaussian_tree import Seen, TreePosterior
 from optstream.estimation.learning import learn, likelihood_gradient
-from optstream.estimation.temporal_prior import NUGGET, Blocks, LagTables, TemporalPrior
+from optstream.estimation.temporal_prior import NUGGET, TemporalPrior
 from optstream.stream import AggregationTree
 
 SLOTS = 12
