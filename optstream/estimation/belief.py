@@ -125,7 +125,7 @@ class Belief:
         Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
         of later periods too, and the steps those of an earlier one: then it is a revised estimate.
         """
-        history = latest(self.after(own, history_days).history, MOST_FITTED)
+        history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
         shape = (len(history.sums), len(steps))
         if not history.n_blocks:
             return np.full(shape, scale or 0.0), np.full(shape, UNKNOWN)
@@ -143,6 +143,13 @@ class Belief:
     def day_of(self, step: int) -> int:
         """The day of a running step."""
         return int(self.days.clock(step)) // self.days.steps_per_day
+
+
+def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:
+    """So many blocks, those nearest to the steps; of as near ones the later."""
+    away = np.maximum(steps.start - history.starts, history.starts - steps.stop)
+    order = np.lexsort((-history.starts, away))
+    return history.chosen(np.isin(np.arange(history.n_blocks), order[:most]))
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:

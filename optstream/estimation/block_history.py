@@ -1,6 +1,6 @@
 """What was measured so far: noisy sums over blocks of steps, with the noise of each."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -81,6 +81,14 @@ class BlockHistory:
             np.concatenate([self.scales, other.scales])[order],
             np.concatenate([self.sums, other.sums], axis=1)[:, order],
         )
+
+    def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
+        """With the blocks of these periods, where they are not there already."""
+        found = self
+        for one in measured:
+            own = BlockHistory.of(one)
+            found = found.joined(own.chosen(~np.isin(own.starts, found.starts)))
+        return found
 
     def between(self, first: int, stop: int) -> "BlockHistory":
         """The blocks that begin at these running steps, `stop` not included."""

@@ -1,10 +1,12 @@
 """Blocks measured at drifting times, and everything else learned from what was measured before."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
 from typing import Any, ClassVar
+
+import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
@@ -14,6 +16,7 @@ from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.block_choice import choose_blocks
 from optstream.mechanisms.memory import memory_of, own_state
+from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
@@ -102,10 +105,43 @@ class HistoryInformed(OnlineMechanism):
 
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every step and its variance."""
-        history = BlockHistory.of(measured)
-        belief = Belief.from_document(measured.before, len(history.sums), self.public_days)
+        belief = Belief.from_document(measured.before, len(measured.sums[0]), self.public_days)
+        return self._estimate(measured, belief, BlockHistory.of(measured))
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        return self._with_errors(measured, self.fitted(measured))
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """The same period estimated again, from what was measured after it too.
+
+        later: the following periods' measurements, in order. Spends are those of `measured`: a revision draws
+        nothing and costs nothing.
+        """
+        last = later[-1] if later else measured
+        belief = Belief.from_document(last.state, len(measured.sums[0]), self.public_days)
+        belief = replace(belief, history=belief.history.completed([measured, *later]))
+        nothing = BlockHistory.empty(len(measured.sums[0]))
+        return self._with_errors(measured, self._estimate(measured, belief, nothing))
+
+    def rebuild(self, measured: Sequence[Measured]) -> State:
+        """The memory that these consecutive periods leave, from their stored measurements alone.
+
+        Nothing is lost with a state: blocks are in the measurements, the prior is learned again. What was
+        spent is not in it: give it to `recall` as `before`. Costs no privacy.
+        """
+        belief = Belief.from_document(None, len(measured[0].sums[0]), self.public_days)
+        for one in measured:
+            belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
+            belief = belief.after(BlockHistory.of(one), self.history_days)
+        return {"mechanism": NAME, **belief.to_document()}
+
+    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
+        return self._release(measured, found.values, np.sqrt(found.variances))
+
+    def _estimate(self, measured: Measured, belief: Belief, own: BlockHistory) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        values, variances = belief.fitted(history, steps, self.history_days, self.scale_units)
+        values, variances = belief.fitted(own, steps, self.history_days, self.scale_units)
         unit = float(measured.resolution)
         return Estimate(values * unit, variances * unit**2)
 

@@ -5,14 +5,17 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate, make_consistent
-from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, latest
+from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, latest, nearest
 from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.learning import learn
 from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed import HistoryInformed
+from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
@@ -70,18 +73,36 @@ class HistoryInformedTree(Hierarchical):
 
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every node and its variance; consistent, and not below the bound."""
-        histories = {
-            level: latest(
-                self._belief(part.before, part)
-                .after(BlockHistory.of(part), self.pattern.history_days)
-                .history,
-                MOST_FITTED,
-            )
-            for (level, _), part in zip(self.levels, measured.parts, strict=True)
-        }
+        histories = {}
+        for (level, _), part in zip(self.levels, measured.parts, strict=True):
+            before = self._belief(part.before, part)
+            histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
         belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
+        return self._estimate(measured, belief, histories)
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        return self._with_errors(measured, self.fitted(measured))
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """As `HistoryInformed.revise`: the same period again, from what was measured after it too; free."""
+        last = later[-1] if later else measured
+        belief = Belief.from_document(_learned(last.state), 0, self.pattern.public_days)
+        histories = {}
+        for place, (level, _) in enumerate(self.levels):
+            parts = [one.parts[place] for one in (measured, *later)]
+            histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
+        return self._with_errors(measured, self._estimate(measured, belief, histories))
+
+    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
+        return self._release(measured, found.values, np.sqrt(found.variances))
+
+    def _estimate(
+        self, measured: Measured, belief: Belief, histories: Mapping[int, BlockHistory]
+    ) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
-        values, variances = fit_tree(belief, histories, self.tree, steps, self.pattern.scale_units)
+        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        values, variances = fit_tree(belief, near, self.tree, steps, self.pattern.scale_units)
         unit = float(measured.resolution)
         values, variances = values * unit, variances * unit**2
         bound = self.lower_bound
