@@ -16,13 +16,14 @@ from optstream.errors import ContractError
 class Rule:
     """One line of a contract: the metric `name` must be 0 in every row.
 
-    says: what must hold, with the remedy, for messages. column: which of the source's columns it is about
-    ("timestamp", "value", "customer"), if one. alarm: reported in the trusted zone, stops nothing.
+    says: what must hold, with the remedy, for messages. columns: which of the source's columns it is
+    about ("timestamp", "value", "customer"), by blanks, if any. alarm: reported in the trusted zone, stops
+    nothing.
     """
 
     name: str
     says: str
-    column: str | None = None
+    columns: str = ""
     alarm: bool = False
 
 

@@ -15,7 +15,11 @@ LIMITS = Limits(rows=2**31, columns=10_000)
 FILES = (
     Rule("unreadable", "must be a readable Parquet file; deliver it again"),
     Rule("too_much", f"must claim {LIMITS.words}; split it into several"),
-    Rule("columns", "must hold the configured columns; correct [input], or the dump"),
+    Rule(
+        "columns",
+        "must hold these columns; correct [input], or its changes by date, or the dump",
+        "timestamp value",
+    ),
     Rule(
         "other_schema",
         'must have the customer column if and only if [input] schema is "metered"; correct the schema',

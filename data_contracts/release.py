@@ -1,6 +1,7 @@
 """The contract of the published release: complete, finite, bounded below, consistent, with its lineage."""
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -43,7 +44,7 @@ LINEAGE = (
 """What a release must state about itself."""
 
 
-def judge_release(
+def release_metrics(
     rows: pl.DataFrame,
     tree: AggregationTree,
     features: Sequence[Feature],
@@ -54,12 +55,12 @@ def judge_release(
     n_steps: int,
     statement: Mapping[str, Any],
     feature_sums: Sequence[NDArray[np.float64]] | None = None,
-) -> None:
-    """Judge the rows of one period as they will be published, with what they state about themselves.
+) -> dict[str, int]:
+    """What RULES judge of the rows of one period as they will be published, and of what they state.
 
     rows: columns step, node and `value_column`. lower_bound: of one leaf. feature_sums: for each feature
     the (n_nodes, n_parts) sums that are stated beside the rows; None if none are: then a feature need only
-    be a partition of the period. All of it is noisy or public. Raises ContractError naming the rules.
+    be a partition of the period. All of it is noisy or public.
     """
     number = {node: index for index, node in enumerate(tree.nodes)}
     placed = rows.select(
@@ -74,7 +75,7 @@ def judge_release(
         inside["value"].fill_null(np.nan).to_numpy()
     )
     half = float(resolution) / 2
-    metrics = {
+    return {
         "missing_cells": values.size - cells,
         "repeated_cells": inside.height - cells,
         "strange_cells": placed.height - inside.height,
@@ -84,10 +85,25 @@ def judge_release(
         "unequal_parts": _unequal_parts(values, features, feature_sums, half),
         "incomplete_lineage": sum(statement.get(key) in (None, "", [], {}) for key in LINEAGE),
     }
-    broken = judge(NAME, RULES, pl.DataFrame([metrics]), n_rows=1)
-    if broken:
-        says = ", and ".join(entry.rule.says for entry in broken)
-        raise ContractError(f"the release of {statement.get('period')} is not published: it {says}")
+
+
+def judge_releases(metrics: Mapping[date, Mapping[str, int]]) -> dict[date, ContractError | None]:
+    """The verdict on each day, by its `release_metrics`: one validation, however many days.
+
+    Raises ContractError only if judging itself failed.
+    """
+    if not metrics:
+        return {}
+    says: dict[date, list[str]] = {day: [] for day in metrics}
+    days = list(metrics)
+    for entry in judge(NAME, RULES, pl.DataFrame(list(metrics.values())), n_rows=len(days)):
+        says[days[entry.row]].append(entry.rule.says)
+    return {
+        day: ContractError(f"the release of {day} is not published: it {', and '.join(broken)}")
+        if broken
+        else None
+        for day, broken in says.items()
+    }
 
 
 def _least(tree: AggregationTree, resolution: Fraction, lower_bound: Fraction) -> NDArray[np.float64]:

@@ -28,7 +28,7 @@ from optstream.noise import simulated_noise
 from tasks.load_shapes import FRENCH_REGIONS
 from tasks.mechanism import mechanism_for
 from tasks.settings import Settings, load_settings
-from tasks.simulate import aggregated_day
+from tasks.simulate import aggregated_day, as_laid_out
 from tasks.write_dumps import dump_folder
 
 CONFIDENCE, N_DRAWS = 0.95, 1000
@@ -101,16 +101,16 @@ def simulated_truth(settings: Settings, day: date, seed: int) -> NDArray[np.floa
     """What the dumps hold at every node, (n_nodes, n_steps), if they are the simulation's of this seed."""
     if settings.metered:
         raise ConfigurationError("the picture is of aggregated input; input.schema is metered")
-    columns = [settings.input.timestamp, settings.input.value]
-    rows = []
+    layout, rows = settings.input_of(day), []
     for leaf in settings.tree.leaves:
         expected = aggregated_day(leaf, day, settings.calendar, seed, None)
+        laid_out = as_laid_out(expected, layout)
         folder = dump_folder(settings.input_folder, leaf, day)
         try:
-            found = pl.read_parquet(folder / "*.parquet", columns=columns, hive_partitioning=False)
+            found = pl.read_parquet(folder / "*.parquet", columns=laid_out.columns, hive_partitioning=False)
         except (pl.exceptions.PolarsError, OSError) as error:
             raise DumpError(f"{folder} holds no readable dump; simulate the day first") from error
-        if not found.equals(expected.rename(dict(zip(expected.columns, columns, strict=True)))):
+        if not found.equals(laid_out):
             raise DumpError(
                 f"{folder} is not the simulated dump of seed {seed}; real data are not drawn: name the seed "
                 "that the dumps were simulated with, or simulate them"

@@ -11,7 +11,7 @@ from tasks.work import Status, Work
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) -> None:
-    """A table of the days and nodes released, one of the budget, and a link to each published file."""
+    """A table of the days and nodes released, one of the budget, and a link to the published file."""
     stream = settings.stream.name
     released = [work for work in works if work.outcome and work.outcome.status is Status.PUBLISHED]
     create_table_artifact(
@@ -21,6 +21,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) ->
                 "date": work.day.isoformat(),
                 "status": work.outcome.status.value if work.outcome else "unfinished",
                 "what happened": work.outcome.message if work.outcome else "",
+                "file": (work.outcome.file or "") if work.outcome else "",
             }
             for work in works
         ],
@@ -56,7 +57,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) ->
         ],
         description=f"Privacy budget of grant {settings.privacy.population}, by the accountant",
     )
-    for work in released:
-        if work.outcome and work.outcome.file:
-            link = (settings.published_folder / work.outcome.file).as_uri()
-            create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {work.day}")
+    # of a month, the table names the files: a link for each would take longer than its release
+    if len(released) == 1 and released[0].outcome and released[0].outcome.file:
+        link = (settings.published_folder / released[0].outcome.file).as_uri()
+        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {released[0].day}")

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from flows.backfill_command import backfill
 from flows.data_commands import import_rte, simulate
 from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
@@ -129,6 +130,7 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     terminal.document(status_document(days, settings, budget))
 
 
+app.command()(backfill)
 app.command()(audit)
 app.command()(leakage)
 app.command()(evaluate)

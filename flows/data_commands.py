@@ -27,11 +27,7 @@ def simulate(
         days=days_between(first, last),
         seed=seed,
         schema=settings.input.schema_,
-        timestamp=settings.input.timestamp,
-        value=settings.input.value,
-        customer=settings.input.customer,
-        marker=settings.marker,
-        file_list=settings.input.file_list,
+        layout_of=settings.input_of,
     )
     print(f"{written.n_written} dumps written, {written.n_kept} were there already, in {written.folder}")
 

@@ -1,9 +1,10 @@
 """The release flow: wiring only. Nightly passes one day, a backfill a month; the steps are the same."""
 
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from os import getpid
 from pathlib import Path
 from socket import gethostname
 from typing import Any
@@ -20,7 +21,7 @@ from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
 from tasks.permissions import check_trusted
-from tasks.release import Run, enrol, let_go
+from tasks.release import LEASE, Run, enrol, let_go
 from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.work import Status, Work
@@ -32,10 +33,17 @@ WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
 
 
 @flow(name="optstream-release", persist_result=False, retries=0, validate_parameters=False)
-def release_days(config: str, days: list[str], restate: bool = False) -> list[Work]:
+def release_days(
+    config: str,
+    days: list[str],
+    restate: bool = False,
+    lease_minutes: float = LEASE / timedelta(minutes=1),
+    report: bool = True,
+) -> list[Work]:
     """Release these days of the stream that the configuration file describes.
 
     restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
+    lease_minutes: how long the days stay with this run, should it die. report: whether to write the report.
 
     Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
     outcomes are the flow's result, kept in memory only.
@@ -44,14 +52,15 @@ def release_days(config: str, days: list[str], restate: bool = False) -> list[Wo
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
-        owner = f"{gethostname()}-{uuid4()}"
-        run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), restate=restate)
+        owner, lease = f"{gethostname()}:{getpid()}:{uuid4()}", timedelta(minutes=lease_minutes)
+        run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease, restate)
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
         works = _walk(chunk.READING, run, works)
         works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
         let_go(run, works)
-        write_report(settings, ledger)
+        if report:
+            write_report(settings, ledger)
         keep_artifacts(settings, ledger, works)
         return works
     finally:
@@ -101,15 +110,20 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
     return done
 
 
+def no_heartbeat() -> AbstractContextManager[Any]:
+    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
+    by most of a second.
+    """
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+
+
 def run_days(
     settings: Settings, days: Sequence[date], watcher: Terminal, *, restate: bool = False
 ) -> list[Work]:
     """Run the flow here and now, showing progress to the watcher."""
     token = WATCHER.set(watcher)
-    # The thread that sends heartbeats would hold up the end of a short flow by most of a second.
-    no_heartbeat = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
     try:
-        with no_heartbeat:
+        with no_heartbeat():
             works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days], restate)
         return works
     finally:

@@ -18,6 +18,7 @@ MARKS = {
     Status.UNCHANGED: "[green]published already[/]",
     Status.WITHDRAWN: "[yellow]withdrawn[/]",
     Status.HELD: "[green]held[/]",
+    Status.BUSY: "[yellow]with another run[/]",
     Status.WAITING: "[yellow]waiting[/]",
     Status.REFUSED: "[red]refused[/]",
     Status.VOID: "[red]void[/]",

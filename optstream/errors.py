@@ -3,6 +3,8 @@
 Every message names the place, the rule that broke and the remedy; none carries a private value.
 """
 
+from datetime import datetime
+
 
 class OptStreamError(Exception):
     """Base of every error that OptStream raises on purpose."""
@@ -30,6 +32,14 @@ class BudgetError(OptStreamError):
 
 class LedgerError(OptStreamError):
     """The ledger cannot do what was asked in the state that it is in."""
+
+
+class HeldError(LedgerError):
+    """Another run holds the release; what it holds is free again at `until`."""
+
+    def __init__(self, message: str, until: datetime) -> None:
+        super().__init__(message)
+        self.until = until
 
 
 class PublicationError(OptStreamError):

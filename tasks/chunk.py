@@ -6,17 +6,15 @@ A chunk is one day at night and a month in a backfill. A day that fails is a val
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date
-from functools import partial
+from functools import cache, partial
 from typing import TypeVar
 
 from optstream.errors import DumpError, OptStreamError
-from tasks import release
-from tasks.estimate import estimate
+from tasks import draw, estimate, publish, release, reserve
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
 from tasks.mechanism import mechanism_for
-from tasks.publish import publish
 from tasks.release import Run
 from tasks.validate import validate
 from tasks.work import Status, Work, each
@@ -116,32 +114,54 @@ def _got(found: Mapping[date, Result | Exception], work: Work) -> Result | None:
 
 def reserve_budget(run: Run, works: Works) -> list[Work]:
     """Charge each day's plan to the grant, or refuse the day."""
-    return each(works, lambda work: work if work.reservation else release.reserve(run, work))
+    shown = cache(partial(reserve.look_at_folders, run))
+    return each(works, lambda work: work if work.reservation else reserve.reserve(run, work, shown()))
 
 
 def draw_measurements(run: Run, works: Works) -> list[Work]:
     """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
-    return each(works, lambda work: release.draw(run, work) if work.period else work)
+    return each(works, lambda work: draw.draw(run, work) if work.period else work)
 
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:
-    """Compute each day's release from its stored measurements, and stage it."""
-    return each(works, partial(estimate, run))
+    """Compute each day's release from its stored measurements, judge all together, and stage them."""
+    works = each(works, partial(estimate.estimate, run))
+    fresh = [work for work in works if work.rows is not None and not work.outcome]
+    judged = _together_or_one_by_one(fresh, partial(estimate.judge, run))
+
+    def take(work: Work) -> Work:
+        if work.day not in judged:
+            return work
+        if error := judged[work.day]:
+            raise error
+        return estimate.keep_staged(run, work)
+
+    return each(works, take)
 
 
 def publish_releases(run: Run, works: Works) -> list[Work]:
-    """Publish what was staged, or hold it until its hour; then record its lineage. Safe to repeat."""
-    return each(works, lambda work: _publish(run, work))
+    """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
+    works = each(works, partial(_renewed_or_held, run))
+    ready = [work for work in works if not work.outcome]
+    published = _together_or_one_by_one(ready, partial(publish.publish, run))
+
+    def take(work: Work) -> Work:
+        publication = _got(published, work)
+        if publication is None:
+            return work
+        done = publish.record_published(run, work, publication)
+        emit_lineage(run, done)
+        return done
+
+    return each(works, take)
 
 
-def _publish(run: Run, work: Work) -> Work:
+def _renewed_or_held(run: Run, work: Work) -> Work:
     hour = run.settings.publish_from(work.day)
     if hour is not None and run.clock() < hour:
         until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
         return work.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
-    published = publish(run, work)
-    emit_lineage(run, published)
-    return published
+    return release.renewed(run, work)
 
 
 def _needs_reading(work: Work) -> bool:

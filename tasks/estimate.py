@@ -1,11 +1,14 @@
 """From stored measurements to the bytes that will be published. Repeatable, and free."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
-from data_contracts.release import judge_release
-from optstream.catalogue import find_catalogue, read_staged, stage
-from optstream.errors import LedgerError
+import polars as pl
+
+from data_contracts.release import judge_releases, release_metrics
+from optstream.catalogue import ReleaseStatement, find_catalogue, read_staged, stage
+from optstream.errors import ContractError, LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured
 from tasks.mechanism import mechanism_for
@@ -17,7 +20,7 @@ from tasks.work import Status, Work
 
 
 def estimate(run: Run, work: Work) -> Work:
-    """Compute the release from its stored measurements, judge it, and keep the bytes to be published."""
+    """Compute the release from its stored measurements; or take up what was staged of it before."""
     work = renewed(run, work)
     settings, day, revision = run.settings, work.day, work.revision
     record = drawn_record(run, work)
@@ -32,26 +35,46 @@ def estimate(run: Run, work: Work) -> Work:
             run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), work.reservation)
             return work.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
     measured = _stored(run, work, record)
-    mechanism = mechanism_for(settings, day, revision)
-    release = mechanism.estimate(measured)
+    release = mechanism_for(settings, day, revision).estimate(measured)
     rows = published_rows(settings, day, release, revision, vintage=0)
-    statement = statement_of(settings, day, release, revision, vintage=0)
-    judge_release(
-        rows,
-        settings.tree,
-        settings.features(day),
-        value_column=settings.published.value,
-        resolution=settings.resolution,
-        lower_bound=settings.lower_bound,
-        n_steps=settings.calendar.n_steps(day),
-        statement=statement.to_document(),
+    return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, vintage=0))
+
+
+def judge(run: Run, works: Sequence[Work]) -> list[ContractError | None]:
+    """Hold the rows that are to be published against their contract: each day's error, or None."""
+    settings = run.settings
+    verdicts = judge_releases(
+        {
+            work.day: release_metrics(
+                rows,
+                settings.tree,
+                settings.features(work.day),
+                value_column=settings.published.value,
+                resolution=settings.resolution,
+                lower_bound=settings.lower_bound,
+                n_steps=settings.calendar.n_steps(work.day),
+                statement=statement.to_document(),
+            )
+            for work in works
+            for rows, statement in [_estimated(work)]
+        }
     )
-    staged = stage(rows, statement)
-    write_private(settings.staging_of(day, revision) / staged.file_hash[:NAMED], staged.data)
-    run.ledger.record_staged(
-        run.stream, day.isoformat(), revision, staged.file_hash, staged.name, run.clock(), work.reservation
-    )
-    return replace(work, staged=staged, statement=statement)
+    return [verdicts[work.day] for work in works]
+
+
+def keep_staged(run: Run, work: Work) -> Work:
+    """Keep the bytes to be published, and tell the ledger their hash."""
+    staged = stage(*_estimated(work))
+    write_private(run.settings.staging_of(work.day, work.revision) / staged.file_hash[:NAMED], staged.data)
+    key = (run.stream, work.day.isoformat(), work.revision)
+    run.ledger.record_staged(*key, staged.file_hash, staged.name, run.clock(), work.reservation)
+    return replace(work, rows=None, staged=staged)
+
+
+def _estimated(work: Work) -> tuple[pl.DataFrame, ReleaseStatement]:
+    if work.rows is None or work.statement is None:
+        raise LedgerError("nothing is staged that was not estimated")
+    return work.rows, work.statement
 
 
 def _is_listed(run: Run, work: Work, record: ReleaseRecord) -> bool:

@@ -60,6 +60,10 @@ schema = "aggregated"           # a row a step; or "metered": a row a customer a
 timestamp = "timestamp"         # with a time zone: instants; without: local wall clock
 value = "load_mw"
 marker = "_SUCCESS"             # a dump has arrived when this file is there; or file_list = "_FILES"
+# factor = "0.001"              # times a number of the column: MW where it holds kW
+# [[input.changes]]             # what is other in later dumps; as many as the archive has, see docs/input.md
+# valid_from = 2015-07-01
+# value = "load"
 
 [published]                     # the public zone: nothing else leaves
 folder = "published"

@@ -82,7 +82,7 @@ def lineage_event(
     masked = column_lineage_dataset.Transformation(
         type="INDIRECT", subtype="AGGREGATION", description="sums with Laplace noise, fitted", masking=True
     )
-    value, raw = settings.published.value, settings.input.value
+    value, raw = settings.published.value, settings.input_of(day).value
     sources = [column_lineage_dataset.InputField("file", str(place), raw, [masked]) for place in places]
     columns = ["date", "step", "timestamp", "node", "parent", "level", value, "revision", "vintage"]
     output = OutputDataset(

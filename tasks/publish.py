@@ -1,27 +1,28 @@
-"""Put a staged release into the published folder, and say so in the ledger."""
+"""Put staged releases into the published folder, and say so in the ledger."""
 
-from functools import partial
+from collections.abc import Sequence
 
-from optstream.catalogue import publish as publish_release
+from optstream.catalogue import Publication, ReleaseStatement, StagedRelease
+from optstream.catalogue import publish as publish_releases
 from optstream.errors import LedgerError
-from tasks.estimate import drawn_record
-from tasks.release import Run, renewed
+from optstream.ledger import ReleaseState
+from tasks.release import Run
 from tasks.work import Status, Work
 
 
-def publish(run: Run, work: Work) -> Work:
-    """Publish the day's staged bytes; safe to repeat. The catalogue is replaced before PUBLISHED is recorded.
+def publish(run: Run, works: Sequence[Work]) -> list[Publication]:
+    """Publish what was staged of these days, all at once or none; safe to repeat. The ledger is told after.
 
-    Raises PublicationError (the release is kept, and published by the next run) and LedgerError.
+    Raises PublicationError (the releases are kept, and published by the next run) and LedgerError.
     """
-    if work.staged is None or work.statement is None:
-        raise LedgerError("nothing is published that was not staged")
-    work = renewed(run, work)
-    drawn_record(run, work)
-    settings = run.settings
-    publication = publish_release(
-        settings.published_folder, work.staged, work.statement, partial(_head_after, run, work)
+    folder = run.settings.published_folder
+    return list(
+        publish_releases(folder, [_staged(work) for work in works], lambda known: _head(run, works, known))
     )
+
+
+def record_published(run: Run, work: Work, publication: Publication) -> Work:
+    """DRAWN -> PUBLISHED, after the catalogue lists the day."""
     run.ledger.record_published(
         run.stream, work.day.isoformat(), work.revision, run.clock(), work.reservation
     )
@@ -31,7 +32,27 @@ def publish(run: Run, work: Work) -> Work:
     )
 
 
-def _head_after(run: Run, work: Work, known: str | None) -> str:
+def _staged(work: Work) -> tuple[StagedRelease, ReleaseStatement]:
+    if work.staged is None or work.statement is None:
+        raise LedgerError("nothing is published that was not staged")
+    return work.staged, work.statement
+
+
+def _head(run: Run, works: Sequence[Work], known: str | None) -> str:
     """Asked under the publishers' lock: a day that was withdrawn meanwhile is not listed any more."""
-    drawn_record(run, work)
+    for work in works:
+        _check_may_be_listed(run, work)
     return run.ledger.head_after(run.stream, known)
+
+
+def _check_may_be_listed(run: Run, work: Work) -> None:
+    """Raise LedgerError unless the ledger has these bytes of the day, DRAWN or, told before, PUBLISHED."""
+    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    state = record.state if record else "not in it"
+    if record is None or record.withdrawn or state not in (ReleaseState.DRAWN, ReleaseState.PUBLISHED):
+        found = "withdrawn" if record and record.withdrawn else state
+        raise LedgerError(f"the ledger does not have {work.day} as DRAWN, but {found}: nothing is published")
+    if record.staged_hash != _staged(work)[0].file_hash:
+        raise LedgerError(
+            f"the ledger has {work.day} staged with other bytes: nothing is published; run it again"
+        )

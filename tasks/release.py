@@ -1,8 +1,4 @@
-"""Reserve and draw: the part of a day that touches the grant (DESIGN, section 6).
-
-Order is the guarantee here. Noise is drawn only for a reservation, once; what was drawn is durable before
-anything reads it; everything after (`tasks.estimate`) reads the stored measurements and no raw value.
-"""
+"""A run and the days that it holds: who releases, under which promise, what the ledger knows, giving up."""
 
 import hashlib
 import json
@@ -11,17 +7,11 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, ReleaseRecord, ReleaseState, StreamTerms
+from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
-from optstream.privacy.spends import spend_to_document
-from optstream.stream.state import raw_bytes, with_raw
-from tasks.inputs import keep_inputs
-from tasks.mechanism import mechanism_for
-from tasks.memory import recall
 from tasks.settings import Settings
-from tasks.trusted_store import DrawingFile, deferred_stop, destroy_raw, take_raw
+from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
 
 PUBLISHED_IN = "published"
@@ -99,30 +89,6 @@ def look_up(run: Run, work: Work) -> Work:
     return work
 
 
-def reserve(run: Run, work: Work) -> Work:
-    """Charge the day's plan to the grant. Raises BudgetError, with nothing spent, if a window is full."""
-    settings, day = run.settings, work.day
-    calendar = settings.calendar
-    mechanism = mechanism_for(settings, day, work.revision)
-    # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
-    memory = recall(settings, run.ledger, mechanism, day, work.revision)
-    plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)
-    now = run.clock()
-    reservation = run.ledger.reserve(
-        run.stream,
-        day.isoformat(),
-        work.revision,
-        plan,
-        run.owner,
-        now,
-        run.lease,
-        catalogue_heads=_published_heads(settings, work) | _heads_of_siblings(run),
-        terms=terms_of(settings),
-        restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
-    )
-    return replace(work, reservation=reservation, held_since=now, memory=memory)
-
-
 def renewed(run: Run, work: Work) -> Work:
     """Hold the day for longer, once a third of the lease is over: its owner lives.
 
@@ -135,82 +101,6 @@ def renewed(run: Run, work: Work) -> Work:
     return replace(work, held_since=now)
 
 
-def _published_heads(settings: Settings, work: Work) -> frozenset[str]:
-    """The ledger's head that the published folder carries; the newest stands for all before it
-    (docs/privacy.md, section 5). Raises LedgerError, before anything is spent, if
-    the folder is another stream's, lists this day, or has lost its catalogue.
-    """
-    folder, value = settings.published_folder, settings.published.value
-    catalogue = find_catalogue(folder)
-    if catalogue is None:
-        if (folder / "data").exists():
-            raise LedgerError(
-                f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
-                "lost. Run the day that was being published again, or restore catalogue.json"
-            )
-        return frozenset()
-    if (catalogue.stream, catalogue.value_column) != (settings.stream.name, value):
-        raise LedgerError(
-            f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
-            "give each stream a published folder of its own"
-        )
-    entry = catalogue.entry(work.day)
-    if entry is not None and entry.revision >= work.revision:
-        raise LedgerError(
-            f"{folder} lists {work.day} already, and the ledger does not know it: this is not the ledger "
-            "that the folder was written with; bring that one back"
-        )
-    return frozenset({catalogue.ledger_head})
-
-
-def _heads_of_siblings(run: Run) -> frozenset[str]:
-    """The heads that the folders of the grant's other streams carry: an older copy of the ledger may hold the
-    newest of this stream, and lack what another has spent since.
-    """
-    folders = (json.loads(terms.document).get(PUBLISHED_IN) for terms in run.ledger.siblings(run.stream))
-    found = (find_catalogue(folder) for folder in folders if folder)
-    return frozenset(catalogue.ledger_head for catalogue in found if catalogue)
-
-
-def draw(run: Run, work: Work) -> Work:
-    """Draw the measurements and make them durable. The only step that opens the raw values.
-
-    A full disk, a polite stop or a refusing ledger is met before the first sample. Once one was drawn,
-    any exception makes the release VOID: it stays charged, for what made it fail might depend on the draw.
-    """
-    work = renewed(run, work)
-    reservation, period = work.reservation, work.period
-    if reservation is None or period is None:
-        raise LedgerError("nothing is drawn without a reservation and a period")
-    mechanism = mechanism_for(run.settings, work.day, work.revision)
-    plan = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
-    with deferred_stop():
-        file = DrawingFile(run.settings.measurements_of(work.day, work.revision), reservation.fencing_token)
-        if file.has_raised():
-            # Whoever drew before raised and could not say so: an exception might depend on the draw.
-            void(run, work, "an earlier run raised after its first noise sample")
-            raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
-        # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
-        raw = take_raw(work.memory.folder, work.memory.digest)
-        state = with_raw(work.memory.state, raw) if raw and mechanism.adaptive else work.memory.state
-        file.preallocate(
-            _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
-        )
-        keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
-        run.ledger.begin_draw(reservation, run.clock())
-        file.destroy_orphans()
-        try:
-            measured = mechanism.measure(period, noise=run.noise, state=state)
-            digest = file.fill(measured.to_bytes(), raw_bytes(measured.state))
-            run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
-        except BaseException as error:
-            _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
-            raise
-        with suppress(OSError):  # it is DRAWN and durable: a mark that stays costs no day
-            file.settle()
-    return replace(work, period=None)
-
-
 def let_go(run: Run, works: Iterable[Work]) -> None:
     """Free the days that failed after they were reserved, and those held until their hour: the next run need
     not wait for the lease.
@@ -221,51 +111,6 @@ def let_go(run: Run, works: Iterable[Work]) -> None:
                 LedgerError
             ):  # taken over by another run, or the ledger is away: the lease will end
                 run.ledger.let_go(work.reservation, run.clock())
-
-
-def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
-    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away."""
-    marked = True
-    try:
-        file.mark_raised()
-        file.discard()
-    except OSError:
-        marked = False
-    try:
-        void(run, work, reason)
-    except LedgerError as error:
-        if _is_ours(run, work):
-            if marked:
-                raise
-            # Neither the folder nor the ledger took the word: a next run would take this owner for dead.
-            raise LedgerError(
-                f"{work.day} raised in its draw, and neither ledger nor trusted folder could be told: "
-                "do not run it again before a person has made it VOID"
-            ) from error
-        # another run took the day over long ago, and it is that run's now
-    if marked:
-        file.forget_raised()
-
-
-def _is_ours(run: Run, work: Work) -> bool:
-    """Whether no other run has taken the day over, as far as the ledger can be asked."""
-    try:
-        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
-    except LedgerError:
-        return True
-    return bool(record and work.reservation and record.fencing_token == work.reservation.fencing_token)
-
-
-def _room(settings: Settings, work: Work, plan: ReleaseRecord | None) -> int:
-    """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
-    n_features = len(settings.features_.named)
-    spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    return 2**16 + 4 * spends + 4 * work.memory.size + (4 + 2 * n_features) * _cells(settings, work)
-
-
-def _cells(settings: Settings, work: Work) -> int:
-    """Bytes of one number for each node and step."""
-    return 32 * len(settings.tree.nodes) * (work.period.n_steps if work.period else 0)
 
 
 def void(run: Run, work: Work, reason: str) -> None:

@@ -3,9 +3,10 @@
 The simulated truth is public: its randomness is numpy's, seeded, and the noise room is not entered.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal
 
@@ -15,8 +16,10 @@ import polars as pl
 from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from tasks.load_shapes import daily_load, day_generator, region_of, stable_hash
+from tasks.settings import Layout
 from tasks.write_dumps import dump_folder, write_dump
 
+PLAIN = Layout(value="load_mw")
 Schema = Literal["aggregated", "metered"]
 CUSTOMER_MEAN_KW = 1.0
 """Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
@@ -42,11 +45,7 @@ def simulate(
     days: Iterable[date],
     seed: int = 0,
     schema: Schema = "aggregated",
-    timestamp: str = "timestamp",
-    value: str = "load_mw",
-    customer: str = "customer_id",
-    marker: str | None = "_SUCCESS",
-    file_list: str | None = None,
+    layout_of: Callable[[date], Layout] = lambda day: PLAIN,
     mean: float | None = None,
     customers_per_leaf: int = 30,
 ) -> Simulated:
@@ -55,6 +54,7 @@ def simulate(
     A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
     other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
     `customers_per_leaf` customers with readings in kWh a step instead, and `mean` is their mean draw in kW.
+    layout_of: how each day's dumps are laid out.
     Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
     The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
 
@@ -66,15 +66,28 @@ def simulate(
         dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
     written = 0
     for day in days:
+        layout = layout_of(day)
         for leaf in leaves:
             if schema == "metered":
                 rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
             else:
                 rows = aggregated_day(leaf, day, calendar, seed, mean)
-            rows = rows.rename({"timestamp": timestamp, "value": value, "customer": customer}, strict=False)
-            written += write_dump(folder, leaf, day, rows, marker=marker, file_list=file_list)
+            rows = as_laid_out(rows, layout)
+            written += write_dump(folder, leaf, day, rows, marker=layout.marker, file_list=layout.file_list)
     n_kept = len(days) * len(leaves) - written
     return Simulated(folder, leaves, days, seed, n_written=written, n_kept=n_kept)
+
+
+def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    """The columns timestamp, value and, where there is one, customer under the layout's names.
+
+    Values are in the column's own unit: times the factor they are the reading, as the nearest float.
+    """
+    if layout.factor != 1:
+        own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
+        rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
+    names = {"timestamp": layout.timestamp, "value": layout.value, "customer": layout.customer}
+    return rows.rename(names, strict=False)
 
 
 def aggregated_day(leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None) -> pl.DataFrame:

@@ -81,14 +81,11 @@ def _judged(
 def _message(settings: Settings, day: IngestedDay, region: str, entry: Broken) -> str:
     """File, column, step and rule."""
     place = day.places.get((region, entry.rule.name))
-    columns = {
-        "timestamp": settings.input.timestamp,
-        "value": settings.input.value,
-        "customer": settings.input.customer,
-    }
+    layout = settings.input_of(day.day)
     where = place.file if place and place.file else f"region={region}/date={day.day.isoformat()}"
-    if entry.rule.column is not None:
-        where += f", column {columns[entry.rule.column]!r}"
+    columns = [repr(getattr(layout, column)) for column in entry.rule.columns.split()]
+    if columns:
+        where += f", column{'s' * (len(columns) > 1)} {' and '.join(columns)}"
     if place and place.step is not None:
         clock = settings.calendar.local_times(day.day)[place.step].strftime("%H:%M")
         where += f", step {place.step} ({clock}) of {settings.calendar.n_steps(day.day)}"

@@ -9,12 +9,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
-from optstream.errors import BudgetError, ContractError, DumpError, OptStreamError
+from optstream.errors import BudgetError, ContractError, DumpError, HeldError, OptStreamError
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
 from tasks.memory import Memory
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from tasks.ingest import Dump, IngestedDay
 
 
@@ -25,6 +27,7 @@ class Status(StrEnum):
     UNCHANGED = "published already"
     WITHDRAWN = "withdrawn"
     HELD = "held"
+    BUSY = "with another run"
     WAITING = "waiting"
     REFUSED = "refused"
     VOID = "void"
@@ -38,11 +41,15 @@ class Status(StrEnum):
 
 @dataclass(frozen=True)
 class Outcome:
-    """The end of a day's work, in words that hold no reading. file: what was published, in its folder."""
+    """The end of a day's work, in words that hold no reading.
+
+    file: what was published, in its folder. free_at: of a day that is with another run, until when at least.
+    """
 
     status: Status
     message: str
     file: str | None = None
+    free_at: datetime | None = None
 
 
 @dataclass(frozen=True)
@@ -51,7 +58,7 @@ class Work:
 
     Raw values are in `ingested` and `period` alone, whose reprs show none. inputs: keyed hashes. alarms: the
     file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
-    held_since: when the reservation's lease was last taken.
+    held_since: when the reservation's lease was last taken. rows: as they will be published.
     """
 
     day: date
@@ -65,12 +72,15 @@ class Work:
     reservation: Reservation | None = None
     held_since: datetime | None = None
     memory: Memory = field(default=Memory(), repr=False)
+    rows: "pl.DataFrame | None" = field(default=None, repr=False)
     staged: StagedRelease | None = field(default=None, repr=False)
     statement: ReleaseStatement | None = field(default=None, repr=False)
 
     def ended(self, status: Status, message: str, file: str | None = None) -> "Work":
         """The same day, over; its raw values are let go."""
-        return replace(self, outcome=Outcome(status, message, file), ingested=None, period=None, staged=None)
+        return replace(
+            self, outcome=Outcome(status, message, file), ingested=None, period=None, rows=None, staged=None
+        )
 
 
 def each(works: Iterable[Work], step: Callable[[Work], Work]) -> list[Work]:
@@ -81,6 +91,9 @@ def each(works: Iterable[Work], step: Callable[[Work], Work]) -> list[Work]:
 def _one(work: Work, step: Callable[[Work], Work]) -> Work:
     try:
         return step(work)
+    except HeldError as error:
+        busy = work.ended(Status.BUSY, str(error))
+        return replace(busy, outcome=Outcome(Status.BUSY, str(error), free_at=error.until))
     except OptStreamError as error:
         refused = isinstance(error, (BudgetError, ContractError, DumpError))
         return work.ended(Status.REFUSED if refused else Status.FAILED, str(error))

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -69,11 +69,13 @@ class Catalogue:
         """The period's entry, a tombstone included; None if nothing was ever published."""
         return next((entry for entry in self.entries if entry.period == period), None)
 
-    def with_entry(self, entry: Entry) -> "Catalogue":
-        """The catalogue after this publication."""
-        others = [other for other in self.entries if other.period != entry.period]
-        entries = tuple(sorted([*others, entry], key=lambda known: known.period))
-        return Catalogue(self.stream, self.value_column, entry.ledger_head, entries)
+    def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
+        """The catalogue after these are published at once, all under one head."""
+        known = {entry.period: entry for entry in self.entries}
+        fresh = {entry.period: entry for entry in entries}
+        (head,) = {entry.ledger_head for entry in fresh.values()}
+        ordered = sorted((known | fresh).values(), key=lambda entry: entry.period)
+        return Catalogue(self.stream, self.value_column, head, tuple(ordered))
 
     def to_bytes(self) -> bytes:
         """JSON, the same bytes every time."""

@@ -1,8 +1,8 @@
-"""Publish a staged release: an immutable file first, then the catalogue that names it (DESIGN, section 6)."""
+"""Publish staged releases: immutable files first, then the catalogue that names them (DESIGN, section 6)."""
 
 import hashlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -44,38 +44,48 @@ class Publication:
 
 def publish(
     folder: Path | str,
-    staged: StagedRelease,
-    statement: ReleaseStatement,
+    releases: Sequence[tuple[StagedRelease, ReleaseStatement]],
     head_after: Callable[[str | None], str],
-) -> Publication:
-    """Make a staged release the published one of its period.
+) -> tuple[Publication, ...]:
+    """Make staged releases, each of a period of its own, the published ones: all of them or none.
 
-    Under an inter-process lock: write the file and the manifest under names that hold the file's hash, never
-    over an existing path; replace the catalogue atomically; move files that this one replaces to
+    Under an inter-process lock: write each file and manifest under names that hold the file's hash, never
+    over an existing path; replace the catalogue atomically, once; move files that these replace to
     superseded/. After a crash at any point the catalogue lists only whole files, and publishing the same
-    release again completes the work. Costs no privacy: the release is drawn already.
+    releases again completes the work. Costs no privacy: they are drawn already.
 
     head_after: given the head that the catalogue carries now (None without one), the ledger's head, which the
     new catalogue carries; raises if the ledger does not contain the given one. Asked inside the lock, so that
     the heads of a catalogue stand in the ledger in the order of its publications.
     Raises PublicationError for simulated noise; for a statement that is not the staged one; for a folder of
-    another stream or value column; where the period has a later revision or vintage, or another file under
-    the same; and where the file's path holds other bytes; and, nothing written, whatever `head_after` raises.
+    another stream or value column; where a period has a later revision or vintage, or another file under
+    the same; and where a file's path holds other bytes; and, nothing written, whatever `head_after` raises.
     """
-    if statement.simulated:
+    if any(statement.simulated for _, statement in releases):
         raise PublicationError(
             "simulated noise protects nobody: draw the release with secure noise to publish it"
         )
-    document = _staged_document(staged, statement)
+    documents = [_staged_document(staged, statement) for staged, statement in releases]
+    if len({statement.period for _, statement in releases}) < len(releases):
+        raise PublicationError(
+            "two releases of one period cannot be published at once: the newer comes after"
+        )
+    if not releases:
+        return ()
     root = Path(folder)
     try:
         make_folder(root)
         with exclusive(root / LOCK):
             known = find_catalogue(root)
-            _check_order(known, staged, statement)
+            for staged, statement in releases:
+                _check_order(known, staged, statement)
             head = head_after(known.ledger_head if known else None)
             check_ledger_head(head)
-            return _publish_locked(root, known, _entry(staged, statement, head), staged.data, document)
+            files = [
+                _File(_entry(staged, statement, head), staged.data, document)
+                for (staged, statement), document in zip(releases, documents, strict=True)
+            ]
+            return _publish_locked(root, known, files)
     except OSError as error:
         raise PublicationError(
             f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
@@ -83,34 +93,54 @@ def publish(
         ) from error
 
 
+@dataclass(frozen=True)
+class _File:
+    """What is to be written of one release. document: its statement as the footer has it."""
+
+    entry: Entry
+    data: bytes
+    document: dict[str, Any]
+
+
 def _entry(staged: StagedRelease, statement: ReleaseStatement, head: str) -> Entry:
     key = (statement.period, statement.revision, statement.vintage)
     return Entry(*key, staged.file_hash, staged.rows_hash, head)
 
 
-def _publish_locked(
-    root: Path, known: Catalogue | None, entry: Entry, data: bytes, document: dict[str, Any]
-) -> Publication:
-    before = known.entry(entry.period) if known else None
-    if before is not None and before.withdrawn:
-        # a withdrawal that a crash cut short must not end with its files in superseded/
-        delete_files(root, entry.period)
+def _publish_locked(root: Path, known: Catalogue | None, files: Sequence[_File]) -> tuple[Publication, ...]:
+    before = [known.entry(file.entry.period) if known else None for file in files]
+    for entry in before:
+        if entry is not None and entry.withdrawn:
+            # a withdrawal that a crash cut short must not end with its files in superseded/
+            delete_files(root, entry.period)
     incoming = inside(root, INCOMING)
-    for needed in (incoming, inside(root, MANIFESTS), inside(root, entry.file).parent):
+    for needed in (incoming, inside(root, MANIFESTS)):
         make_folder(needed)
     clear(incoming)
-    changed = write_new(root / entry.file, data, incoming)
-    changed |= write_new(root / entry.manifest, _manifest(entry, document), incoming)
-    catalogue = known or Catalogue(document["stream"], document["value_column"], entry.ledger_head, ())
-    if before is None or before.file_hash != entry.file_hash:
-        catalogue = catalogue.with_entry(entry)
+    written = [_write(root, file, incoming) for file in files]
+    fresh = [
+        file.entry
+        for file, entry in zip(files, before, strict=True)
+        if entry is None or entry.file_hash != file.entry.file_hash
+    ]
+    first = files[0]
+    catalogue = known or Catalogue(
+        first.document["stream"], first.document["value_column"], first.entry.ledger_head, ()
+    )
+    if fresh:
+        catalogue = catalogue.with_entries(fresh)
         replace(root / CATALOGUE, catalogue.to_bytes(), incoming)
-        changed = True
-    else:
-        entry = before
-    changed |= _clear_superseded(root, entry)
-    settle_times(root, catalogue, entry)
-    return Publication(entry, changed)
+    listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
+    cleared = [_clear_superseded(root, entry) for entry in listed]
+    settle_times(root, catalogue, listed)
+    changes = zip(listed, written, cleared, strict=True)
+    return tuple(Publication(entry, any((new, old, entry in fresh))) for entry, new, old in changes)
+
+
+def _write(root: Path, file: _File, incoming: Path) -> bool:
+    make_folder(inside(root, file.entry.file).parent)
+    changed = write_new(root / file.entry.file, file.data, incoming)
+    return write_new(root / file.entry.manifest, _manifest(file.entry, file.document), incoming) or changed
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:

@@ -6,6 +6,7 @@ of an inode stays, which no program can set.
 """
 
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -29,14 +30,17 @@ def catalogue_time(catalogue: Catalogue) -> datetime:
     return release_time(newest) + timedelta(seconds=changes)
 
 
-def settle_times(root: Path, catalogue: Catalogue, entry: Entry) -> None:
+def settle_times(root: Path, catalogue: Catalogue, touched: Iterable[Entry]) -> None:
     """Give what a publication touched those times. The caller holds the publishers' lock.
 
     Files and folders of another owner keep their own: the system lets nobody else set them.
     """
-    released, listed = release_time(entry.period), catalogue_time(catalogue)
-    places = dict.fromkeys((entry.file, entry.manifest), released)
-    places |= dict.fromkeys((CATALOGUE, str(Path(entry.file).parent), DATA, MANIFESTS, "."), listed)
+    listed = catalogue_time(catalogue)
+    places: dict[str, datetime] = {}
+    for entry in touched:
+        places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
+        places[str(Path(entry.file).parent)] = listed
+    places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, "."), listed)
     for name, time in places.items():
         # a withdrawn day has no files
         with suppress(PermissionError, FileNotFoundError):

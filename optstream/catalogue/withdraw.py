@@ -93,12 +93,12 @@ def _withdraw_locked(
     changed = not entry.withdrawn
     if changed:
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
-        catalogue = catalogue.with_entry(entry)
+        catalogue = catalogue.with_entries([entry])
         replace_file(root / CATALOGUE, catalogue.to_bytes(), incoming)
     else:
         sync_folder(root)  # who wrote the tombstone may have died before its name was durable
     changed |= delete_files(root, period)
-    settle_times(root, catalogue, entry)
+    settle_times(root, catalogue, [entry])
     return Withdrawal(entry, changed)
 
 

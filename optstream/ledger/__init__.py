@@ -2,7 +2,7 @@
 
 from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.outline import ReleaseOutline
-from optstream.ledger.records import ReleaseRecord, ReleaseState, Reservation, StreamTerms
+from optstream.ledger.records import ReleaseRecord, ReleaseState, Reservation, StreamTerms, WindowLoss
 from optstream.ledger.room import Stretch
 
 __all__ = [
@@ -13,5 +13,6 @@ __all__ = [
     "Reservation",
     "StreamTerms",
     "Stretch",
+    "WindowLoss",
     "open_ledger",
 ]

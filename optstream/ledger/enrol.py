@@ -26,9 +26,6 @@ REMEDY = "restore the configuration, or declare the change with `optstream ledge
 _LOCKED_STREAM = select(streams).where(streams.c.name == bindparam("stream")).with_for_update()
 _LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for_update()
 
-_LOCKED_STREAM = select(streams).where(streams.c.name == bindparam("stream")).with_for_update()
-_LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for_update()
-
 
 def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
     """The rows of a stream and of its grant, held to the end of the transaction, always in this order.

@@ -24,7 +24,7 @@ from optstream.ledger.records import (
     stamp,
 )
 from optstream.ledger.schema import releases
-from optstream.ledger.transitions import describe, find_row
+from optstream.ledger.transitions import describe, find_row, held
 from optstream.privacy import PeriodSpend, Spend
 
 REDRAWS_THAT_VOID = 3
@@ -141,10 +141,7 @@ def _take_over(
     """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
     alive = release.lease_until > stamp(request.now)
     if alive and release.owner != request.owner:
-        raise LedgerError(
-            f"another run ({release.owner}) holds {request.named} until {release.lease_until}: wait for it, "
-            "or run again after that"
-        )
+        raise held(release, request.named)
     if alive and release.drawing:
         # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
         raise LedgerError(

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from optstream.errors import LedgerError
+from optstream.errors import HeldError, LedgerError
 from optstream.ledger.accounts import charged_to_release, covers, spend_rows, spends_hash, store
 from optstream.ledger.chain import move
 from optstream.ledger.enrol import lock
@@ -40,6 +40,15 @@ def find_row(connection: Connection, stream_id: int, period: str, revision: int)
     """A release's row, or None."""
     key = {"stream": stream_id, "period": period, "revision": revision}
     return connection.execute(_RELEASE, key).one_or_none()
+
+
+def held(release: Any, named: str) -> HeldError:
+    """The error for a release whose owner is another run, and alive as far as its lease tells."""
+    return HeldError(
+        f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
+        "or run again after that",
+        datetime.fromisoformat(release.lease_until),
+    )
 
 
 def key_of(reservation: Reservation) -> Key:
@@ -227,10 +236,7 @@ def adopt(connection: Connection, key: Key, owner: str, now: datetime, lease: ti
     release, _ = _held(connection, key, None)
     _require(key, release, ReleaseState.DRAWN, "adopted")
     if release.lease_until > stamp(now) and release.owner != owner:
-        raise LedgerError(
-            f"another run ({release.owner}) holds {describe(*key)} until {release.lease_until}: wait for it, "
-            "or run again after that"
-        )
+        raise held(release, describe(*key))
     until = lease_end(now, lease)
     move(connection, release, "adopted", now, owner=owner, lease_until=until, fence=release.fence + 1)
     return Reservation(*key, release.fence + 1, release.redraws)

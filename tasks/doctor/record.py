@@ -3,13 +3,14 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.stream import Measured
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.settings import Settings
+from tasks.settings import Layout, Settings
 from tasks.settings.paths import ledger_database
 from tasks.trusted_store import read_verified
 
@@ -91,17 +92,25 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 
 def _markers(settings: Settings) -> Iterator[Finding]:
     """Days wait for ever where the supplier sets no marker."""
-    wanted = settings.marker or settings.input.file_list
-    delivered = [
-        day
-        for leaf in settings.tree.leaves
-        for day in (settings.input_folder / f"region={leaf}").glob("date=*")
-        if any(day.glob("*.parquet"))
-    ]
-    if delivered and not any((day / str(wanted)).exists() for day in delivered):
-        key = "input.marker" if settings.marker else "input.file_list"
+    delivered: dict[Layout, list[Path]] = {}
+    for leaf in settings.tree.leaves:
+        for dump in (settings.input_folder / f"region={leaf}").glob("date=*"):
+            day = _day(dump.name.removeprefix("date="))
+            if day is not None and any(dump.glob("*.parquet")):
+                delivered.setdefault(settings.input_of(day), []).append(dump)
+    for layout, dumps in delivered.items():
+        if any((dump / layout.announcement).exists() for dump in dumps):
+            continue
+        since = "" if layout.valid_from is None else f" of {layout.valid_from} and later"
         yield warning(
             settings.input_folder,
-            f"dumps are there, and none has {wanted}: every day will wait",
-            f"have the supplier write it last, or correct {key}",
+            f"dumps{since} are there, and none has {layout.announcement}: every such day will wait",
+            "have the supplier write it last, or correct "
+            + layout.key("marker" if layout.file_list is None else "file_list"),
         )
+
+
+def _day(text: str) -> date | None:
+    with suppress(ValueError):
+        return date.fromisoformat(text)
+    return None

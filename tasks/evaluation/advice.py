@@ -193,9 +193,10 @@ def public_days(settings: Settings, folder: Path, days: Sequence[date]) -> dict[
 
 
 def _row(settings: Settings, place: Path, day: date) -> Values:
+    layout = settings.input_of(day)
     try:
-        frame = pl.read_parquet(place / "*.parquet").sort(settings.input.timestamp)
-        values = frame[settings.input.value].cast(pl.Float64).to_numpy()
+        frame = pl.read_parquet(place / "*.parquet").sort(layout.timestamp)
+        values = frame[layout.value].cast(pl.Float64).to_numpy() * float(layout.factor)
     except (OSError, pl.exceptions.PolarsError):
         raise DumpError(
             f"{place} holds no dump with the configured columns; give the days that are there"

@@ -7,8 +7,8 @@ from fractions import Fraction
 import polars as pl
 
 from tasks.ingest import reading as kinds
-from tasks.ingest.reading import FLOATS, KINDS, reading
-from tasks.ingest.rows import NO_STEP, customer_of, scan, step_of
+from tasks.ingest.reading import FLOATS, KINDS
+from tasks.ingest.rows import NO_STEP, customer_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.settings import Settings
 
@@ -88,8 +88,8 @@ def _grouped(
     width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
     plans = []
     for number, file in enumerate(files):
-        found = reading(settings.input.value, file.value, settings.bounds, settings.resolution)
-        key = number * width + (step_of(file, settings) + NO_STEP) * len(KINDS) + found.kind
+        found = reading_of(file, settings)
+        key = number * width + (step_of(file) + NO_STEP) * len(KINDS) + found.kind
         source = scan(file) if only is None else scan(file).filter(found.kind == only)
         plans.append(source.select(key=key, units=found.quotient if quick else found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
@@ -107,9 +107,7 @@ def nobody_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """How many rows of each (file, step) have no customer, where some do: file, step, no_customer."""
     found = [pl.DataFrame(schema={"file": pl.UInt32, "step": pl.Int32, "no_customer": pl.Int64})]
     for file in files:
-        rows = scan(file).select(
-            step=step_of(file, settings).cast(pl.Int32), nobody=customer_of(settings).is_null()
-        )
+        rows = scan(file).select(step=step_of(file).cast(pl.Int32), nobody=customer_of(file).is_null())
         counted = rows.filter("nobody").group_by("step").agg(no_customer=pl.len().cast(pl.Int64))
         counted = counted.select(pl.lit(file.number, pl.UInt32).alias("file"), "step", "no_customer")
         found.append(counted.collect(engine="streaming"))

@@ -63,11 +63,11 @@ def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
 def inspected(settings: Settings, dumps: Sequence[Dump]) -> list[SourceFile]:
     files: list[SourceFile] = []
     for number, dump in enumerate(dumps):
-        n_steps = settings.calendar.n_steps(dump.day)
+        n_steps, layout = settings.calendar.n_steps(dump.day), settings.input_of(dump.day)
         for leaf, paths in enumerate(dump.files):
             folder = f"{PREFIX}{settings.tree.leaves[leaf]}/date={dump.day.isoformat()}"
             for path in paths:
-                file = SourceFile(len(files), number, leaf, path, f"{folder}/{path.name}", n_steps)
+                file = SourceFile(len(files), number, leaf, path, f"{folder}/{path.name}", n_steps, layout)
                 files.append(inspect(file, dump.day, settings))
     return files
 

@@ -3,17 +3,19 @@
 import itertools
 import os
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from optstream.errors import DumpError
-from tasks.settings import Settings
+from tasks.settings import Layout, Settings
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000
 """Entries of one region's folder of a day."""
 PREFIX = "region="
+DATED = "date="
 
 
 class LateDumpError(DumpError):
@@ -26,6 +28,18 @@ class Dump:
 
     day: date
     files: tuple[tuple[Path, ...], ...]
+
+
+def days_with_dumps(settings: Settings) -> frozenset[date]:
+    """The days of which some region of the hierarchy has a folder, whole or not."""
+    found = set()
+    for leaf in settings.tree.leaves:
+        with suppress(OSError):
+            for entry in (settings.input_folder / f"{PREFIX}{leaf}").iterdir():
+                if entry.name.startswith(DATED):
+                    with suppress(ValueError):
+                        found.add(date.fromisoformat(entry.name.removeprefix(DATED)))
+    return frozenset(found)
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
@@ -47,18 +61,18 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
-    within = f"date={day.isoformat()}"
+    within = f"{DATED}{day.isoformat()}"
     unknown = [name for name in strangers if os.path.lexists(settings.input_folder / name / within)]
     if unknown:
         listed = ", ".join(f"{name!r:.80}" for name in unknown[:12])
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )
-    files, broken, waiting = [], [], []
+    files, broken, waiting, layout = [], [], [], settings.input_of(day)
     for leaf in settings.tree.leaves:
         place = f"{PREFIX}{leaf}/{within}"
         try:
-            files.append(_region_files(settings, settings.input_folder / place, place))
+            files.append(_region_files(settings, layout, settings.input_folder / place, place))
         except LateDumpError as error:
             waiting.append(str(error))
         except DumpError as error:
@@ -72,7 +86,7 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
     return Dump(day, tuple(files))
 
 
-def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, ...]:
+def _region_files(settings: Settings, layout: Layout, folder: Path, place: str) -> tuple[Path, ...]:
     if not folder.is_dir():
         raise LateDumpError(f"the dump {place} is missing")
     try:
@@ -82,11 +96,11 @@ def _region_files(settings: Settings, folder: Path, place: str) -> tuple[Path, .
     if len(present) > MOST_FILES:
         raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
     names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
-    if settings.marker is not None:
-        if settings.marker not in present:
-            raise LateDumpError(f"the marker {settings.marker} of {place} is absent")
+    if layout.file_list is None:
+        if layout.announcement not in present:
+            raise LateDumpError(f"the marker {layout.announcement} of {place} is absent")
     else:
-        _check_list(str(settings.input.file_list), folder, place, names)
+        _check_list(layout.file_list, folder, place, names)
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet file")
     odd = [name for name in names if not present[name].is_file()]

@@ -75,7 +75,7 @@ def _hash(customer: pl.Expr) -> pl.Expr:
 
 def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     """For each row the hash of its customer and its step in one integer; null if it has not both."""
-    step, customer = step_of(file, settings), customer_of(settings)
+    step, customer = step_of(file), customer_of(file)
     key = _hash(customer) | step.cast(pl.UInt64, strict=False)
     return scan(file).select(key=pl.when((step >= 0) & customer.is_not_null()).then(key))
 
@@ -98,7 +98,7 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
 def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settings) -> pl.DataFrame:
     """Their rows of one file, with what they count: nobody else's reading is counted again."""
     own = scan_numbered(file, settings).join(
-        suspects, left_on=_hash(customer_of(settings)), right_on="hash", how="semi"
+        suspects, left_on=_hash(customer_of(file)), right_on="hash", how="semi"
     )
     rows = rows_of(file, settings, own, numbered=True).filter(pl.col("step") >= 0)
     return rows.collect(engine="streaming")

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,7 @@ def kept_digits(scale: int, resolution: Fraction) -> int:
     return next((digits for digits in range(scale) if (half * 10**digits).denominator == 1), scale)
 
 
+@lru_cache(maxsize=64)
 def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
     """How a column of this type is read: clamped to the bounds, then rounded half up to the resolution.
 

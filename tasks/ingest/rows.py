@@ -2,7 +2,7 @@
 
 import polars as pl
 
-from tasks.ingest.reading import reading
+from tasks.ingest.reading import Reading, reading
 from tasks.ingest.schema import UNREADABLE, SourceFile
 from tasks.settings import Settings
 from tasks.settings.fields import LONGEST_COLUMN
@@ -24,14 +24,14 @@ def scan(file: SourceFile) -> pl.LazyFrame:
 
 def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:
     """The needed columns of the file, and its row numbers: a dump may hold other columns of any name."""
-    columns = settings.input
+    columns = file.layout
     needed = [columns.timestamp, columns.value, *([columns.customer] if settings.metered else [])]
     return scan(file).select(needed).with_row_index(ROW)
 
 
-def step_of(file: SourceFile, settings: Settings) -> pl.Expr:
+def step_of(file: SourceFile) -> pl.Expr:
     """The step of each row, int64; negative: why it has none."""
-    stamp = pl.col(settings.input.timestamp).to_physical() - file.start
+    stamp = pl.col(file.layout.timestamp).to_physical() - file.start
     step = stamp // file.length
     return (
         pl.when(stamp.is_null())
@@ -44,9 +44,15 @@ def step_of(file: SourceFile, settings: Settings) -> pl.Expr:
     )
 
 
-def customer_of(settings: Settings) -> pl.Expr:
+def customer_of(file: SourceFile) -> pl.Expr:
     """The customer as text, so that numbers in one file and text in another name the same one."""
-    return pl.col(settings.input.customer).cast(pl.String)
+    return pl.col(file.layout.customer).cast(pl.String)
+
+
+def reading_of(file: SourceFile, settings: Settings) -> Reading:
+    """How the file's readings are counted: in the column's own unit, which gives the stream's integers."""
+    bounds, resolution = file.layout.in_column_units(settings.bounds, settings.resolution)
+    return reading(file.layout.value, file.value, bounds, resolution)
 
 
 def rows_of(
@@ -57,11 +63,11 @@ def rows_of(
     wanted = {
         "file": pl.lit(file.number, pl.UInt32),
         "leaf": pl.lit(file.leaf, pl.UInt32),
-        "step": step_of(file, settings).cast(pl.Int32),
-        "units": reading(settings.input.value, file.value, settings.bounds, settings.resolution).units,
+        "step": step_of(file).cast(pl.Int32),
+        "units": reading_of(file, settings).units,
     }
     if settings.metered:
-        wanted["customer"] = customer_of(settings)
+        wanted["customer"] = customer_of(file)
     if numbered:
         wanted["row"] = pl.col(ROW)
     return source.select(**wanted)

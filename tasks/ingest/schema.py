@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from data_contracts.raw import LIMITS
 from optstream.catalogue.claims import claims_of
 from optstream.stream import Calendar
 from tasks.ingest.reading import countable
-from tasks.settings import Settings
+from tasks.settings import Layout, Settings
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""
@@ -23,8 +24,8 @@ EPOCH = datetime(1970, 1, 1)
 class SourceFile:
     """One file of a chunk: where it stands, and the rule that it broke, if any.
 
-    number: index in the chunk. day, leaf: indices. start, length: the day's first step and a step's length
-    in the timestamp column's own unit. value, customer: the columns' types.
+    number: index in the chunk. day, leaf: indices. layout: of its day. start, length: the day's first
+    step and a step's length in the timestamp column's own unit. value, customer: the columns' types.
     """
 
     number: int
@@ -33,6 +34,7 @@ class SourceFile:
     path: Path
     name: str
     n_steps: int
+    layout: Layout
     broken: str | None = None
     start: int = 0
     length: int = 1
@@ -54,7 +56,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         schema = pl.scan_parquet(file.path, glob=False, hive_partitioning=False).collect_schema()
     except UNREADABLE:
         return replace(file, broken="unreadable")
-    columns = settings.input
+    columns = file.layout
     if columns.timestamp not in schema or columns.value not in schema:
         return replace(file, broken="columns")
     if (columns.customer in schema) != settings.metered:
@@ -65,7 +67,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
         return replace(file, broken="timestamp_type")
     if value == pl.Null and settings.metered:
         value = pl.Float64()  # a region whose readings are all absent: each counts as 0
-    if not countable(value, settings.bounds, settings.resolution):
+    if not countable(value, *columns.in_column_units(settings.bounds, settings.resolution)):
         return replace(file, broken="value_type")
     if customer is not None and not (
         customer.is_integer() or customer in (pl.String, pl.Categorical, pl.Enum)
@@ -84,6 +86,7 @@ def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     )
 
 
+@lru_cache(maxsize=1024)
 def _start(calendar: Calendar, day: date, *, aware: bool) -> int | None:
     """Seconds from the epoch to the first step, on the column's clock; None if its steps are not even.
 

@@ -2,13 +2,13 @@
 
 from collections.abc import Iterator, Mapping
 from datetime import date, timedelta
-from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
+from tasks.settings.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.settings.mechanisms import HAS_PAPER_SCALES
 from tasks.settings.paths import absolute, ledger_database, resolve_ledger_url
 
@@ -33,6 +33,8 @@ def cross_checks(
         problems += _budget(sections["budget"], tree)
     if {"budget", "sampling", "features"} <= present:
         problems += _stages(sections["budget"], sections["sampling"], sections["features"])
+    if {"input", "privacy"} <= present:
+        problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
     if "ledger" in present:
@@ -93,8 +95,7 @@ def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
     largest = max(abs(low), abs(high)) / privacy.resolution
-    # Readings are cut one whole unit, or one float, outside the bounds before they are rounded.
-    if (largest + 1 / privacy.resolution) * (1 + Fraction(1, 2**20)) + 2 >= LARGEST_UNITS:
+    if not countable_up_to(max(abs(low), abs(high)), privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
     if privacy.lower_bound >= high:
         got = privacy.lower_bound
@@ -142,11 +143,7 @@ def _input(source: Any, published: Any, stream: Any) -> Iterator[str]:
             'input.schema must be "aggregated" for stream.unit "roaming": '
             "of a metered customer in two leaves only one counts"
         )
-    if source.marker is not None and source.file_list is not None:
-        yield "input must have one of the keys marker, file_list; got both"
-    columns = [source.timestamp, source.value, *([source.customer] if source.schema_ == "metered" else [])]
-    if len(set(columns)) < len(columns):
-        yield f"input.timestamp, input.value and input.customer must be different columns; got {columns}"
+    yield from layout_problems(source)
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
 

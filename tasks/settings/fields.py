@@ -1,6 +1,7 @@
 """Types of single configuration values: exact numbers, names, clock times."""
 
 import re
+from datetime import date, datetime
 from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Annotated
@@ -14,6 +15,7 @@ LARGEST_BOUND = 10**15
 LONGEST_COLUMN = 200
 LONGEST_INTEGER = 256
 """Bits; a text may have 64 characters."""
+_ISO_DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _NODE_NAME = re.compile(r"\w[\w .,'()+-]*")
 
 
@@ -73,6 +75,15 @@ def _proper_share(value: object) -> Fraction:
     return number
 
 
+def _day(value: object) -> date:
+    """A date of TOML's own, or its text."""
+    if isinstance(value, date) and not isinstance(value, datetime):
+        return value
+    if not isinstance(value, str) or not _ISO_DATE.fullmatch(value):
+        raise ValueError("not a date")
+    return date.fromisoformat(value)
+
+
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
 Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]
@@ -81,6 +92,7 @@ Share = Annotated[Fraction, PlainValidator(_share), Exactly]
 PositiveShare = Annotated[Fraction, PlainValidator(lambda value: _positive(_share(value))), Exactly]
 ProperShare = Annotated[Fraction, PlainValidator(_proper_share), Exactly]
 Bound = Annotated[Fraction, PlainValidator(_bound), Exactly]
+Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
 FileName = Annotated[str, PlainValidator(_file_name)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]

@@ -16,8 +16,8 @@ from optstream.errors import ConfigurationError
 from tasks.settings.checks import cross_checks
 from tasks.settings.hierarchy import read_hierarchy
 from tasks.settings.mechanisms import MECHANISMS, NAMES, ONLY_OPTSTREAM, section_of
-from tasks.settings.section import Section
-from tasks.settings.sections import DEFAULT_FEATURES, MOST_FEATURES, SECTIONS
+from tasks.settings.problems import keys, nearest, plain, problems_of, shown
+from tasks.settings.sections import DEFAULT_FEATURES, SECTIONS
 from tasks.settings.settings import Settings
 
 LARGEST_FILE = 2**20
@@ -25,8 +25,6 @@ MOST_PARTS = 32
 """Parts of a dotted key; the parser takes quadratic time in them."""
 MOST_PROBLEMS = 50
 """Lines of one error; further problems are counted."""
-SECRETS = {"ledger.url"}
-LONGEST_SHOWN = 80
 # From the start of a part on, so that a search looks at each letter a bounded number of times.
 _DOTTED = re.compile(rb"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){%d}""" % MOST_PARTS)
 
@@ -61,11 +59,11 @@ def load_settings(path: Path) -> Settings:
         problems += found
     problems += cross_checks(sections, parents, folder)
     if problems:
-        shown = problems[:MOST_PROBLEMS]
-        if len(problems) > len(shown):
-            shown.append(f"and {len(problems) - len(shown)} more")
-        listed = "".join(f"\n  - {problem}" for problem in shown)
-        raise ConfigurationError(f"the configuration {path} is not usable; correct:{listed}")
+        listed = problems[:MOST_PROBLEMS]
+        if len(problems) > len(listed):
+            listed.append(f"and {len(problems) - len(listed)} more")
+        lines = "".join(f"\n  - {problem}" for problem in listed)
+        raise ConfigurationError(f"the configuration {path} is not usable; correct:{lines}")
     if "features" in sections:
         sections["features_"] = sections.pop("features")
     return Settings(**sections, parents=tuple((parents or {}).items()), folder=folder, file=path.absolute())
@@ -105,7 +103,7 @@ def _reason(error: ValueError | RecursionError) -> str:
 def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     """Validate each table by itself, so that one bad section does not hide another's problems."""
     problems = [
-        f"{_plain(key)} is not a known section{_nearest(key, SECTIONS)}"
+        f"{plain(key)} is not a known section{nearest(key, SECTIONS)}"
         for key in itertools.islice((key for key in document if key not in SECTIONS), 2 * MOST_PROBLEMS)
     ]
     sections: dict[str, Any] = {}
@@ -121,15 +119,15 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
             if named is not None and name in document:
                 problems.append(f'[{name}] must be left out: it is for mechanism.name "OptStream"')
         elif name not in document:
-            problems.append(f"[{name}] is missing; its keys: {', '.join(_keys(section))}")
+            problems.append(f"[{name}] is missing; its keys: {', '.join(keys(section))}")
         elif not isinstance(table, dict):
-            problems.append(f"{name} must be a table of keys: {', '.join(_keys(section))}")
+            problems.append(f"{name} must be a table of keys: {', '.join(keys(section))}")
         else:
             try:
                 given = {"named": table} if name == "features" else table
                 sections[name] = section.model_validate(given)
             except ValidationError as error:
-                problems += _problems(name, section, error, table)
+                problems += problems_of(name, section, error, table)
     return problems, sections
 
 
@@ -137,56 +135,7 @@ def _unnamed(table: Mapping[str, Any]) -> str:
     if "name" not in table:
         return f"mechanism.name is missing; it must be {NAMES}"
     near = difflib.get_close_matches(
-        _shown(table["name"]).strip("'\"").casefold(), [name.casefold() for name in MECHANISMS], n=1
+        shown(table["name"]).strip("'\"").casefold(), [name.casefold() for name in MECHANISMS], n=1
     )
     meant = "".join(f"; did you mean {name}?" for name in MECHANISMS if name.casefold() in near)
-    return f"mechanism.name must be {NAMES}; got {_shown(table['name'])}{meant}"
-
-
-def _problems(
-    name: str, section: type[Section], error: ValidationError, table: Mapping[str, Any]
-) -> list[str]:
-    if name == "features":
-        entries = error.errors(include_url=False, include_context=False, include_input=False)
-        if len(table) > MOST_FEATURES:
-            return [f"features must be at most {MOST_FEATURES} tables; got {len(table)}"]
-        broken = dict.fromkeys(str(entry["loc"][1]) for entry in entries)
-        return [
-            f'features.{_plain(key)} must be a list of clock times such as ["07:00", "12:00"]; '
-            f"got {_shown(table[key])}"
-            for key in broken
-        ]
-    problems = {}
-    for entry in error.errors(include_url=False, include_context=False, include_input=False):
-        key = str(entry["loc"][0])
-        legal = _keys(section).get(key)
-        if entry["type"] == "extra_forbidden":
-            problems[key] = f"{name}.{_plain(key)} is not a known key{_nearest(key, _keys(section))}"
-        elif entry["type"] == "missing" and key not in table:
-            problems[key] = f"{name}.{key} is missing; it must be {legal}"
-        else:
-            got = "" if f"{name}.{key}" in SECRETS else f"; got {_shown(table[key])}"
-            problems[key] = f"{name}.{key} must be {legal}{got}"
-    return list(problems.values())
-
-
-def _keys(section: type[Section]) -> dict[str, str]:
-    return {field.alias or key: field.description or "" for key, field in section.model_fields.items()}
-
-
-def _nearest(key: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
-    return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
-
-
-def _plain(key: str) -> str:
-    """A key as the file has it, short and without control characters."""
-    return key if key.isidentifier() and len(key) <= LONGEST_SHOWN else _shown(key)
-
-
-def _shown(value: object) -> str:
-    try:
-        text = repr(value)
-    except (ValueError, RecursionError):
-        return "what is too long or too deep to be shown"
-    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"
+    return f"mechanism.name must be {NAMES}; got {shown(table['name'])}{meant}"

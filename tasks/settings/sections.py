@@ -8,6 +8,7 @@ from tasks.settings.fields import (
     Bound,
     ClockTime,
     Column,
+    Day,
     FileName,
     Name,
     NotNegative,
@@ -22,11 +23,16 @@ from tasks.settings.section import Section
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
 COLUMN = "the name of a column"
+FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
+MARKER = 'a plain file name such as "_SUCCESS"'
+FILE_LIST = 'a plain file name such as "_FILES"'
+CHANGES = "[[input.changes]]"
 COUNT = "an integer of at least 1"
 DAYS = "a number of days, an integer in [1, 36500]"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
+MOST_CHANGES = 1000
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 
@@ -106,14 +112,35 @@ class Features(Section):
     )
 
 
+class Change(Section):
+    """What is other in the dumps from a day on; what is not given stays as it was before."""
+
+    valid_from: Day = Field(description='the first day that is laid out so, such as "2015-07-01"')
+    timestamp: Column | None = Field(None, description=COLUMN)
+    value: Column | None = Field(None, description=COLUMN)
+    customer: Column | None = Field(None, description=COLUMN)
+    factor: Positive | None = Field(None, description=FACTOR)
+    marker: FileName | None = Field(None, description=MARKER)
+    file_list: FileName | None = Field(None, description=FILE_LIST)
+
+
 class Input(Section):
+    """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`."""
+
     folder: str = Field(min_length=1, description=FOLDER)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
     timestamp: Column = Field("timestamp", description=COLUMN)
     value: Column = Field(description=COLUMN)
     customer: Column = Field("customer_id", description=COLUMN)
-    marker: FileName | None = Field(None, description='a plain file name such as "_SUCCESS"')
-    file_list: FileName | None = Field(None, description='a plain file name such as "_FILES"')
+    factor: Positive = Field("1", validate_default=True, description=FACTOR)
+    marker: FileName | None = Field(None, description=MARKER)
+    file_list: FileName | None = Field(None, description=FILE_LIST)
+    changes: tuple[Change, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_CHANGES,
+        description=f"a list of at most {MOST_CHANGES} tables, each headed {CHANGES}",
+    )
 
 
 class Published(Section):

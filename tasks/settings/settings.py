@@ -16,6 +16,7 @@ from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from tasks.settings.checks import day_lengths, step_minutes
+from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import Mechanism
 from tasks.settings.paths import absolute, resolve_ledger_url
 from tasks.settings.section import Section
@@ -31,8 +32,6 @@ from tasks.settings.sections import (
     Stream,
     Trusted,
 )
-
-DEFAULT_MARKER = "_SUCCESS"
 
 
 class Settings(Section):
@@ -136,9 +135,14 @@ class Settings(Section):
         return self.input.schema_ == "metered"
 
     @property
-    def marker(self) -> str | None:
-        """The file whose presence says that a dump has arrived; None where a file list does."""
-        return None if self.input.file_list is not None else self.input.marker or DEFAULT_MARKER
+    def layouts(self) -> tuple[Layout, ...]:
+        """How dumps are laid out, oldest first."""
+        return layouts_of(self.input)
+
+    def input_of(self, day: date) -> Layout:
+        """How the dumps of that day are laid out: its columns, the value's factor, what completes it."""
+        *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day)
+        return latest
 
     @property
     def input_folder(self) -> Path:
@@ -208,5 +212,9 @@ class Settings(Section):
             mode="json", exclude={"hierarchy", "ledger", "trusted", "folder", "file"}, by_alias=False
         )
         del document["input"]["folder"], document["published"]["folder"], document["published"]["not_before"]
+        # Keys that came later change no hash of a configuration without them.
+        for key, absent in (("changes", []), ("factor", "1")):
+            if document["input"][key] == absent:
+                del document["input"][key]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -48,7 +48,7 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
     openers = {path for path in SOURCES if {"open_raw_state", "_RawState__content"} & set(names_in(path))}
     assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
     writers = {path for path in SOURCES if {"raw_bytes", "with_raw"} & set(names_in(path))} - allowed
-    assert writers == {Path("tasks/release.py")}
+    assert writers == {Path("tasks/draw.py")}
 
 
 def test_only_measurement_builds_measurements():
@@ -98,3 +98,31 @@ def test_no_source_of_randomness_but_the_noise_rooms():
             continue
         drawing = {name for name in names_in(path) if name in {"random", "default_rng", "secrets", "urandom"}}
         assert not drawing, f"{path} draws with {drawing}"
+
+
+LAYOUT = {"timestamp", "value", "customer", "factor", "marker", "file_list"}
+
+
+def undated(text):
+    """Keys that differ from day to day, read from the input's table instead of `Settings.input_of(day)`."""
+    reads = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)]
+    return [
+        ast.unparse(node)
+        for node in reads
+        if node.attr in LAYOUT and isinstance(node.value, ast.Attribute) and node.value.attr == "input"
+    ]
+
+
+def test_no_reader_asks_for_a_column_without_saying_of_which_day():
+    others = [
+        path.relative_to(HOUSE) for room in ("benchmarks", "docs") for path in (HOUSE / room).rglob("*.py")
+    ]
+    found = {path: undated((HOUSE / path).read_text()) for path in [*SOURCES, *others]}
+    assert {path: reads for path, reads in found.items() if reads} == {}
+
+
+def test_control_an_undated_reader_is_seen():
+    assert undated("columns = [settings.input.value, run.settings.input.marker, settings.input.folder]") == [
+        "settings.input.value",
+        "run.settings.input.marker",
+    ]

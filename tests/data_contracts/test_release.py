@@ -1,10 +1,11 @@
+from datetime import date
 from fractions import Fraction
 
 import numpy as np
 import polars as pl
 import pytest
 
-from data_contracts.release import LINEAGE, judge_release
+from data_contracts.release import LINEAGE, judge_releases, release_metrics
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
 
@@ -26,7 +27,7 @@ def rows(values):
 
 
 def check(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes):
-    judge_release(
+    metrics = release_metrics(
         frame,
         TREE,
         changes.pop("features", FEATURES),
@@ -37,6 +38,10 @@ def check(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes):
         statement=statement,
         **changes,
     )
+    day = date(2025, 1, 15)
+    error = judge_releases({day: metrics})[day]
+    if error is not None:
+        raise error
 
 
 def altered(node, step, value):
@@ -109,3 +114,27 @@ def test_features_are_partitions_of_the_period():
 def test_the_lineage_is_whole(key, empty):
     with pytest.raises(ContractError, match="must state its whole lineage"):
         check(rows(VALUES), statement={**STATEMENT, key: empty})
+
+
+def test_days_are_judged_together_and_each_has_its_own_verdict():
+    given = {
+        "value_column": "load",
+        "resolution": Fraction(1, 1000),
+        "lower_bound": Fraction(0),
+        "n_steps": 4,
+    }
+    frames = {
+        date(2025, 1, 1): rows(VALUES),
+        date(2025, 1, 2): altered("a", 1, -1.0),
+        date(2025, 1, 3): rows(VALUES)[1:],
+    }
+    metrics = {
+        day: release_metrics(frame, TREE, FEATURES, statement=STATEMENT, **given)
+        for day, frame in frames.items()
+    }
+    sound, below, missing = judge_releases(metrics).values()
+    assert sound is None
+    assert "2025-01-02" in str(below)
+    assert "lower bound" in str(below)
+    assert "must have a row for each node" in str(missing)
+    assert judge_releases({}) == {}

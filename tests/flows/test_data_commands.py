@@ -1,5 +1,6 @@
 """`import-rte` as its user meets it."""
 
+import polars as pl
 import pytest
 from typer.testing import CliRunner
 
@@ -68,3 +69,20 @@ def test_nothing_is_written_if_one_file_is_refused(here):
 @pytest.mark.parametrize("words", [["--into", "dumps"], ["a.xls"]])
 def test_words_that_are_missing_are_asked_for(here, words):
     assert invoke(*words).exit_code == 2
+
+
+def test_simulate_writes_each_day_in_its_layout(here, monkeypatch):
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    CliRunner().invoke(app, ["init"])
+    file = here / "optstream.toml"
+    change = '[[input.changes]]\nvalid_from = 2016-02-02\nvalue = "gw"\nfactor = "1000"\nmarker = "DONE"\n'
+    text = file.read_text(encoding="utf-8")
+    file.write_text(text.replace("[published]", f"{change}[published]"), encoding="utf-8")
+    shown = CliRunner().invoke(app, ["simulate", "--from", "2016-02-01", "--to", "2016-02-02"])
+    assert shown.exit_code == 0
+    for day, column, marker in (("2016-02-01", "load_mw", "_SUCCESS"), ("2016-02-02", "gw", "DONE")):
+        folder = here / f"dumps/region=84/date={day}"
+        rows = pl.read_parquet(folder / "part-0.parquet")
+        assert rows.columns == ["timestamp", column]
+        assert (folder / marker).exists()
+    assert 1 < rows["gw"].mean() < 20

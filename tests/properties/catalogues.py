@@ -33,7 +33,7 @@ def whole() -> Folder:
     with TemporaryDirectory() as folder:
         for number, period in enumerate(PERIODS):
             statement = _statement(period)
-            publish(folder, stage(_rows(period), statement), statement, partial(_head, number))
+            publish(folder, [(stage(_rows(period), statement), statement)], partial(_head, number))
         found = [path for path in Path(folder).rglob("*") if path.is_file() and path.name != ".lock"]
         return {path.relative_to(folder).as_posix(): path.read_bytes() for path in found}
 

@@ -31,6 +31,27 @@ class Verbatim(str):
     """A value as TOML writes it, for what Python's types do not hold."""
 
 
+FITTING: tuple[dict[str, Any], ...] = (
+    {},
+    {"customer": "meter", "marker": "DONE"},
+    {"factor": "0.001", "file_list": "_FILES"},
+    {"factor": "1/3"},
+)
+UNFIT: tuple[dict[str, Any], ...] = (
+    {"valid_from": "2012-01-01"},
+    {"valid_from": "2015-02-30"},
+    {"valid_from": Verbatim("2015-02-03T00:00:00Z")},
+    {"valid_from": Verbatim("2015-02-30")},
+    {"factor": "1e60"},
+    {"factor": "1e-60"},
+    {"factor": 0.001},
+    {"marker": "../x"},
+    {"marker": "a", "file_list": "b"},
+    {"value": "timestamp", "timestamp": "timestamp"},
+    {"schema": "metered"},
+    {"bounds": ["0", "1"]},
+)
+"""What may stand in an entry of [[input.changes]], and what may not."""
 VALUES = tuple(
     Verbatim(text)
     for text in (
@@ -57,6 +78,8 @@ def _mutated(draw: st.DrawFn) -> bytes:
     document: dict[str, Any] = copy.deepcopy(SMALL)
     if draw(st.booleans()):
         _other_mechanism(draw, document)
+    if draw(st.integers(0, 3)) == 0:
+        document["input"]["changes"] = draw(_changes())
     for _ in range(draw(st.integers(0, 3))):
         _mutate(draw, document)
     return _toml(document).encode("utf-8", "surrogatepass")
@@ -74,6 +97,25 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
         for key in ("sampling", "features"):
             document.pop(key)
         document["budget"].pop("stages")
+
+
+@st.composite
+def _changes(draw: st.DrawFn) -> list[Any]:
+    """Entries of [[input.changes]]: most that fit each other, some that do not, some that are no entries."""
+    years = draw(st.lists(st.integers(2013, 2016), min_size=1, max_size=3, unique=True).map(sorted))
+    entries: list[Any] = []
+    for year in years:
+        stamp = f"{year}-{draw(st.sampled_from(['01-01', '07-01', '12-31']))}"
+        entry = {
+            "valid_from": draw(st.sampled_from([stamp, Verbatim(stamp)])),
+            draw(st.sampled_from(["timestamp", "value"])): f"column of {year}",
+        }
+        entries.append({**entry, **draw(st.sampled_from(FITTING))})
+    if draw(st.booleans()):
+        at = draw(st.integers(0, len(entries) - 1))
+        hostile = st.one_of(st.sampled_from(UNFIT), st.dictionaries(names(), plain_values(), max_size=1))
+        entries[at] = draw(st.one_of(plain_values(), hostile.map({**entries[at]}.__or__)))
+    return entries
 
 
 def _mutate(draw: st.DrawFn, document: dict[str, Any]) -> None:

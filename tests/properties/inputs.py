@@ -3,7 +3,7 @@
 import io
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import date, timedelta
 from typing import Any
 
 import polars as pl
@@ -24,6 +24,12 @@ from tests.properties.dumps import FIRST_DAY, Delivered
 from tests.properties.world import World, told
 
 FEW_STATES = 8
+CHANGES = """
+[[input.changes]]
+valid_from = 2015-07-01
+value = "load_kw"
+factor = "0.001"
+"""
 
 
 @dataclass(frozen=True)
@@ -51,6 +57,10 @@ def read_configuration(world: World, content: bytes) -> str | None:
         settings = load_settings(path)
         str(settings), repr(settings.tree), settings.configuration_hash, settings.describe_mechanism()
         terms_of(settings)
+        for layout in settings.layouts:
+            assert settings.input_of(layout.valid_from or date.min) == layout
+            assert "/" not in layout.announcement
+            assert layout.timestamp != layout.value
         for folder in (
             settings.input_folder,
             settings.published_folder,
@@ -188,7 +198,11 @@ INPUTS = (
         configurations.tables(),
         read_configuration,
         bytes,
-        lambda: [EXAMPLE.encode(), *(shape.encode() for shape in configurations.SHAPES)],
+        lambda: [
+            EXAMPLE.encode(),
+            (EXAMPLE + CHANGES).encode(),
+            *(shape.encode() for shape in configurations.SHAPES),
+        ],
     ),
     Input("hierarchy", hierarchies.files(), read_hierarchy, _as_hierarchy, _hierarchy_seeds),
     dumps_of(5),

@@ -28,11 +28,11 @@ EXACT = 'alpha = "1"\nresolution = "0.000000001"'
 DRIVER = """
 import sys
 from flows import command_line
-from tasks import chunk, estimate, release
+from tasks import chunk, draw, estimate, release
 
 reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
 sys.argv[1:6] = []
-real_ingest, real_rows, real_fill = chunk.ingest, estimate.published_rows, release.DrawingFile.fill
+real_ingest, real_rows, real_fill = chunk.ingest, estimate.published_rows, draw.DrawingFile.fill
 
 def ingest(settings, dumps):
     if any(str(dump.day) == ingest_day for dump in dumps):
@@ -49,7 +49,7 @@ def rows(settings, day, *rest, **more):
         raise RuntimeError(f"no solution at {reading} of {word}")
     return real_rows(settings, day, *rest, **more)
 
-chunk.ingest, release.DrawingFile.fill, estimate.published_rows = ingest, fill, rows
+chunk.ingest, draw.DrawingFile.fill, estimate.published_rows = ingest, fill, rows
 command_line.main()
 """
 
@@ -74,6 +74,7 @@ def dumps(house: House, day: date) -> None:
     """The same readings every day; other columns, footers and markers hold words."""
     settings = house.settings
     stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    value = settings.input_of(day).value
     for leaf, customers in LEAVES.items():
         folder = settings.input_folder / f"region={leaf}" / f"date={day}"
         folder.mkdir(parents=True)
@@ -83,7 +84,7 @@ def dumps(house: House, day: date) -> None:
                 {
                     "customer_id": [f"{WORDS['customer']}-{person}"] * len(stamps),
                     "timestamp": stamps,
-                    settings.input.value: [unit(leaf, person, step) / UNITS for step in range(len(stamps))],
+                    value: [unit(leaf, person, step) / UNITS for step in range(len(stamps))],
                     "note": [WORDS["note"]] * len(stamps),
                 }
             )

@@ -12,10 +12,12 @@ from optstream.errors import DumpError, ParameterError
 from optstream.stream import Calendar
 from tasks import write_dumps
 from tasks.load_shapes import FRENCH_REGIONS, daily_load
+from tasks.settings import Layout
 from tasks.simulate import simulate
 
 PARIS = Calendar(30, "Europe/Paris")
 MONDAY = date(2016, 2, 1)
+LISTED = Layout("load_mw", marker=None, file_list="_FILES")
 
 
 def days(first: date, count: int) -> list[date]:
@@ -103,7 +105,7 @@ def test_a_write_that_fails_leaves_no_dump(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_list_names_the_file(tmp_path: Path) -> None:
-    simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY], marker=None, file_list="_FILES")
+    simulate(tmp_path, leaves=["84"], calendar=PARIS, days=[MONDAY], layout_of=lambda day: LISTED)
     folder = tmp_path / "region=84" / f"date={MONDAY}"
     assert (folder / "_FILES").read_text() == "part-0.parquet\n"
     assert not (folder / "_SUCCESS").exists()
@@ -123,7 +125,7 @@ def test_an_elapsed_day_has_its_own_length_in_utc(tmp_path: Path, day: date, n_s
 @pytest.mark.parametrize("day", [date(2016, 3, 27), date(2016, 10, 30)])
 def test_a_fixed_day_has_every_slot_of_the_wall_clock(tmp_path: Path, day: date) -> None:
     fixed = Calendar(30, "Europe/Paris", "fixed")
-    simulate(tmp_path, leaves=["84"], calendar=fixed, days=[day], timestamp="when", value="mw")
+    simulate(tmp_path, leaves=["84"], calendar=fixed, days=[day], layout_of=lambda day: Layout("mw", "when"))
     rows = read(tmp_path, "84", day)
     assert rows.schema == {"when": pl.Datetime("us"), "mw": pl.Float64}
     assert rows["when"].to_list() == [
@@ -190,8 +192,7 @@ def test_metered_dumps_have_a_row_a_customer_and_step(tmp_path: Path) -> None:
         days=[MONDAY],
         schema="metered",
         customers_per_leaf=20,
-        value="kwh",
-        customer="meter",
+        layout_of=lambda day: Layout("kwh", customer="meter"),
     )
     rows = pl.concat([read(tmp_path, leaf, MONDAY) for leaf in "ab"])
     assert rows.columns == ["meter", "timestamp", "kwh"]

@@ -91,8 +91,11 @@ BAD_ROWS = [
     (lambda rows: changed(rows, 3, timestamp=None), f"{PART}, {STAMP}: must not be null"),
     (lambda rows: rows.cast({"load": pl.String}), f"{PART}, {LOAD}: must be a column of numbers"),
     (lambda rows: rows.with_columns(load=pl.lit("secret")), f"{PART}, {LOAD}: must be a column of numbers"),
-    (lambda rows: rows.rename({"load": "power"}), f"{PART}: must hold the configured columns"),
-    (lambda rows: rows.drop("timestamp"), f"{PART}: must hold the configured columns"),
+    (
+        lambda rows: rows.rename({"load": "power"}),
+        f"{PART}, columns 'timestamp' and 'load': must hold these columns",
+    ),
+    (lambda rows: rows.drop("timestamp"), f"{PART}, columns 'timestamp' and 'load': must hold these columns"),
     (lambda rows: rows.cast({"timestamp": pl.String}), f"{PART}, {STAMP}: must be a date with time"),
     (lambda rows: rows.cast({"timestamp": pl.Date}), f"{PART}, {STAMP}: must be a date with time"),
     (lambda rows: rows.clear(), f"{FOLDER}: must hold at least one row"),

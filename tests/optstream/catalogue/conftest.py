@@ -66,14 +66,30 @@ def statement() -> Callable[..., ReleaseStatement]:
 
 
 @pytest.fixture
-def put(rows: Callable[..., pl.DataFrame], statement: Callable[..., ReleaseStatement]) -> Callable[..., Any]:
-    """Stage and publish one small day; returns the Publication."""
+def put_all(
+    rows: Callable[..., pl.DataFrame], statement: Callable[..., ReleaseStatement]
+) -> Callable[..., Any]:
+    """Stage small days and publish them at once; returns the Publications."""
     from optstream.catalogue import publish, stage
+
+    def put_all(
+        folder: Any, *periods: date, revision: int = 1, vintage: int = 1, shift: float = 0.0, head: str = "h1"
+    ) -> Any:
+        stated = [statement(period, revision, vintage) for period in periods]
+        staged = [stage(rows(one.period, revision, vintage, shift), one) for one in stated]
+        return publish(folder, list(zip(staged, stated, strict=True)), lambda _: head)
+
+    return put_all
+
+
+@pytest.fixture
+def put(put_all: Callable[..., Any]) -> Callable[..., Any]:
+    """Stage and publish one small day; returns the Publication."""
 
     def put(
         folder: Any, period: date, revision: int = 1, vintage: int = 1, shift: float = 0.0, head: str = "h1"
     ) -> Any:
-        stated = statement(period, revision, vintage)
-        return publish(folder, stage(rows(period, revision, vintage, shift), stated), stated, lambda _: head)
+        (publication,) = put_all(folder, period, revision=revision, vintage=vintage, shift=shift, head=head)
+        return publication
 
     return put

@@ -4,6 +4,7 @@ import os
 from datetime import date, timedelta
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
@@ -83,6 +84,30 @@ def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put)
         tmp_path, monkeypatch, prepare, lambda folder: put(folder, DAY, revision=2), check
     )
     assert n > 15
+
+
+def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
+    tmp_path, monkeypatch, put, put_all
+):
+    def prepare(folder):
+        put(folder, DAY)
+
+    def check(folder):
+        days = read_published(folder, verify=True).group_by("date").agg(pl.col("revision").first())
+        assert dict(days.iter_rows()) in ({DAY: 1}, {DAY: 2, NEXT: 2})
+        put_all(folder, DAY, NEXT, revision=2)
+        assert check_files(folder) == []
+        assert dict(read_published(folder, verify=True).select("date", "revision").iter_rows()) == {
+            DAY: 2,
+            NEXT: 2,
+        }
+
+    def work(folder):
+        first, second = put_all(folder, DAY, NEXT, revision=2)
+        assert first.changed
+        assert second.changed
+
+    assert run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check) > 25
 
 
 def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(tmp_path, monkeypatch, put):

@@ -4,6 +4,7 @@ import fcntl
 import json
 import threading
 from datetime import date, timedelta
+from importlib import import_module
 
 import pytest
 
@@ -88,10 +89,10 @@ def test_a_newer_vintage_or_revision_takes_the_place(tmp_path, put, newer):
 def test_simulated_noise_is_refused(tmp_path, rows, statement):
     stated = statement(DAY, simulated=True)
     with pytest.raises(PublicationError, match="simulated"):
-        publish(tmp_path, stage(rows(DAY), stated), stated, lambda _: "h1")
+        publish(tmp_path, [(stage(rows(DAY), stated), stated)], lambda _: "h1")
     # nor can a true statement carry simulated bytes
     with pytest.raises(PublicationError, match="differs"):
-        publish(tmp_path, stage(rows(DAY), stated), statement(DAY), lambda _: "h1")
+        publish(tmp_path, [(stage(rows(DAY), stated), statement(DAY))], lambda _: "h1")
     assert files(tmp_path) == {}
 
 
@@ -122,7 +123,7 @@ def test_a_folder_holds_one_stream(tmp_path, put, rows, statement):
     put(tmp_path, DAY)
     other = statement(DAY, stream="another")
     with pytest.raises(PublicationError, match="another stream"):
-        publish(tmp_path, stage(rows(DAY), other), other, lambda _: "h1")
+        publish(tmp_path, [(stage(rows(DAY), other), other)], lambda _: "h1")
 
 
 def test_a_link_out_of_the_folder_is_not_followed(tmp_path, put):
@@ -157,7 +158,7 @@ def test_the_ledger_is_asked_about_the_catalogues_head_in_its_lock(tmp_path, row
 
     for vintage in (1, 2):
         stated = statement(DAY, 1, vintage)
-        publish(tmp_path, stage(rows(DAY, 1, vintage), stated), stated, head_after)
+        publish(tmp_path, [(stage(rows(DAY, 1, vintage), stated), stated)], head_after)
     assert asked == [None, "head-1"]
     assert read_catalogue(tmp_path).ledger_head == "head-2"
 
@@ -170,7 +171,7 @@ def test_a_ledger_that_does_not_know_the_catalogue_publishes_nothing(tmp_path, p
         raise LedgerError(f"does not contain {known}")
 
     with pytest.raises(LedgerError, match="does not contain h1"):
-        publish(tmp_path, stage(rows(DAY, 1, 2), stated), stated, head_after)
+        publish(tmp_path, [(stage(rows(DAY, 1, 2), stated), stated)], head_after)
     assert files(tmp_path) == before
 
 
@@ -179,7 +180,7 @@ def test_a_withdrawn_period_waits_for_a_higher_revision(tmp_path, put):
     entry = put(tmp_path, DAY).entry
     known = read_catalogue(tmp_path)
     tombstone = type(entry)(**{**entry.__dict__, "withdrawn": True})
-    (tmp_path / "catalogue.json").write_bytes(known.with_entry(tombstone).to_bytes())
+    (tmp_path / "catalogue.json").write_bytes(known.with_entries([tombstone]).to_bytes())
     (tmp_path / entry.file).unlink()
     assert read_catalogue(tmp_path).entries == (tombstone, kept)
     assert read_published(tmp_path)["date"].unique().to_list() == [kept.period]
@@ -219,3 +220,30 @@ def test_heads_of_all_entries_are_known(tmp_path, put):
     catalogue = read_catalogue(tmp_path)
     assert isinstance(catalogue, Catalogue)
     assert catalogue.ledger_heads == {"later", "earlier"}
+
+
+def test_many_days_are_one_replacement_of_the_catalogue(tmp_path, put_all, monkeypatch):
+    replaced = []
+    publish_module = import_module("optstream.catalogue.publish")
+    genuine = publish_module.replace
+    monkeypatch.setattr(publish_module, "replace", lambda *given: replaced.append(given) or genuine(*given))
+    days = [DAY + timedelta(days=number) for number in range(5)]
+    publications = put_all(tmp_path, *days)
+    assert len(replaced) == 1
+    assert [publication.entry.period for publication in publications] == days
+    assert [entry.period for entry in read_catalogue(tmp_path).entries] == days
+    assert check_files(tmp_path) == []
+    assert not any(publication.changed for publication in put_all(tmp_path, *days))
+    assert len(replaced) == 1
+
+
+def test_of_days_published_at_once_all_are_listed_or_none(tmp_path, put, put_all):
+    put(tmp_path, DAY)
+    before = files(tmp_path)
+    with pytest.raises(PublicationError, match="other bytes"):
+        put_all(tmp_path, DAY + timedelta(days=1), DAY, shift=1.0)
+    assert files(tmp_path) == before
+    with pytest.raises(PublicationError, match="two releases of one period"):
+        put_all(tmp_path, DAY, DAY)
+    assert put_all(tmp_path) == ()
+    assert files(tmp_path) == before

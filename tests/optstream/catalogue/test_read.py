@@ -82,7 +82,7 @@ def test_no_catalogue_is_an_error_and_all_withdrawn_is_an_empty_frame(tmp_path, 
             reader(tmp_path / "nowhere")
     entry = put(tmp_path, DAY).entry
     withdrawn = type(entry)(**{**entry.__dict__, "withdrawn": True})
-    (tmp_path / "catalogue.json").write_bytes(read_catalogue(tmp_path).with_entry(withdrawn).to_bytes())
+    (tmp_path / "catalogue.json").write_bytes(read_catalogue(tmp_path).with_entries([withdrawn]).to_bytes())
     assert read_published(tmp_path).equals(empty_rows("load_mw"))
 
 

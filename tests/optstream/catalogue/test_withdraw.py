@@ -122,7 +122,7 @@ def test_only_a_higher_revision_takes_the_tombstones_place(tmp_path, put, rows, 
     for vintage in (1, 2):
         stated = statement(DAY, 1, vintage)
         with pytest.raises(PublicationError, match="was withdrawn; only a higher revision"):
-            publish(tmp_path, stage(rows(DAY, 1, vintage), stated), stated, "h3")
+            publish(tmp_path, [(stage(rows(DAY, 1, vintage), stated), stated)], "h3")
     assert days_in(tmp_path) == []
     put(tmp_path, DAY, revision=2, head="h4")
     assert days_in(tmp_path) == [DAY]

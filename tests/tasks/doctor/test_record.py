@@ -60,6 +60,22 @@ def test_dumps_without_any_marker_are_told(open_house, around):
     assert "input.marker" in words
 
 
+def test_each_layout_needs_its_own_marker(open_house, around):
+    change = f'value = "load_mw"\n[[input.changes]]\nvalid_from = {NEXT}\nfile_list = "_FILES"\n[published]'
+    open_house.configure('value = "load_mw"\n[published]', change)
+    assert around(open_house) == []
+    open_house.simulate(NEXT, NEXT + timedelta(days=1))
+    (open_house.folder / "dumps").chmod(0o700)
+    (open_house.folder / "dumps/region=84/date=unknown").mkdir()
+    assert around(open_house) == []
+    for listed in open_house.folder.glob("dumps/*/*/_FILES"):
+        listed.rename(listed.with_name("_SUCCESS"))
+    ((severity, place, words),) = around(open_house)
+    assert (severity, place) == ("warning", str(open_house.folder / "dumps"))
+    assert f"dumps of {NEXT} and later are there, and none has _FILES" in words
+    assert f"correct file_list of [[input.changes]] from {NEXT}" in words
+
+
 def test_a_broken_catalogue_and_a_ledger_that_does_not_answer_are_findings(open_house, around):
     (open_house.folder / "trusted/ledger.sqlite").write_bytes(b"not a database, but long enough to be one")
     (open_house.folder / "trusted/ledger.sqlite-wal").unlink(missing_ok=True)

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from optstream.stream.quantise import quantise
 from tasks.ingest.reading import countable, reading
+from tasks.settings import Layout
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]
@@ -85,3 +87,34 @@ def test_a_value_on_its_bound_is_not_outside(dtype):
 )
 def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
     assert not countable(dtype, BOUNDS, Fraction(1, 3))
+
+
+FACTORS = [Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]
+
+
+@settings(deadline=None)
+@given(
+    st.lists(st.one_of(st.floats(-200, 200), st.sampled_from([float(x) for x in AWKWARD])), max_size=20),
+    st.sampled_from(RESOLUTIONS),
+    st.sampled_from(FACTORS),
+    st.sampled_from([pl.Float64, pl.Float32, pl.Decimal(24, 6)]),
+)
+def test_a_factor_counts_the_exact_product(values, resolution, factor, dtype):
+    """Lemma 2 is of the reading: what stands in the column, times the factor, exactly."""
+    bounds, own = Layout("x", factor=factor).in_column_units(BOUNDS, resolution)
+    column = pl.Series([round(value / float(factor), 6) for value in values], dtype=pl.Float64).cast(dtype)
+    texts = [str(value) for value in (column.to_numpy() if dtype in (pl.Float32, pl.Float64) else column)]
+    expected = [
+        floor(min(max(Fraction(Decimal(text)) * factor, BOUNDS[0]), BOUNDS[1]) / resolution + Fraction(1, 2))
+        for text in texts
+    ]
+    assert read(column, bounds, own)["units"].to_list() == expected
+
+
+def test_control_a_product_in_floats_counts_other_integers():
+    resolution, factor = Fraction(1, 1000), Fraction(1, 100)
+    column = np.round((np.arange(20_000) + 0.5) / 10, 2)  # times the factor, ties all
+    bounds, own = Layout("x", factor=factor).in_column_units((Fraction(-25), Fraction(25)), resolution)
+    exact = read(pl.Series(column), bounds, own)["units"].to_numpy()
+    assert np.array_equal(exact, np.arange(20_000) + 1)
+    assert np.any(quantise(column * float(factor), resolution) != exact)

@@ -70,7 +70,13 @@ class House:
     def simulate(self, *days):
         settings = self.settings
         simulate(
-            settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+            settings.input_folder,
+            leaves=settings.tree.leaves,
+            calendar=settings.calendar,
+            days=days,
+            seed=1,
+            schema=settings.input.schema_,
+            layout_of=settings.input_of,
         )
 
     def run(self, **changes):

@@ -81,8 +81,8 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(house, monkeypatch):
 
     with monkeypatch.context() as patched:
         # as a kill: nothing after it runs
-        patched.setattr("tasks.release.DrawingFile.fill", killed)
-        patched.setattr("tasks.release._give_up", lambda *_: None)
+        patched.setattr("tasks.draw.DrawingFile.fill", killed)
+        patched.setattr("tasks.draw._give_up", lambda *_: None)
         with pytest.raises(Killed):
             house.release(FIRST)
     path = house.folder / "dumps" / DUMP

@@ -12,6 +12,7 @@ from optstream.ledger import ReleaseState
 from tasks import chunk, release
 from tasks.compromise import compromise
 from tasks.ledger_check import verify
+from tasks.reserve import look_at_folders, reserve
 from tasks.withdraw import withdraw
 from tasks.work import Status, Work
 
@@ -81,7 +82,8 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     # the first owner reserved; the second takes over once the lease is over, and draws
     work = release.look_up(stale, Work(DAYS[0]))
     pegasus.later(hours=1)
-    first = release.reserve(replace(stale, clock=lambda: pegasus.now), work)
+    awake = replace(stale, clock=lambda: pegasus.now)
+    first = reserve(awake, work, look_at_folders(awake))
     pegasus.later(hours=1)
     pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
@@ -100,7 +102,8 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     pegasus.release(DAYS[0], steps=chunk.STEPS[:5])
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
-    first = release.reserve(replace(stale, clock=lambda: pegasus.now), release.look_up(stale, Work(DAYS[0])))
+    awake = replace(stale, clock=lambda: pegasus.now)
+    first = reserve(awake, release.look_up(stale, Work(DAYS[0])), look_at_folders(awake))
     pegasus.later(hours=1)
 
     def measure(self, *arguments, **named):

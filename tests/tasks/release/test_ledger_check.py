@@ -150,7 +150,7 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
         .filter(pl.col("date") == DAYS[0])
         .with_columns(pl.lit(1, pl.Int32).alias("revision"))
     )
-    publish(folder, stage(rows, newer), newer, lambda _known: head)
+    publish(folder, [(stage(rows, newer), newer)], lambda _known: head)
     (line,) = problems(released)
     assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
 

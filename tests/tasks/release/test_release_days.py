@@ -10,7 +10,7 @@ import pytest
 
 from optstream import read_published
 from optstream.catalogue import check_files, read_catalogue
-from optstream.errors import PublicationError
+from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from tasks import chunk, estimate, publish, release
@@ -170,7 +170,7 @@ def test_publishing_that_fails_is_finished_by_the_next_run(house, monkeypatch):
     def refuse(*_):
         raise PublicationError("the published folder cannot be written")
 
-    monkeypatch.setattr(publish, "publish_release", refuse)
+    monkeypatch.setattr(publish, "publish_releases", refuse)
     works = house.release(FIRST)
     assert status(works, FIRST) is Status.FAILED
     assert house.record(FIRST).state is ReleaseState.DRAWN
@@ -179,6 +179,39 @@ def test_publishing_that_fails_is_finished_by_the_next_run(house, monkeypatch):
     release.let_go(house.run(), works.values())
     assert status(house.release(FIRST, owner="next"), FIRST) is Status.PUBLISHED
     assert check_files(house.folder / "published") == []
+
+
+def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypatch):
+    """The orchestrator repeats a step for all of its days when it failed for one of them."""
+    run, works = house.run(), [release.Work(FIRST), release.Work(SECOND)]
+    for step in chunk.STEPS[:-1]:
+        works = step.take(run, works)
+    genuine = run.ledger.record_published
+
+    def refuse_the_second(stream, period, *rest):
+        if period == SECOND.isoformat():
+            raise LedgerError("the ledger is away")
+        genuine(stream, period, *rest)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(run.ledger, "record_published", refuse_the_second)
+        first = chunk.publish_releases(run, works)
+    assert [work.outcome.status for work in first] == [Status.PUBLISHED, Status.FAILED]
+    again = chunk.publish_releases(run, works)
+    assert [work.outcome.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
+    assert house.record(SECOND).state is ReleaseState.PUBLISHED
+
+
+def test_one_day_that_cannot_be_published_keeps_no_other_back(house):
+    run, works = house.run(), [release.Work(FIRST), release.Work(SECOND)]
+    for step in chunk.STEPS[:-1]:
+        works = step.take(run, works)
+    house.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", house.now)
+    first, second = chunk.publish_releases(run, works)
+    assert first.outcome.status is Status.FAILED
+    assert "VOID" in first.outcome.message
+    assert second.outcome.status is Status.PUBLISHED
+    assert [entry.period for entry in read_catalogue(house.folder / "published").entries] == [SECOND]
 
 
 def test_the_trusted_zone_is_closed_to_others(house):

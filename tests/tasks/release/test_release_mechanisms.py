@@ -12,7 +12,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from optstream.stream import Measured
-from tasks import chunk, release
+from tasks import chunk, draw
 from tasks.report import budget_of
 from tasks.settings.mechanisms import MECHANISMS
 from tasks.trusted_store import read_verified
@@ -158,7 +158,7 @@ def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
     def die(self, *arguments):
         raise Died
 
-    monkeypatch.setattr(release.DrawingFile, "destroy_orphans", die)
+    monkeypatch.setattr(draw.DrawingFile, "destroy_orphans", die)
     with pytest.raises(Died):
         house.release(DAYS[1])
     monkeypatch.undo()

@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks import chunk
 from tasks import withdraw as withdraw_module
@@ -80,17 +81,11 @@ def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(house,
     asleep = house.run()
     house.later(hours=1)
     take_back(DAY)
-    monkeypatch.setattr("tasks.publish.renewed", lambda _run, work: work)
-    looked = iter([None])
-    genuine = publish.__globals__["drawn_record"]
-    monkeypatch.setattr(
-        "tasks.publish.drawn_record", lambda run, work: next(looked, True) and genuine(run, work)
-    )
-    (outcome,) = [done.outcome for done in each([work], partial(publish, asleep))]
-    assert outcome.status is Status.FAILED
+    with pytest.raises(LedgerError, match="as DRAWN, but VOID"):
+        publish(asleep, [work])
     assert not (house.folder / "published/catalogue.json").exists()
-    monkeypatch.setattr("tasks.publish.drawn_record", lambda _run, _work: None)
-    each([work], partial(publish, asleep))
+    monkeypatch.setattr("tasks.publish._check_may_be_listed", lambda _run, _work: None)
+    publish(asleep, [work])
     assert read_catalogue(house.folder / "published").entry(DAY) is not None
     assert problems(house) != []
 
@@ -103,11 +98,11 @@ def test_a_day_that_is_listed_but_not_recorded_was_published(house, take_back, m
         raise PowerCutError
 
     run = house.run()
-    (work,) = house.release(DAY, steps=UNTIL_STAGED).values()
+    works = list(house.release(DAY, steps=UNTIL_STAGED).values())
     with monkeypatch.context() as patch:
         patch.setattr(run.ledger, "record_published", dies)
         with pytest.raises(PowerCutError):
-            publish(run, work)
+            chunk.publish_releases(run, works)
     house.later(hours=1)
     assert take_back(DAY)[0].status is Status.WITHDRAWN
     record = house.record(DAY)

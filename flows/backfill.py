@@ -1,0 +1,144 @@
+"""The backfill flow: months of a span as subflows, here, in processes, or on a cluster. Wiring only."""
+
+import time
+from collections.abc import Callable, Iterable, Sequence
+from contextvars import ContextVar
+from datetime import UTC, date, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, task
+from prefect.artifacts import create_progress_artifact, update_progress_artifact
+from prefect.cache_policies import NO_CACHE
+
+from flows.nightly import no_heartbeat, release_days
+from flows.options import days_between
+from optstream.errors import OptStreamError
+from optstream.ledger import open_ledger
+from tasks.backfill import plan_backfill
+from tasks.permissions import check_trusted
+from tasks.release import terms_of
+from tasks.report import write_report
+from tasks.settings import Settings, load_settings
+from tasks.work import Status, Work, unexpected
+
+LEASE_MINUTES = 2.0
+"""Of a month's days: should their run die, another takes them up after that. A live run renews it."""
+MARGIN_SECONDS = 1.0
+
+Watch = Callable[[Sequence[Work]], None]
+WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
+
+
+@flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
+def backfill(
+    config: str, first: str, last: str, at_once: bool = False, lease_minutes: float = LEASE_MINUTES
+) -> list[Work]:
+    """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
+
+    at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
+    days of a run that died stay with it; they are waited for, once. The days' outcomes are returned; they
+    hold no reading.
+    """
+    settings = load_settings(Path(config))
+    check_trusted(settings)
+    ledger = open_ledger(settings.ledger_url)
+    try:
+        ledger.enrol(terms_of(settings), datetime.now(UTC))
+        days = days_between(date.fromisoformat(first), date.fromisoformat(last))
+        plan = plan_backfill(settings, ledger, days)
+        progress = _Progress(settings.stream.name, len(plan.to_run))
+        done = _run(settings, plan.months(), at_once, lease_minutes, progress)
+        busy = [work.day for work in done if _is_busy(work)]
+        if busy:
+            _wait_for(done)
+            again = _run(settings, [tuple(busy)], False, lease_minutes, progress)
+            done = [*(work for work in done if not _is_busy(work)), *again]
+        write_report(settings, ledger)
+        return sorted(done, key=lambda work: work.day)
+    finally:
+        ledger.close()
+
+
+@task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
+def release_month(config: str, stream: str, days: list[str], lease_minutes: float) -> list[Work]:
+    """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does."""
+    named: Any = release_days.with_options(flow_run_name=f"{stream} {days[0]} to {days[-1]}")
+    works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False)
+    return [Work(work.day, work.revision, work.outcome) for work in works]
+
+
+def _run(
+    settings: Settings,
+    months: Iterable[tuple[date, ...]],
+    at_once: bool,
+    lease_minutes: float,
+    progress: "_Progress",
+) -> list[Work]:
+    name = settings.stream.name
+    chunks = [(str(settings.file), name, [str(day) for day in month], lease_minutes) for month in months]
+    futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
+    done: list[Work] = []
+    for chunk, future in zip(chunks, futures, strict=True):
+        try:
+            works = future.result() if future else release_month(*chunk)
+        except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
+            told = str(error) if isinstance(error, OptStreamError) else unexpected(error)
+            works = [Work(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
+        progress.took(works)
+        done += works
+    return done
+
+
+def _is_busy(work: Work) -> bool:
+    return work.outcome is not None and work.outcome.status is Status.BUSY
+
+
+def _wait_for(works: Iterable[Work]) -> None:
+    """Sleep until the leases that were met are over: a run that died never lets go."""
+    until = max(work.outcome.free_at for work in works if work.outcome and work.outcome.free_at)
+    time.sleep(max(0.0, (until - datetime.now(UTC)).total_seconds()) + MARGIN_SECONDS)
+
+
+class _Progress:
+    """Tells the orchestrator's pages, and whoever watches, how far it is."""
+
+    def __init__(self, stream: str, n_days: int) -> None:
+        self._n_days, self._n_done = n_days, 0
+        self._artifact: Any = create_progress_artifact(
+            0.0, key="optstream-backfill", description=f"Backfill of stream {stream}, {n_days} days"
+        )
+
+    def took(self, works: Sequence[Work]) -> None:
+        """These days are over, or wait for another run."""
+        self._n_done += sum(not _is_busy(work) for work in works)
+        update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
+        watch = WATCHER.get()
+        if watch is not None:
+            watch(works)
+
+
+def run_backfill(
+    settings: Settings,
+    first: date,
+    last: date,
+    watch: Watch,
+    runner: Any = None,
+    lease_minutes: float = LEASE_MINUTES,
+) -> list[Work]:
+    """Run the flow here and now. runner: where the months go, all at once; None: here, one by one."""
+    token = WATCHER.set(watch)
+    try:
+        name = f"{settings.stream.name} {first} to {last}"
+        placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
+        with no_heartbeat():
+            works: list[Work] = placed(
+                str(settings.file),
+                str(first),
+                str(last),
+                at_once=runner is not None,
+                lease_minutes=lease_minutes,
+            )
+        return works
+    finally:
+        WATCHER.reset(token)

@@ -1,0 +1,42 @@
+"""Where the months of a backfill run: here, in processes of this machine, or on a Dask cluster."""
+
+import os
+from typing import Any
+
+from optstream.errors import ConfigurationError
+from tasks.settings import Settings
+from tasks.settings.paths import ledger_database
+
+
+def check_cluster(settings: Settings) -> None:
+    """Raise ConfigurationError unless workers elsewhere can reach the ledger and the orchestrator."""
+    if ledger_database(settings.ledger_url) is not None:
+        raise ConfigurationError(
+            "--dask needs a ledger that all workers reach: set ledger.url to a PostgreSQL database; an "
+            "SQLite file is for processes of one machine (--workers)"
+        )
+    if "PREFECT_API_URL" not in os.environ:
+        raise ConfigurationError(
+            "--dask needs a Prefect server that all workers reach: start one (`prefect server start`) and "
+            "set PREFECT_API_URL"
+        )
+
+
+def task_runner(n_workers: int, dask: str | None) -> Any:
+    """Prefect's task runner for so many processes, or for the cluster at an address; None for one, here.
+
+    Imports prefect. Raises ConfigurationError where the cluster's package is not installed.
+    """
+    if dask is not None:
+        try:
+            from prefect_dask import DaskTaskRunner
+        except ImportError:
+            raise ConfigurationError(
+                "--dask needs the package prefect-dask: install optstream[dask]"
+            ) from None
+        return DaskTaskRunner(address=dask)
+    if n_workers > 1:
+        from prefect.task_runners import ProcessPoolTaskRunner
+
+        return ProcessPoolTaskRunner(max_workers=n_workers)
+    return None

@@ -1,0 +1,67 @@
+"""Which days of a span are missing: from the ledger's outline and the names of the dumps' folders."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from itertools import groupby
+
+from optstream.ledger import Ledger, ReleaseState
+from tasks.ingest import days_with_dumps
+from tasks.settings import Settings
+
+UNDER_WAY = (ReleaseState.RESERVED, ReleaseState.DRAWN)
+
+
+@dataclass(frozen=True)
+class BackfillPlan:
+    """The days of a span, each in one of these; all rising.
+
+    missing: never reserved, and a dump lies there. begun: reserved or drawn by an earlier run. absent: never
+    reserved, and no region has a dump of it. over: what is done with, as the ledger calls it, and how often.
+    """
+
+    first: date
+    last: date
+    missing: tuple[date, ...]
+    begun: tuple[date, ...]
+    absent: tuple[date, ...]
+    over: Mapping[str, int]
+
+    @property
+    def to_run(self) -> tuple[date, ...]:
+        """What a run would take up."""
+        return tuple(sorted((*self.missing, *self.begun)))
+
+    def months(self) -> list[tuple[date, ...]]:
+        """The days to run, month by month: each is one subflow."""
+        return [tuple(days) for _, days in groupby(self.to_run, key=lambda day: (day.year, day.month))]
+
+
+def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillPlan:
+    """Sort the days by what is known of them. Opens no dump, changes nothing. days: rising, at least one."""
+    states = _states(settings, ledger, days)
+    there = days_with_dumps(settings)
+    unknown = [day for day in days if day not in states]
+    return BackfillPlan(
+        first=days[0],
+        last=days[-1],
+        missing=tuple(day for day in unknown if day in there),
+        begun=tuple(day for day in days if states.get(day) in UNDER_WAY),
+        absent=tuple(day for day in unknown if day not in there),
+        over=dict(
+            sorted(Counter(str(state).lower() for state in states.values() if state not in UNDER_WAY).items())
+        ),
+    )
+
+
+def _states(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[date, str]:
+    """The newest revision's state of each day that the ledger knows; "withdrawn" where it was taken back."""
+    calendar, wanted = settings.calendar, set(days)
+    steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
+    # an outline begins at its first spend, and in the ledger's order a later revision comes after
+    found = {
+        date.fromisoformat(outline.period): "withdrawn" if outline.withdrawn else outline.state
+        for outline in ledger.outlines(settings.stream.name, steps)
+    }
+    return {day: state for day, state in found.items() if day in wanted}

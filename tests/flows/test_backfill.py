@@ -1,0 +1,150 @@
+"""Filling in a span by the real flow: months as subflows; what is left is said, and nothing done twice."""
+
+import json
+from datetime import date, timedelta
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from flows import workers
+from flows.command_line import app
+from optstream.catalogue import check_files, read_published
+from optstream.errors import ConfigurationError
+from optstream.ledger import open_ledger
+from tasks import chunk
+from tasks.settings import load_settings
+from tasks.simulate import simulate
+from tests.faults.world import CONFIGURATION, SAMPLING
+
+FIRST, LAST = date(2016, 5, 30), date(2016, 6, 2)
+ABSENT = LAST + timedelta(days=1)
+SPAN = ("--from", str(FIRST), "--to", str(ABSENT))
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Four days of two months, of which one is refused, and one more without dumps."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "optstream.toml").write_text(
+        CONFIGURATION.format(
+            mechanism="OptStream",
+            sampling=SAMPLING,
+            dumps="dumps",
+            ledger="sqlite:///trusted/ledger.sqlite",
+        )
+    )
+    settings = load_settings(tmp_path / "optstream.toml")
+    days = [FIRST + timedelta(days=number) for number in range(4)]
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+    )
+    broken = tmp_path / f"dumps/region=84/date={FIRST}/part-0.parquet"
+    pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
+    return tmp_path
+
+
+def invoke(*words):
+    result = CliRunner().invoke(app, words, terminal_width=200)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def published(here):
+    return sorted(set(read_published(here / "published", verify=True)["date"]))
+
+
+def names_of_runs():
+    """The newest first."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    with get_client(sync_client=True) as client:
+        return [run.name for run in client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=3)]
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here):
+    priced = invoke("backfill", *SPAN, "--dry-run")
+    assert priced.exit_code == 0
+    assert "4 days to release, 0 to finish, 1 without a dump" in priced.output
+    assert "nothing was read, drawn or charged" in priced.output
+    assert not (here / "published").exists()
+
+    first = invoke("backfill", *SPAN)
+    assert first.exit_code == 1
+    assert "2016-05-30 to 2016-05-31: 1 published, 1 refused; 2 of 4 days" in first.output
+    assert "must not be null or NaN" in " ".join(first.output.split())
+    assert f"without a dump (1): {ABSENT}" in first.output
+    assert first.output.splitlines()[-1].startswith("3 days in ")
+    assert published(here) == [FIRST + timedelta(days=number) for number in (1, 2, 3)]
+    assert check_files(here / "published") == []
+    assert names_of_runs() == [
+        "two-regions 2016-06-01 to 2016-06-02",
+        "two-regions 2016-05-30 to 2016-05-31",
+        f"two-regions {FIRST} to {ABSENT}",
+    ]
+
+    before = (here / "published/catalogue.json").read_bytes()
+    events = open_ledger(load_settings(here / "optstream.toml").ledger_url).head("two-regions")
+    again = invoke("backfill", "--from", "2016-05-31", "--to", str(LAST))
+    assert again.exit_code == 0
+    assert "0 days to release, 0 to finish, 0 without a dump, 3 published" in again.output
+    assert "nothing to do; nothing changed, nothing spent" in again.output
+    assert (here / "published/catalogue.json").read_bytes() == before
+    assert open_ledger(load_settings(here / "optstream.toml").ledger_url).head("two-regions") == events
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
+    """One day was drawn by a run that let it go: it is published from what that run drew."""
+    from datetime import UTC, datetime
+
+    from optstream.noise import secure_noise
+    from tasks.release import Run, enrol
+    from tasks.work import Work
+
+    settings = load_settings(here / "optstream.toml")
+    past = datetime.now(UTC) - timedelta(hours=1)
+    run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
+    enrol(run)
+    works = [Work(LAST)]
+    for step in chunk.STEPS[:6]:
+        works = step.take(run, works)
+    drawn = run.ledger.find("two-regions", str(LAST)).measurements_hash
+
+    result = invoke("backfill", *SPAN, "--workers", "2", "--json")
+    document = json.loads(result.output)
+    assert document["format"] == "optstream.backfill/1"
+    assert document["without_dump"] == [str(ABSENT)]
+    assert [day["status"] for day in document["days"]] == ["refused", "published", "published", "published"]
+    assert run.ledger.find("two-regions", str(LAST)).measurements_hash == drawn
+    assert published(here) == [FIRST + timedelta(days=number) for number in (1, 2, 3)]
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--from", "2016-06-02", "--to", "2016-06-01"), "is before --from"),
+        ((*SPAN, "--workers", "0"), "--workers"),
+        ((*SPAN, "--workers", "2", "--dask", "tcp://127.0.0.1:1"), "exclude each other"),
+        (("--from", "2016-06-02"), "--to"),
+    ],
+)
+def test_wrong_words_are_explained(here, words, message):
+    result = invoke("backfill", *words)
+    assert result.exit_code == 2
+    assert message in " ".join(result.output.split())
+    assert not (here / "trusted").exists()
+
+
+def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):
+    with pytest.raises(ConfigurationError, match="PostgreSQL"):
+        invoke("backfill", *SPAN, "--dask", "tcp://127.0.0.1:1")
+    assert not (here / "trusted").exists()
+    file = here / "optstream.toml"
+    file.write_text(file.read_text().replace("sqlite:///trusted/ledger.sqlite", "postgresql://nobody@/none"))
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    with pytest.raises(ConfigurationError, match="PREFECT_API_URL"):
+        workers.check_cluster(load_settings(file))

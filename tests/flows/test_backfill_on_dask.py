@@ -1,0 +1,83 @@
+"""Months on a Dask cluster of two worker processes, the ledger in PostgreSQL, one of the workers killed."""
+
+import os
+import signal
+import threading
+import time
+from datetime import date, timedelta
+
+import pytest
+from distributed import LocalCluster
+
+from flows.backfill import run_backfill
+from flows.workers import task_runner
+from optstream.catalogue import check_files, read_published
+from optstream.ledger import ReleaseState, open_ledger
+from tasks.ledger_check import verify
+from tasks.settings import load_settings
+from tasks.simulate import simulate
+from tasks.work import Status
+from tests.faults.world import CONFIGURATION, SAMPLING
+
+FIRST, LAST = date(2016, 5, 20), date(2016, 6, 10)
+DAYS = [FIRST + timedelta(days=number) for number in range((LAST - FIRST).days + 1)]
+SECONDS = 120
+
+
+@pytest.fixture
+def settings(tmp_path, postgresql_url):
+    file = tmp_path / "optstream.toml"
+    file.write_text(
+        CONFIGURATION.format(mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger=postgresql_url)
+    )
+    settings = load_settings(file)
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+    )
+    return settings
+
+
+@pytest.fixture
+def cluster(prefect_api, monkeypatch):
+    """Two workers, each a process of one thread, that know the server."""
+    monkeypatch.setenv("PREFECT_API_URL", prefect_api)
+    with LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster:
+        yield cluster
+
+
+class Killer(threading.Thread):
+    """Kills the worker that is in the middle of the first month: some of its days are drawn, none is out."""
+
+    def __init__(self, settings):
+        super().__init__(daemon=True)
+        self._ledger = open_ledger(settings.ledger_url)
+        self.killed = None
+
+    def run(self):
+        deadline = time.monotonic() + SECONDS
+        while self.killed is None and time.monotonic() < deadline:
+            known = [one for one in self._ledger.releases("two-regions") if one.period < "2016-06"]
+            if sum(one.state is ReleaseState.DRAWN for one in known) >= 2:
+                self.killed = int(known[0].owner.split(":")[1])
+                os.kill(self.killed, signal.SIGKILL)
+            time.sleep(0.01)
+
+
+def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
+    told = []
+    killer = Killer(settings)
+    killer.start()
+    runner = task_runner(1, cluster.scheduler_address)
+    works = run_backfill(settings, FIRST, LAST, told.extend, runner, lease_minutes=0.05)
+    killer.join()
+    assert killer.killed is not None
+    assert killer.killed != os.getpid()
+    assert {work.day: work.outcome.status for work in works} == dict.fromkeys(DAYS, Status.PUBLISHED)
+    assert sorted(set(read_published(settings.published_folder, verify=True)["date"])) == DAYS
+    assert check_files(settings.published_folder) == []
+    ledger = open_ledger(settings.ledger_url)
+    records = ledger.releases("two-regions")
+    assert [record.state for record in records] == [ReleaseState.PUBLISHED] * len(DAYS)
+    assert sum(record.redraws for record in records) <= 1
+    assert ledger.worst("people").epsilon <= settings.model.epsilon
+    assert list(verify(settings, ledger).problems) == []
