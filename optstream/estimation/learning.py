@@ -36,7 +36,7 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
         prior = replace(start, logs=logs)
         try:
             posterior = TreePosterior(prior, seen)
-        except (np.linalg.LinAlgError, ValueError):
+        except (ValueError, ArithmeticError):
             return 1e300, np.zeros_like(logs)
         off = (logs - medians) / doubts
         value = -posterior.log_likelihood + 0.5 * float(off @ off)

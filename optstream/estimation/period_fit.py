@@ -71,7 +71,12 @@ def fit(question: Question) -> Fitted:
     are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
     """
     prior, seen, days = question.prior, question.seen, question.days
-    posterior = TreePosterior(prior, seen)
+    try:
+        posterior = TreePosterior(prior, seen)
+    except (ValueError, ArithmeticError):
+        # whether a day appears must not hang on what was learned
+        prior = TemporalPrior.broad(days.steps_per_day)
+        posterior = TreePosterior(prior, seen)
     factor = variance_factor(posterior)
     chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
     ordinary = not seen.blocks.events[chosen].any()

@@ -13,7 +13,7 @@ from optstream.estimation.calibration import is_unlike, variance_factor
 from optstream.estimation.gaussian_tree import Seen, TreePosterior
 from optstream.estimation.history_fit import seen_series, star
 from optstream.estimation.laplace_noise import information, score, with_laplace_noise
-from optstream.estimation.period_fit import event_numbers
+from optstream.estimation.period_fit import Question, event_numbers, fit
 from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
@@ -136,3 +136,13 @@ def test_days_in_a_row_are_one_event():
 def test_a_prior_of_other_components_is_forgotten():
     belief = Belief.from_document({"prior": [0.0, 1.0]}, 2, DAYS)
     assert np.array_equal(belief.prior.logs, TemporalPrior.broad(SLOTS).logs)
+
+
+def test_a_prior_that_cannot_be_computed_with_is_not_used():
+    """Lengths that learning ran away with: the broad prior answers in their place."""
+    broken = TemporalPrior.broad(SLOTS)
+    posterior = posterior_of(np.zeros((2, 20)), 0.1)
+    wild = replace(broken, logs=broken.logs + 400.0)
+    with np.errstate(all="ignore"):
+        found = fit(Question(wild, posterior.seen, DAYS, (4,), False))
+    assert np.isfinite(found.posterior.means(Blocks.at(np.arange(60, 72)))).all()
