@@ -84,7 +84,7 @@ class HistoryInformed(Mechanism):
         None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
     )
     holidays: tuple[date, ...] = Field(
-        (), max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
+        (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
     )
 
 
