@@ -18,6 +18,8 @@ LARGEST_FACTOR = 9.0
 LAPLACE_TAIL, SHARED_TAIL, EACH_BLOCK = 95.0, 40.0, 3.0
 """Chi-squared that alarms: for a node what Laplace noise alone exceeds in 1 of 10^6 blocks, (ln 10^6)^2 / 2;
 less for what all share, whose noise is a mean; and so much more for each block of the day."""
+CUT_OFF, CUT_OFF_TAIL, EACH_CUT_OFF = 4.0, 30.0, 1.5
+"""The same where no block counts for more than 4 deviations: three wild blocks of one day are no noise."""
 LEAST_GAIN = 10.0
 """By how much calling a day an event must raise the log likelihood."""
 
@@ -51,6 +53,11 @@ def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float)
     """
     if not today.any() or today.all():
         return False
-    nodes, shared = posterior.day_surprises(today)
-    slack = EACH_BLOCK * int(today.sum())
-    return bool(nodes.max() / factor > LAPLACE_TAIL + slack or shared / factor > SHARED_TAIL + slack)
+    surprises = posterior.day_surprises(today) / np.sqrt(factor)
+    squares = (surprises**2).sum(axis=1)
+    cut_off = (np.clip(surprises, -CUT_OFF, CUT_OFF) ** 2).sum(axis=1)
+    n_blocks = int(today.sum())
+    wild = squares.max() > LAPLACE_TAIL + EACH_BLOCK * n_blocks
+    together = squares[-1] > SHARED_TAIL + EACH_BLOCK * n_blocks
+    several = cut_off.max() > CUT_OFF_TAIL + EACH_CUT_OFF * n_blocks
+    return bool(wild or together or several)

@@ -148,23 +148,23 @@ class TreePosterior:
         alone = np.maximum(noise - self.passed.variances, 0.0) / noise**2
         return np.asarray(np.where(known[:, None], alone, 0.0))
 
-    def day_surprises(self, chosen: NDArray[np.bool_]) -> tuple[Floats, float]:
-        """How unlike all others these blocks are, (n,) of them chosen: chi-squared with that many degrees.
+    def day_surprises(self, chosen: NDArray[np.bool_]) -> Floats:
+        """How unlike all others these blocks are, (n,) of them chosen: standard normal if they are not.
 
-        Returned for each node, (n_nodes,), 0 where it was not measured, and for what the leaves share. Score
-        tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted
-        values and C the same part of Sigma^-1, a' C^-1 a.
+        (n_nodes + 1, n_chosen): of each node, 0 where it was not measured, then of what the leaves share.
+        Score tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted
+        values and C the same part of Sigma^-1, C^(-1/2) a, whose square is chi-squared.
         """
         known, alone = np.isfinite(self.seen.noise), self._alone()
         basis = self.basis[chosen]
-        pulls, found = self.pulls @ basis.T, np.zeros(known.size)
+        pulls, found = self.pulls @ basis.T, np.zeros((known.size + 1, len(basis)))
         for node in np.flatnonzero(known):
             moved = basis * self.loads[node]
             inverse = (basis * alone[node]) @ basis.T - moved @ self.kept @ moved.T
-            found[node] = pulls[node] @ np.linalg.solve(inverse, pulls[node])
-        together = basis @ self.shared_pull
-        shared = together @ np.linalg.solve(basis @ self.shared_precision @ basis.T, together)
-        return found, float(shared)
+            found[node] = _whitened(pulls[node], inverse)
+        shared = basis @ self.shared_precision @ basis.T
+        found[-1] = _whitened(basis @ self.shared_pull, shared)
+        return found
 
     def means(self, steps: Blocks) -> Floats:
         """Posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
@@ -188,3 +188,10 @@ class TreePosterior:
             explained = (own**2) @ precision[node] - ((moved @ self.kept) * moved).sum(axis=1)
             found[node] -= 2.0 * self.weights[node] * cross + explained
         return np.asarray(np.maximum(found, 0.0))
+
+
+def _whitened(pull: Floats, precision: Floats) -> Floats:
+    """precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
+    spectrum, basis = eigh(precision)
+    spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
+    return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))

@@ -70,8 +70,8 @@ COMPONENTS: tuple[Component, ...] = (
     Component("kind of day", daily, "kind", 0.06, 0.02, (0.9, 100.0)),
     Component("shape of these days", daily, "always", 0.015, 0.015, (1.0, 3.0)),
     Component("short memory", smooth, "always", 0.01, 0.012, (0.08,)),
-    Component("event", constant, "event", 0.2, 0.3),
-    Component("course of an event", smooth, "event", 0.2, 0.3, (0.12,)),
+    Component("event", constant, "event", 0.3, 1.0),
+    Component("course of an event", smooth, "event", 0.3, 0.5, (0.12,)),
 )
 """The parts of a series that people make, with round prior medians.
 

@@ -140,7 +140,7 @@ def test_a_days_surprise_is_that_of_the_dense_process():
     dense = Dense(prior, seen)
     weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
     inverse = np.linalg.inv(dense.measured)
-    found, shared = TreePosterior(prior, seen).day_surprises(chosen)
+    *found, shared = (TreePosterior(prior, seen).day_surprises(chosen) ** 2).sum(axis=1)
     for node in range(len(found)):
         at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
         part = inverse[np.ix_(at, at)]

@@ -308,3 +308,38 @@ def test_bad_parameters_are_named(given, message):
 def test_another_pattern_is_refused():
     with pytest.raises(ParameterError, match="must be a HistoryInformed; got Laplace"):
         HistoryInformedTree(Laplace(MODEL), TREE, ["1/2", "1/2"])
+
+
+def blackout(stream, at):
+    stream[0, at + 8 : at + 16] *= 0.05
+
+
+def new_customer(stream, at):
+    stream[1, at + 12 :] += 400
+
+
+def holiday(stream, at):
+    stream[:, at : at + SLOTS] *= 0.8
+
+
+def heat_wave(stream, at):
+    stream[:, at : at + 3 * SLOTS] *= 1.15
+
+
+def joins(stream, at):
+    stream[2, :at] = 0
+
+
+@pytest.mark.parametrize("happens", [blackout, new_customer, holiday, heat_wave, joins])
+@pytest.mark.parametrize("epsilon", ["1/10", "1"])
+def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(happens, epsilon):
+    """On the day and the next, over 4 streams: at most 1.5 times OptStream's error."""
+    model, mine, others = replace(MODEL, epsilon=Fraction(epsilon)), [], []
+    star = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "all"})
+    optstream = OptStream(model, star, sampling=EquallySpaced(5), features=[], level_shares=["0", "1"])
+    for seed in range(4):
+        stream = load(17, seed)
+        happens(stream, 15 * SLOTS)
+        mine.append(missed(run(informed(model), stream, seed), stream)[:, 15 * SLOTS :].mean())
+        others.append(missed(run(optstream, stream, seed), stream)[:, 15 * SLOTS :].mean())
+    assert np.mean(mine) < 1.5 * np.mean(others)
