@@ -17,6 +17,7 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 
 from flows.artifacts import keep_artifacts
 from flows.terminal import Terminal
+from flows.workers import over_cluster
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
@@ -53,7 +54,16 @@ def release_days(
     ledger = open_ledger(settings.ledger_url)
     try:
         owner, lease = f"{gethostname()}:{getpid()}:{uuid4()}", timedelta(minutes=lease_minutes)
-        run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease, restate)
+        run = Run(
+            settings,
+            ledger,
+            secure_noise(),
+            owner,
+            lambda: datetime.now(UTC),
+            lease,
+            restate,
+            over_cluster(settings),
+        )
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
         works = _walk(chunk.READING, run, works)

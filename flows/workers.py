@@ -1,9 +1,12 @@
 """Where the months of a backfill run: here, in processes of this machine, or on a Dask cluster."""
 
 import os
+import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from optstream.errors import ConfigurationError
+from tasks.ingest.spread import Spread
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database
 
@@ -40,3 +43,27 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
 
         return ProcessPoolTaskRunner(max_workers=n_workers)
     return None
+
+
+def over_cluster(settings: Settings) -> Spread | None:
+    """On a worker of a Dask cluster, metered dumps are read by all workers, a leaf each; None elsewhere.
+
+    Aggregated dumps are too small to be worth the way.
+    """
+    if not settings.metered or "distributed" not in sys.modules:
+        return None
+    from distributed import get_worker, worker_client
+
+    try:
+        get_worker()
+    except ValueError:
+        return None
+
+    def spread(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+        # the task that waits here gives its place on the worker to the others
+        with worker_client() as client:
+            # not pure: the same file may hold other rows by now
+            found: list[Any] = client.gather(client.map(work, items, pure=False))
+        return found
+
+    return spread

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.layout import data_file, superseded_file
+from optstream.catalogue.places import open_place
+from optstream.catalogue.untrusted import LARGEST_RELEASE
+from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from tasks.settings import Settings
 from tasks.trusted_store import RAW
@@ -74,9 +77,10 @@ def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) 
     entry = catalogue.entry(day) if catalogue else None
     if entry is not None and entry.withdrawn and entry.revision >= release.revision:
         return True
+    place = open_place(house.settings.published_folder)
     for name in (data_file(day, digest), superseded_file(day, digest)):
-        with suppress(OSError):
-            if hashlib.sha256((house.settings.published_folder / name).read_bytes()).hexdigest() == digest:
+        with suppress(OSError, PublicationError):
+            if hashlib.sha256(place.read(name, LARGEST_RELEASE)).hexdigest() == digest:
                 return True
     return False
 

@@ -20,8 +20,10 @@ from datetime import date
 from pathlib import Path
 
 from optstream.catalogue.durable import sync_folder
+from optstream.catalogue.places import Location
 from optstream.errors import DumpError, LedgerError
 from tasks.ingest import Dump
+from tasks.ingest.files import identity_of, opened
 from tasks.settings import Settings
 from tasks.trusted_store import make_private_folder, token_in, write_private
 
@@ -33,7 +35,6 @@ UNKNOWN = "unknown"
 
 Inputs = Mapping[str, str]
 """The keyed hash of each input file, by its name below the input folder."""
-Identity = tuple[int, int, int, int, int] | None
 
 
 def input_key(settings: Settings) -> bytes:
@@ -77,13 +78,13 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
     """
     key, folder = input_key(settings), settings.input_folder
     paths = [path for dump in dumps for files in dump.files for path in files]
-    before = {path: _identity(path) for path in paths}
+    before = {path: identity_of(path) for path in paths}
     with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
         tags = {path: pool.submit(_keyed_hash, key, path) for path in paths}
 
         def inputs_of(dump: Dump) -> Inputs | DumpError:
             own = {path.relative_to(folder).as_posix(): path for files in dump.files for path in files}
-            changed = [name for name, path in own.items() if _identity(path) != before[path]]
+            changed = [name for name, path in own.items() if identity_of(path) != before[path]]
             if changed:
                 return DumpError(
                     f"{changed[0]} changed while it was read; write dumps under another name, move them into "
@@ -101,17 +102,9 @@ def _settled(tag: Future[str]) -> str:
         return UNKNOWN
 
 
-def _identity(path: Path) -> Identity:
-    try:
-        found = path.stat()
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
-
-
-def _keyed_hash(key: bytes, path: Path) -> str:
+def _keyed_hash(key: bytes, path: Location) -> str:
     digest = hmac.new(key, digestmod=hashlib.sha256)
-    with path.open("rb", buffering=0) as file:
+    with opened(path) as file:
         while chunk := file.read(CHUNK):
             digest.update(chunk)
     return digest.hexdigest()

@@ -4,6 +4,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import date
+from pathlib import Path
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.errors import PublicationError
@@ -66,7 +67,8 @@ def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[st
     except PublicationError as error:
         return None, [f"{folder}: {error}"], []
     if catalogue is None:
-        what = "has no catalogue.json" if folder.is_dir() else "is not there"
+        missing = isinstance(folder, Path) and not folder.is_dir()
+        what = "is not there" if missing else "has no catalogue.json"
         return None, [], [f"{folder} {what}: the ledger could not be compared with it"]
     return catalogue, [], []
 

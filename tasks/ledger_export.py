@@ -20,6 +20,7 @@ from optstream.privacy import worst_window
 from optstream.privacy.spends import spend_from_document
 from tasks.ledger_columns import SCHEMAS
 from tasks.settings import Settings
+from tasks.settings.paths import lies_within
 
 ROWS_AT_ONCE = 20_000
 
@@ -42,7 +43,7 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
     exists or lies in the public zone.
     """
     target = folder.absolute()
-    if target.resolve().is_relative_to(settings.published_folder.resolve()):
+    if lies_within(target, settings.published_folder):
         raise LedgerError(
             f"{folder} lies in published.folder, which is the public zone, and the ledger is not public: "
             "name a folder outside it"

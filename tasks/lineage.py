@@ -2,7 +2,6 @@
 
 import os
 from datetime import date, datetime
-from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -13,6 +12,7 @@ from openlineage.client.facet_v2 import DatasetFacet, RunFacet, column_lineage_d
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement
+from optstream.catalogue.places import Location, StoreUrl
 from optstream.errors import PublicationError
 from tasks.inputs import UNKNOWN, Inputs, drawn_inputs, inputs_below
 from tasks.release import Run as ReleaseRun
@@ -83,11 +83,10 @@ def lineage_event(
         type="INDIRECT", subtype="AGGREGATION", description="sums with Laplace noise, fitted", masking=True
     )
     value, raw = settings.published.value, settings.input_of(day).value
-    sources = [column_lineage_dataset.InputField("file", str(place), raw, [masked]) for place in places]
+    sources = [column_lineage_dataset.InputField(*_dataset(place), raw, [masked]) for place in places]
     columns = ["date", "step", "timestamp", "node", "parent", "level", value, "revision", "vintage"]
     output = OutputDataset(
-        "file",
-        str(settings.published_folder / published_file),
+        *_dataset(settings.published_folder / published_file),
         facets={
             "schema": schema_dataset.SchemaDatasetFacet(
                 fields=[schema_dataset.SchemaDatasetFacetFields(name=column) for column in columns]
@@ -107,7 +106,7 @@ def lineage_event(
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
         inputs=[
-            InputDataset("file", str(place), facets={"optstream_inputs": _keyed(settings, place, drawn_from)})
+            InputDataset(*_dataset(place), facets={"optstream_inputs": _keyed(settings, place, drawn_from)})
             for place in places
         ],
         outputs=[output],
@@ -115,6 +114,14 @@ def lineage_event(
     )
 
 
-def _keyed(settings: Settings, place: Path, drawn_from: Inputs) -> KeyedInputFacet:
+def _dataset(place: Location) -> tuple[str, str]:
+    """Namespace and name: of an object its store's bucket and the key in it, as OpenLineage names them."""
+    if isinstance(place, StoreUrl):
+        bucket, _, key = place.text.removeprefix(f"{place.protocol}://").partition("/")
+        return f"{place.protocol}://{bucket}", key
+    return "file", str(place)
+
+
+def _keyed(settings: Settings, place: Location, drawn_from: Inputs) -> KeyedInputFacet:
     own = inputs_below(drawn_from, place.relative_to(settings.input_folder).as_posix())
     return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)

@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
+from tasks.ingest.spread import Spread
 from tasks.settings import Settings
 from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
@@ -23,7 +24,8 @@ LEASE = timedelta(minutes=15)
 class Run:
     """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
 
-    restate: a person asks for another revision of days that were released.
+    restate: a person asks for another revision of days that were released. spread: where dumps are read,
+    leaf by leaf, if not in this process.
     """
 
     settings: Settings
@@ -33,6 +35,7 @@ class Run:
     clock: Callable[[], datetime]
     lease: timedelta = LEASE
     restate: bool = False
+    spread: Spread | None = None
 
     @property
     def stream(self) -> str:

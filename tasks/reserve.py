@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, replace
 
 from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue.places import open_place
 from optstream.errors import LedgerError
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
@@ -33,7 +34,7 @@ def look_at_folders(run: Run) -> Shown:
     """
     folder, value = run.settings.published_folder, run.settings.published.value
     catalogue = find_catalogue(folder)
-    if catalogue is None and (folder / "data").exists():
+    if catalogue is None and open_place(folder).exists("data"):
         raise LedgerError(
             f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
             "lost. Run the day that was being published again, or restore catalogue.json"

@@ -13,6 +13,7 @@ from typing import Literal
 import numpy as np
 import polars as pl
 
+from optstream.catalogue.places import Location, StoreUrl
 from optstream.errors import ParameterError
 from optstream.stream import Calendar
 from tasks.load_shapes import daily_load, day_generator, region_of, stable_hash
@@ -38,7 +39,7 @@ class Simulated:
 
 
 def simulate(
-    folder: Path,
+    folder: Location,
     *,
     leaves: Sequence[str],
     calendar: Calendar,
@@ -60,6 +61,11 @@ def simulate(
 
     Raises ParameterError for no leaf or day or a bad argument; DumpError where another dump already lies.
     """
+    if isinstance(folder, StoreUrl):
+        raise ParameterError(
+            f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
+            "is a path, and copy them"
+        )
     leaves, days = tuple(leaves), tuple(days)
     _check(leaves, days, seed, schema, mean, customers_per_leaf)
     for leaf in leaves:

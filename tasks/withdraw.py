@@ -14,17 +14,19 @@ from tasks.work import Status, Work
 def withdraw(run: Run, work: Work, reason: str) -> Work:
     """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
 
-    The ledger is told first, under the publishers' lock; a crash after that leaves a listed day that the
-    ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
+    The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
+    the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
     refunded, and no raw state is left. Raises LedgerError for a day that was never reserved and where
     another run holds it, PublicationError if the folder cannot be written.
     """
-    _free(run, work)  # before a folder is made for it
+    latest = _free(run, work)  # before a folder is made for it
     done = withdraw_published(
         run.settings.published_folder,
         work.day,
         partial(_tell, run, work, reason),
         stream=run.stream,
+        value_column=run.settings.published.value,
+        last_revision=latest.revision,
     )
     status = Status.WITHDRAWN if done.entry else Status.VOID
     return work.ended(status, done.in_words())
@@ -45,7 +47,7 @@ def _free(run: Run, work: Work) -> ReleaseRecord:
 
 
 def _tell(run: Run, work: Work, reason: str, entry: Entry | None, known: str | None) -> str:
-    """Under the publishers' lock, tell the ledger of every revision; return its head."""
+    """While nobody can publish the day, tell the ledger of every revision; return its head."""
     run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is told
     period, latest = work.day.isoformat(), _free(run, work)
     if entry is not None and not entry.withdrawn:

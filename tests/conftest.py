@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import temporary_s3
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 
@@ -34,3 +35,20 @@ def postgresql_cluster() -> Iterator[Cluster]:
 def postgresql_url(postgresql_cluster: Cluster) -> str:
     """Where nothing is yet."""
     return postgresql_cluster.new_url()
+
+
+@pytest.fixture(scope="session")
+def s3_server() -> Iterator[temporary_s3.Server]:
+    """moto's S3 for the length of the session, and an environment that leads there; skips where it is not."""
+    if not temporary_s3.is_installed():
+        pytest.skip("no moto here: install optstream[development]")
+    with temporary_s3.temporary_s3() as server, pytest.MonkeyPatch.context() as patch:
+        for name, value in server.environment.items():
+            patch.setenv(name, value)
+        yield server
+
+
+@pytest.fixture
+def s3_bucket(s3_server: temporary_s3.Server) -> str:
+    """An empty one."""
+    return s3_server.new_bucket()

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
@@ -49,8 +50,10 @@ class Claims:
         )
 
 
-def claims_of(source: Path | bytes) -> Claims | None:
-    """What the footer of a file, or of its bytes, claims; None if it cannot be read or contradicts itself."""
+def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
+    """What the footer of a file, open or not, or of its bytes, claims; None if it cannot be read or
+    contradicts itself.
+    """
     try:
         if _footer_length(source) > LARGEST_FOOTER:
             return None
@@ -74,12 +77,18 @@ def claims_of(source: Path | bytes) -> Claims | None:
     )
 
 
-def _footer_length(source: Path | bytes) -> int:
+def _footer_length(source: Path | bytes | IO[bytes]) -> int:
     if isinstance(source, bytes):
         tail = source[-_TAIL:]
-    else:
+    elif isinstance(source, Path):
         with source.open("rb") as file:
-            file.seek(0, 2)
-            file.seek(max(0, file.tell() - _TAIL))
-            tail = file.read(_TAIL)
+            tail = _tail(file)
+    else:
+        tail = _tail(source)
     return int.from_bytes(tail[:4], "little")
+
+
+def _tail(file: IO[bytes]) -> bytes:
+    file.seek(0, 2)
+    file.seek(max(0, file.tell() - _TAIL))
+    return file.read(_TAIL)

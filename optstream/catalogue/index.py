@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_file
+from optstream.catalogue.places import Location, Readable, StoreUrl, open_place
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statement import LONGEST_TEXT
-from optstream.catalogue.untrusted import read_bounded
 from optstream.errors import ParameterError, PublicationError
 
 FORMAT = "optstream.catalogue/1"
@@ -95,17 +95,18 @@ def check_ledger_head(head: object) -> None:
         raise PublicationError("a ledger head is 1 to 128 letters, digits, colons, hyphens or underscores")
 
 
-def find_catalogue(folder: Path | str) -> Catalogue | None:
+def find_catalogue(folder: Location | str | Readable) -> Catalogue | None:
     """The catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
+    source = open_place(folder) if isinstance(folder, Path | StoreUrl | str) else folder
     try:
-        data = read_bounded(Path(folder) / CATALOGUE, CATALOGUE, LARGEST_CATALOGUE)
+        data = source.read(CATALOGUE, LARGEST_CATALOGUE)
     except FileNotFoundError:
         return None
     return parse_catalogue(data)
 
 
-def read_catalogue(folder: Path | str) -> Catalogue:
-    """The catalogue of a published folder.
+def read_catalogue(folder: Location | str | Readable) -> Catalogue:
+    """The catalogue of a published folder: a path, or a URL such as s3://bucket/folder.
 
     Raises PublicationError where there is none, and, naming the rule, where it is not as OptStream writes it.
     """

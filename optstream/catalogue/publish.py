@@ -4,29 +4,20 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.durable import clear, exclusive, make_folder, move, replace, write_new
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
-from optstream.catalogue.layout import (
-    CATALOGUE,
-    INCOMING,
-    LOCK,
-    MANIFESTS,
-    inside,
-    is_release_name,
-    release_name,
-    superseded_file,
-)
+from optstream.catalogue.layout import MANIFESTS, release_name
 from optstream.catalogue.parquet import decode
+from optstream.catalogue.places import Location, Turn, open_place
 from optstream.catalogue.stage import StagedRelease
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.sweep import clear_superseded, delete_files
 from optstream.catalogue.times import settle_times
-from optstream.catalogue.withdraw import delete_files
 from optstream.errors import PublicationError
 
 MANIFEST_FORMAT = "optstream.manifest/1"
+Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
 
 
 @dataclass(frozen=True)
@@ -43,23 +34,26 @@ class Publication:
 
 
 def publish(
-    folder: Path | str,
-    releases: Sequence[tuple[StagedRelease, ReleaseStatement]],
+    folder: Location | str,
+    releases: Releases,
     head_after: Callable[[str | None], str],
 ) -> tuple[Publication, ...]:
     """Make staged releases, each of a period of its own, the published ones: all of them or none.
 
-    Under an inter-process lock: write each file and manifest under names that hold the file's hash, never
-    over an existing path; replace the catalogue atomically, once; move files that these replace to
-    superseded/. After a crash at any point the catalogue lists only whole files, and publishing the same
-    releases again completes the work. Costs no privacy: they are drawn already.
+    folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
+    In one turn at the folder (`Place.change`: under a lock, or until no other publisher was faster): write
+    each file and manifest under names that hold the file's hash, never over an existing path; replace the
+    catalogue atomically, once; move files that these replace to superseded/. After a crash at any point the
+    catalogue lists only whole files, and publishing the same releases again completes the work. Costs no
+    privacy: they are drawn already.
 
     head_after: given the head that the catalogue carries now (None without one), the ledger's head, which the
-    new catalogue carries; raises if the ledger does not contain the given one. Asked inside the lock, so that
-    the heads of a catalogue stand in the ledger in the order of its publications.
+    new catalogue carries; raises if the ledger does not contain the given one. Asked inside each turn, so
+    that the heads of a catalogue stand in the ledger in the order of its publications.
     Raises PublicationError for simulated noise; for a statement that is not the staged one; for a folder of
     another stream or value column; where a period has a later revision or vintage, or another file under
-    the same; and where a file's path holds other bytes; and, nothing written, whatever `head_after` raises.
+    the same; where a file's path holds other bytes; where the folder cannot be written, or is in a store that
+    does not refuse what comes second; and, nothing listed, whatever `head_after` raises.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(
@@ -72,20 +66,8 @@ def publish(
         )
     if not releases:
         return ()
-    root = Path(folder)
     try:
-        make_folder(root)
-        with exclusive(root / LOCK):
-            known = find_catalogue(root)
-            for staged, statement in releases:
-                _check_order(known, staged, statement)
-            head = head_after(known.ledger_head if known else None)
-            check_ledger_head(head)
-            files = [
-                _File(_entry(staged, statement, head), staged.data, document)
-                for (staged, statement), document in zip(releases, documents, strict=True)
-            ]
-            return _publish_locked(root, known, files)
+        return open_place(folder).change(lambda turn: _publish_in_turn(turn, releases, documents, head_after))
     except OSError as error:
         raise PublicationError(
             f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
@@ -107,17 +89,47 @@ def _entry(staged: StagedRelease, statement: ReleaseStatement, head: str) -> Ent
     return Entry(*key, staged.file_hash, staged.rows_hash, head)
 
 
-def _publish_locked(root: Path, known: Catalogue | None, files: Sequence[_File]) -> tuple[Publication, ...]:
+def _publish_in_turn(
+    turn: Turn,
+    releases: Releases,
+    documents: Sequence[dict[str, Any]],
+    head_after: Callable[[str | None], str],
+) -> tuple[Publication, ...]:
+    known = find_catalogue(turn)
+    try:
+        for staged, statement in releases:
+            _check_order(known, staged, statement)
+    except PublicationError:
+        if known is not None and turn.is_again:
+            _take_back(turn, known, releases)
+        raise
+    head = head_after(known.ledger_head if known else None)
+    check_ledger_head(head)
+    files = [
+        _File(_entry(staged, statement, head), staged.data, document)
+        for (staged, statement), document in zip(releases, documents, strict=True)
+    ]
+    return _put(turn, known, files)
+
+
+def _take_back(turn: Turn, known: Catalogue, releases: Releases) -> None:
+    """Sweep out what an overtaken turn wrote of days that have since gone further."""
+    for _, statement in releases:
+        entry = known.entry(statement.period)
+        if entry is not None and entry.withdrawn:
+            delete_files(turn, entry.period, entry.revision)
+        elif entry is not None:
+            clear_superseded(turn, entry)
+
+
+def _put(turn: Turn, known: Catalogue | None, files: Sequence[_File]) -> tuple[Publication, ...]:
     before = [known.entry(file.entry.period) if known else None for file in files]
     for entry in before:
         if entry is not None and entry.withdrawn:
             # a withdrawal that a crash cut short must not end with its files in superseded/
-            delete_files(root, entry.period)
-    incoming = inside(root, INCOMING)
-    for needed in (incoming, inside(root, MANIFESTS)):
-        make_folder(needed)
-    clear(incoming)
-    written = [_write(root, file, incoming) for file in files]
+            delete_files(turn, entry.period, entry.revision)
+    turn.prepare(MANIFESTS)
+    written = [_write(turn, file) for file in files]
     fresh = [
         file.entry
         for file, entry in zip(files, before, strict=True)
@@ -129,18 +141,19 @@ def _publish_locked(root: Path, known: Catalogue | None, files: Sequence[_File])
     )
     if fresh:
         catalogue = catalogue.with_entries(fresh)
-        replace(root / CATALOGUE, catalogue.to_bytes(), incoming)
+        turn.replace_catalogue(catalogue.to_bytes())
+    elif any(written) and not turn.is_alone:
+        turn.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
-    cleared = [_clear_superseded(root, entry) for entry in listed]
-    settle_times(root, catalogue, listed)
+    cleared = [clear_superseded(turn, entry) for entry in listed]
+    settle_times(turn, catalogue, listed)
     changes = zip(listed, written, cleared, strict=True)
     return tuple(Publication(entry, any((new, old, entry in fresh))) for entry, new, old in changes)
 
 
-def _write(root: Path, file: _File, incoming: Path) -> bool:
-    make_folder(inside(root, file.entry.file).parent)
-    changed = write_new(root / file.entry.file, file.data, incoming)
-    return write_new(root / file.entry.manifest, _manifest(file.entry, file.document), incoming) or changed
+def _write(turn: Turn, file: _File) -> bool:
+    changed = turn.create_new(file.entry.file, file.data)
+    return turn.create_new(file.entry.manifest, _manifest(file.entry, file.document)) or changed
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
@@ -191,16 +204,3 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
             f"{place} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )
-
-
-def _clear_superseded(root: Path, entry: Entry) -> bool:
-    """Move every other release of the period out of data/, also what a crash left there."""
-    current = root / entry.file
-    others = [path for path in current.parent.iterdir() if is_release_name(path.name) and path != current]
-    for path in others:
-        target = root / superseded_file(
-            entry.period, path.name.removeprefix("release-").removesuffix(".parquet")
-        )
-        make_folder(target.parent)
-        move(path, target)
-    return bool(others)

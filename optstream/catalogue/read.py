@@ -1,22 +1,24 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
-from pathlib import Path
 
 import polars as pl
 
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import inside, superseded_file
+from optstream.catalogue.layout import superseded_file
 from optstream.catalogue.parquet import Footer, decode
+from optstream.catalogue.places import Location, Place, open_place
 from optstream.catalogue.rows import empty_rows, hash_rows
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statement import ReleaseStatement
-from optstream.catalogue.untrusted import LARGEST_RELEASE, read_bounded
+from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import PublicationError
 
 
-def read_published(folder: Path | str, verify: bool = False) -> pl.DataFrame:
+def read_published(folder: Location | str, verify: bool = False) -> pl.DataFrame:
     """All published periods, whole, sorted by (date, step, node).
+
+    folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
 
     Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
     the value column, revision, vintage. What is read is what the catalogue listed when the call began, also
@@ -27,28 +29,28 @@ def read_published(folder: Path | str, verify: bool = False) -> pl.DataFrame:
     catalogue raises PublicationError (the path may be wrong), as does a file that is missing or is not the
     release that the catalogue names.
     """
-    root = Path(folder)
-    catalogue = read_catalogue(root)
-    frames = [_read_period(root, catalogue, entry, verify) for entry in catalogue.entries]
+    place = open_place(folder)
+    catalogue = read_catalogue(place)
+    frames = [_read_period(place, catalogue, entry, verify) for entry in catalogue.entries]
     return pl.concat([empty_rows(catalogue.value_column), *frames])
 
 
-def _read_period(root: Path, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+def _read_period(place: Place, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
     """The rows of a listed day; none of a tombstone, also of one that was set while others were read."""
     while not entry.withdrawn:
         try:
-            return read_rows(root, catalogue, entry, verify)
+            return read_rows(place, catalogue, entry, verify)
         except PublicationError:
-            now = read_catalogue(root).entry(entry.period)
+            now = read_catalogue(place).entry(entry.period)
             if now is None or now == entry:
                 raise
             entry = now
     return empty_rows(catalogue.value_column)
 
 
-def read_rows(root: Path, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+def read_rows(place: Place, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
     """The rows of one listed release. Raises PublicationError if its file is missing, or another's."""
-    data = read_file(root, entry)
+    data = read_file(place, entry)
     if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
         raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
     inner, footer = decode(data)
@@ -73,11 +75,11 @@ def _states(footer: Footer, catalogue: Catalogue, entry: Entry) -> bool:
     )
 
 
-def read_file(root: Path, entry: Entry) -> bytes:
+def read_file(place: Place, entry: Entry) -> bytes:
     """The file's bytes, also if a newer release moved it away after the catalogue was read."""
     for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
         try:
-            return read_bounded(inside(root, name), name, LARGEST_RELEASE)
+            return place.read(name, LARGEST_RELEASE)
         except FileNotFoundError:
             continue
     raise PublicationError(f"{entry.file} is missing; publish it again from the trusted zone")

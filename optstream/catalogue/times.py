@@ -2,17 +2,15 @@
 
 How long a draw takes depends on what is drawn, so no time of a run may reach a reader. Copies of the folder
 (a web server, rsync, an archive) carry modification times along. On the machine itself the time of a change
-of an inode stays, which no program can set.
+of an inode stays, which no program can set; in an object store, when each object was put.
 """
 
-import os
 from collections.abc import Iterable
-from contextlib import suppress
 from datetime import UTC, date, datetime, timedelta
-from pathlib import Path
 
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import CATALOGUE, DATA, MANIFESTS
+from optstream.catalogue.layout import CATALOGUE, DATA, MANIFESTS, data_folder
+from optstream.catalogue.places import Turn
 
 
 def release_time(period: date) -> datetime:
@@ -30,18 +28,12 @@ def catalogue_time(catalogue: Catalogue) -> datetime:
     return release_time(newest) + timedelta(seconds=changes)
 
 
-def settle_times(root: Path, catalogue: Catalogue, touched: Iterable[Entry]) -> None:
-    """Give what a publication touched those times. The caller holds the publishers' lock.
-
-    Files and folders of another owner keep their own: the system lets nobody else set them.
-    """
+def settle_times(turn: Turn, catalogue: Catalogue, touched: Iterable[Entry]) -> None:
+    """Give what a publication touched those times, as far as the place can (`Turn.settle`)."""
     listed = catalogue_time(catalogue)
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        places[str(Path(entry.file).parent)] = listed
+        places[data_folder(entry.period)] = listed
     places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, "."), listed)
-    for name, time in places.items():
-        # a withdrawn day has no files
-        with suppress(PermissionError, FileNotFoundError):
-            os.utime(root / name, (time.timestamp(), time.timestamp()))
+    turn.settle(places)

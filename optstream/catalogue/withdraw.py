@@ -1,23 +1,12 @@
 """Take a published day back: a tombstone in the catalogue first, then its files out of the folder."""
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date
-from pathlib import Path
 
-from optstream.catalogue.durable import clear, exclusive, make_folder, sync_folder
-from optstream.catalogue.durable import replace as replace_file
-from optstream.catalogue.index import Entry, check_ledger_head, find_catalogue
-from optstream.catalogue.layout import (
-    CATALOGUE,
-    INCOMING,
-    LOCK,
-    data_folder,
-    inside,
-    is_release_name,
-    superseded_folder,
-)
+from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
+from optstream.catalogue.places import Location, Turn, open_place
+from optstream.catalogue.sweep import delete_files
 from optstream.catalogue.times import settle_times
 from optstream.errors import PublicationError
 
@@ -42,30 +31,49 @@ class Withdrawal:
         return f"withdrawn {what}: its files are deleted, its manifest stays, and it stays charged"
 
 
+@dataclass(frozen=True)
+class _Order:
+    """What is to be withdrawn; see `withdraw`."""
+
+    period: date
+    tell_ledger: Callable[[Entry | None, str | None], str]
+    stream: str
+    value_column: str | None
+    last_revision: int
+
+
 def withdraw(
-    folder: Path | str, period: date, tell_ledger: Callable[[Entry | None, str | None], str], *, stream: str
+    folder: Location | str,
+    period: date,
+    tell_ledger: Callable[[Entry | None, str | None], str],
+    *,
+    stream: str,
+    value_column: str | None = None,
+    last_revision: int = 0,
 ) -> Withdrawal:
     """Make the published release of a day a tombstone, and delete the day's files.
 
-    Under the publishers' lock: replace the catalogue atomically by one in which the entry says `withdrawn`
-    and carries the ledger's head; then delete every revision of the day from data/ and superseded/. The
-    manifests stay, and the tombstone names the last one: readers can learn that there was a release, and
-    its cost.
+    In one turn at the folder (`Place.change`): replace the catalogue atomically by one in which the entry
+    says `withdrawn` and carries the ledger's head; then delete every revision of the day from data/ and
+    superseded/. The manifests stay, and the tombstone names the last one: readers can learn that there was a
+    release, and its cost.
     After a crash at any point no listed file is missing, and the same call completes the work; so does the
     publication of a higher revision, the only thing that takes the tombstone's place. What others have copied
     is out of reach. Refunds no privacy: the release was drawn and seen.
 
     tell_ledger: given what the catalogue lists of the day (None if nothing) and its head (None without one),
-    records the withdrawal and returns the ledger's head. Asked inside the lock, so that nobody publishes the
-    day between the two. stream: whose folder it must be.
+    records the withdrawal and returns the ledger's head. Asked inside the turn, so that nobody publishes the
+    day between the two; asked again if the turn is overtaken. stream: whose folder it must be.
+    value_column, last_revision: of matter in an object store alone, where nobody can be kept from publishing
+    the day at the same moment. There a withdrawal always replaces the catalogue, by an empty one of this
+    column where there is none, so that such a publisher is overtaken and asks the ledger again. last_revision
+    is the highest that `tell_ledger` withdraws.
     Raises PublicationError, with nothing changed, for a folder of another stream; where the folder cannot be
     written; and whatever `tell_ledger` raises.
     """
-    root = Path(folder)
+    order = _Order(period, tell_ledger, stream, value_column, last_revision)
     try:
-        make_folder(root)
-        with exclusive(root / LOCK):
-            return _withdraw_locked(root, period, tell_ledger, stream)
+        return open_place(folder).change(lambda turn: _withdraw_in_turn(turn, order))
     except OSError as error:
         raise PublicationError(
             f"the published folder cannot be written ({error.strerror}); mend it and withdraw {period} "
@@ -73,51 +81,47 @@ def withdraw(
         ) from error
 
 
-def _withdraw_locked(
-    root: Path, period: date, tell_ledger: Callable[[Entry | None, str | None], str], stream: str
-) -> Withdrawal:
-    catalogue = find_catalogue(root)
-    if catalogue is not None and catalogue.stream != stream:
+def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
+    catalogue = find_catalogue(turn)
+    if catalogue is not None and catalogue.stream != order.stream:
         raise PublicationError(
             "the published folder belongs to another stream; "
             "withdraw with the configuration that published it"
         )
-    entry = catalogue.entry(period) if catalogue else None
-    ledger_head = tell_ledger(entry, catalogue.ledger_head if catalogue else None)
+    entry = catalogue.entry(order.period) if catalogue else None
+    ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
     check_ledger_head(ledger_head)
     if catalogue is None or entry is None:
+        if not turn.is_alone:
+            _overtake(turn, catalogue, order, ledger_head)
+            delete_files(turn, order.period, order.last_revision)
         return Withdrawal(None, False)
-    incoming = inside(root, INCOMING)
-    make_folder(incoming)
-    clear(incoming)
+    turn.prepare()
     changed = not entry.withdrawn
     if changed:
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
         catalogue = catalogue.with_entries([entry])
-        replace_file(root / CATALOGUE, catalogue.to_bytes(), incoming)
+        turn.replace_catalogue(catalogue.to_bytes())
+    elif turn.is_alone:
+        turn.confirm_catalogue()
     else:
-        sync_folder(root)  # who wrote the tombstone may have died before its name was durable
-    changed |= delete_files(root, period)
-    settle_times(root, catalogue, [entry])
+        catalogue = _overtake(turn, catalogue, order, ledger_head)
+    changed |= delete_files(turn, order.period, max(entry.revision, order.last_revision))
+    settle_times(turn, catalogue, [entry])
     return Withdrawal(entry, changed)
 
 
-def delete_files(root: Path, period: date) -> bool:
-    """Delete every release of a withdrawn day from data/ and superseded/; the lock is held by the caller.
+def _overtake(turn: Turn, catalogue: Catalogue | None, order: _Order, ledger_head: str) -> Catalogue:
+    """Replace the catalogue by one that lists the same under the new head: who has read it begins again.
 
-    Returns whether there were any. The manifests are left.
+    One that carries the head already was replaced after the ledger was told, so nobody has an older one.
     """
-    found = False
-    for name in (data_folder(period), superseded_folder(period)):
-        folder = inside(root, name)
-        if not folder.is_dir():
-            continue
-        for path in sorted(folder.iterdir()):
-            if is_release_name(path.name):
-                path.unlink(missing_ok=True)
-                found = True
-        sync_folder(folder)
-        with suppress(OSError):  # what else is in it is nobody's: `check_files` names it
-            folder.rmdir()
-            sync_folder(folder.parent)
-    return found
+    if catalogue is None and order.value_column is None:
+        raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
+    old = catalogue or Catalogue(order.stream, str(order.value_column), "", ())
+    new = replace(old, ledger_head=ledger_head)
+    if new == old:
+        turn.confirm_catalogue()
+    else:
+        turn.replace_catalogue(new.to_bytes())
+    return new

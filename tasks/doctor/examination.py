@@ -1,4 +1,7 @@
-"""All examinations in a row. Each looks and changes nothing, but for a probe file that it removes again."""
+"""All examinations in a row. Each looks and changes nothing, but for a probe file that it removes again.
+
+In an object store it puts the probe that publishing puts there as well, and that stays.
+"""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -7,6 +10,7 @@ from optstream.errors import ConfigurationError
 from tasks.doctor.finding import Finding, Severity, wrong
 from tasks.doctor.places import places
 from tasks.doctor.record import record
+from tasks.doctor.stores import stores
 from tasks.doctor.surroundings import Ask, ask_server, surroundings
 from tasks.settings import Settings
 
@@ -21,7 +25,12 @@ def examine(
     environment: the operator's variables, before OptStream set its own. ask: how a Prefect server
     is asked for its settings. A ledger that is there is opened, as `status` does; none is made.
     """
-    found = [*places(settings), *surroundings(settings, environment, ask), *record(settings, now)]
+    found = [
+        *places(settings),
+        *stores(settings),
+        *surroundings(settings, environment, ask),
+        *record(settings, now),
+    ]
     return sorted(found, key=lambda finding: ORDER.index(finding.severity))
 
 

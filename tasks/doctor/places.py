@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError
 from tasks.doctor.finding import Finding, warning, wrong
 from tasks.permissions import exposed, mode_of, quoted
 from tasks.settings import Settings
-from tasks.settings.paths import ledger_database
+from tasks.settings.paths import ledger_database, lies_within
 
 MOUNTS = Path("/proc/self/mountinfo")
 LONGEST_WALK = 100_000
@@ -41,13 +41,13 @@ def _nested(settings: Settings) -> Iterator[Finding]:
     """The reverse, private inside public, no configuration loads with."""
     public = settings.published_folder
     for name, folder in (("trusted", settings.trusted_folder), ("input", settings.input_folder)):
-        if public.resolve().is_relative_to(folder.resolve()):
+        if lies_within(public, folder):
             yield wrong(
                 public,
                 f"published.folder lies in {name}.folder: readers would have to be let into the {name} one",
                 "move it beside, set published.folder, and keep its files",
             )
-    if settings.trusted_folder.resolve().is_relative_to(settings.input_folder.resolve()):
+    if lies_within(settings.trusted_folder, settings.input_folder):
         yield warning(
             settings.trusted_folder,
             "trusted.folder lies in input.folder, into which suppliers write",
@@ -57,6 +57,8 @@ def _nested(settings: Settings) -> Iterator[Finding]:
 
 def _public(settings: Settings) -> Iterator[Finding]:
     root = settings.published_folder
+    if not isinstance(root, Path):
+        return
     for place in (root, root / "data", root / "manifests", root / "catalogue.json"):
         mode = mode_of(place)
         if mode is not None and mode & stat.S_IWOTH:
@@ -69,6 +71,8 @@ def _public(settings: Settings) -> Iterator[Finding]:
 
 def _raw(settings: Settings) -> Iterator[Finding]:
     folder = settings.input_folder
+    if not isinstance(folder, Path):
+        return
     readable = _readable_by_all(folder)
     if readable is not None:
         yield warning(
@@ -124,7 +128,7 @@ def _abilities(settings: Settings) -> Iterator[Finding]:
     """Publishing needs hard links and locks, drawing needs space held beforehand, SQLite its own host."""
     database = ledger_database(settings.ledger_url)
     folders = {settings.trusted_folder, settings.published_folder, *([database.parent] if database else [])}
-    for folder in sorted(folder for folder in folders if folder.is_dir()):
+    for folder in sorted(folder for folder in folders if isinstance(folder, Path) and folder.is_dir()):
         if not os.access(folder, os.W_OK | os.X_OK):
             yield warning(folder, "this user may not write here", "run the doctor as who runs the stream")
             continue

@@ -3,13 +3,15 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from datetime import date, datetime, timedelta
-from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue.places import Location
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.stream import Measured
 from tasks.doctor.finding import Finding, note, warning, wrong
+from tasks.ingest.discover import DATED, MOST_FILES, PREFIX
+from tasks.ingest.folders import entries_of
 from tasks.settings import Layout, Settings
 from tasks.settings.paths import ledger_database
 from tasks.trusted_store import read_verified
@@ -92,15 +94,13 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 
 def _markers(settings: Settings) -> Iterator[Finding]:
     """Days wait for ever where the supplier sets no marker."""
-    delivered: dict[Layout, list[Path]] = {}
-    for leaf in settings.tree.leaves:
-        for dump in (settings.input_folder / f"region={leaf}").glob("date=*"):
-            day = _day(dump.name.removeprefix("date="))
-            if day is not None and any(dump.glob("*.parquet")):
-                delivered.setdefault(settings.input_of(day), []).append(dump)
-    for layout, dumps in delivered.items():
-        if any((dump / layout.announcement).exists() for dump in dumps):
-            continue
+    delivered: dict[Layout, bool] = {}
+    for region, day, dated in _dated(settings):
+        layout = settings.input_of(day)
+        names = set() if delivered.get(layout) else _names(region / dated)
+        if any(name.endswith(".parquet") for name in names):
+            delivered[layout] = layout.announcement in names
+    for layout in (layout for layout, is_announced in delivered.items() if not is_announced):
         since = "" if layout.valid_from is None else f" of {layout.valid_from} and later"
         yield warning(
             settings.input_folder,
@@ -108,6 +108,24 @@ def _markers(settings: Settings) -> Iterator[Finding]:
             "have the supplier write it last, or correct "
             + layout.key("marker" if layout.file_list is None else "file_list"),
         )
+
+
+def _dated(settings: Settings) -> Iterator[tuple[Location, date, str]]:
+    """Each region's folder, and the days that it has folders of, with their names."""
+    for leaf in settings.tree.leaves:
+        region = settings.input_folder / f"{PREFIX}{leaf}"
+        for name in sorted(_names(region)):
+            day = _day(name.removeprefix(DATED)) if name.startswith(DATED) else None
+            if day is not None:
+                yield region, day, name
+
+
+def _names(folder: Location) -> set[str]:
+    """Of what lies in a folder; none where it cannot be listed, which is told of elsewhere."""
+    try:
+        return set(entries_of(folder, MOST_FILES))
+    except OSError:
+        return set()
 
 
 def _day(text: str) -> date | None:

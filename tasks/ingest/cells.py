@@ -3,13 +3,16 @@
 import math
 from collections.abc import Iterator, Sequence
 from fractions import Fraction
+from functools import partial
 
 import polars as pl
 
 from tasks.ingest import reading as kinds
+from tasks.ingest.files import size_of
 from tasks.ingest.reading import FLOATS, KINDS
 from tasks.ingest.rows import NO_STEP, customer_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
+from tasks.ingest.spread import Spread, by_leaf, without_ledger
 from tasks.settings import Settings
 
 FILES_A_PLAN = 96
@@ -25,16 +28,26 @@ COUNTED = {
 }
 
 
-def cells_of(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> pl.DataFrame:
     """A row for each (file, step) found, with counts and the sum of its units. Raises polars' errors."""
-    found = [pl.DataFrame(schema=CELLS)]
-    for plan in _plans(files):
-        found.append(_quick_cells(plan, settings) if plan[0].value in FLOATS else _grouped(plan, settings))
+    if spread is None:
+        found = [_cells(files, settings)]
+    else:
+        found = spread(partial(_cells, settings=without_ledger(settings)), by_leaf(files))
     counts = [
         pl.col("rows").filter(pl.col("kind").is_in(of)).sum().alias(name) for name, of in COUNTED.items()
     ]
-    cells = pl.concat(found).group_by("file", "step")
+    cells = pl.concat([pl.DataFrame(schema=CELLS), *found]).group_by("file", "step")
     return with_places(cells.agg(pl.col("rows").sum(), pl.col("units").sum(), *counts), files)
+
+
+def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """A row for each (file, step, kind of reading) found."""
+    found = [
+        _quick_cells(plan, settings) if plan[0].value in FLOATS else _grouped(plan, settings)
+        for plan in _plans(files)
+    ]
+    return pl.concat([pl.DataFrame(schema=CELLS), *found])
 
 
 def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
@@ -44,7 +57,7 @@ def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
         size = 0
         for file in (file for file in files if (file.value in FLOATS) == floats):
             plan.append(file)
-            size += file.path.stat().st_size
+            size += size_of(file.path)
             if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
                 yield plan
                 plan, size = [], 0

@@ -16,6 +16,7 @@ from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of
 from tasks.ingest.rows import is_readable
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
+from tasks.ingest.spread import Spread
 from tasks.settings import Settings
 
 
@@ -34,15 +35,17 @@ class IngestedDay:
     places: Mapping[tuple[str, str], Place] = field(repr=False)
 
 
-def ingest(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
+def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
     """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
+
+    spread: where the sums and the customers of each leaf are read, if not here.
 
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
     that cannot be read costs its own day only. Raw values stay in the returned periods.
     """
     files = inspected(settings, dumps)
     try:
-        cells, dropped = _read(files, settings)
+        cells, dropped = _read(files, settings, spread)
     except UNREADABLE:
         broken = {file.number for file in _sound(files) if not _can_be_read(file, settings)}
         files = [file.failed("unreadable") if file.number in broken else file for file in files]
@@ -88,15 +91,19 @@ def _can_be_read(file: SourceFile, settings: Settings) -> bool:
     return True
 
 
-def _read(files: Sequence[SourceFile], settings: Settings) -> tuple[pl.DataFrame, pl.DataFrame]:
+def _read(
+    files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The cells of all sound files, and what is dropped of them. Raises polars' errors."""
-    cells = cells_of(_sound(files), settings)
-    dropped, nameless = _people(files, settings)
+    cells = cells_of(_sound(files), settings, spread)
+    dropped, nameless = _people(files, settings, spread)
     cells = cells.join(nobody_of(nameless, settings), on=["file", "step"], how="left")
     return cells.with_columns(pl.col("no_customer").fill_null(0)), dropped
 
 
-def _people(files: Sequence[SourceFile], settings: Settings) -> tuple[pl.DataFrame, list[SourceFile]]:
+def _people(
+    files: Sequence[SourceFile], settings: Settings, spread: Spread | None
+) -> tuple[pl.DataFrame, list[SourceFile]]:
     """The metered rows that do not count, and the files that may have rows of nobody.
 
     Day by day, for the customers of one day fit in memory. Of a day that is refused for a file, nothing
@@ -109,7 +116,7 @@ def _people(files: Sequence[SourceFile], settings: Settings) -> tuple[pl.DataFra
         if len(sound) < len(own):
             nameless += sound
             continue
-        seen = seen_of(own, settings)
+        seen = seen_of(own, settings, spread)
         nameless += seen.nameless
         dropped.append(dropped_of(own, seen, settings))
     return pl.concat(dropped), nameless

@@ -1,14 +1,21 @@
 """Which dumps have arrived: folders, markers and file lists. Nothing is opened but the lists."""
 
-import itertools
-import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 
+from optstream.catalogue.places import Location, StoreUrl
 from optstream.errors import DumpError
+from tasks.ingest.folders import (
+    UNREADABLE_IN_A_STORE,
+    Found,
+    entries_of,
+    is_anything,
+    is_folder,
+    names_in,
+    read_small,
+)
 from tasks.settings import Layout, Settings
 
 LARGEST_LIST = 2**24
@@ -27,7 +34,7 @@ class Dump:
     """The complete dump of one day. files: for each leaf, in tree order, its Parquet files by name."""
 
     day: date
-    files: tuple[tuple[Path, ...], ...]
+    files: tuple[tuple[Location, ...], ...]
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
@@ -35,10 +42,10 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
     found = set()
     for leaf in settings.tree.leaves:
         with suppress(OSError):
-            for entry in (settings.input_folder / f"{PREFIX}{leaf}").iterdir():
-                if entry.name.startswith(DATED):
+            for name in names_in(settings.input_folder / f"{PREFIX}{leaf}"):
+                if name.startswith(DATED):
                     with suppress(ValueError):
-                        found.add(date.fromisoformat(entry.name.removeprefix(DATED)))
+                        found.add(date.fromisoformat(name.removeprefix(DATED)))
     return frozenset(found)
 
 
@@ -51,9 +58,11 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
     """
     folder = settings.input_folder
     try:
-        found = sorted(entry.name for entry in folder.iterdir() if entry.name.startswith(PREFIX))
-    except OSError:
+        found = sorted(name for name in names_in(folder) if name.startswith(PREFIX))
+    except OSError as error:
         problem = f"the input folder {settings.input.folder!r} does not exist or cannot be listed"
+        if isinstance(folder, StoreUrl) and error.strerror:
+            problem += f" ({error.strerror})"
         return {day: LateDumpError(f"{day}: {problem}; create it, or correct input.folder") for day in days}
     known = {PREFIX + leaf for leaf in settings.tree.leaves}
     strangers = [name for name in found if name not in known]
@@ -62,7 +71,10 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Dump | DumpError:
     within = f"{DATED}{day.isoformat()}"
-    unknown = [name for name in strangers if os.path.lexists(settings.input_folder / name / within)]
+    try:
+        unknown = [name for name in strangers if is_anything(settings.input_folder / name / within)]
+    except OSError:
+        return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
     if unknown:
         listed = ", ".join(f"{name!r:.80}" for name in unknown[:12])
         return DumpError(
@@ -86,13 +98,15 @@ def _discover_day(settings: Settings, day: date, strangers: Sequence[str]) -> Du
     return Dump(day, tuple(files))
 
 
-def _region_files(settings: Settings, layout: Layout, folder: Path, place: str) -> tuple[Path, ...]:
-    if not folder.is_dir():
+def _region_files(settings: Settings, layout: Layout, folder: Location, place: str) -> tuple[Location, ...]:
+    if not is_folder(folder):
         raise LateDumpError(f"the dump {place} is missing")
     try:
-        present = {entry.name: entry for entry in itertools.islice(folder.iterdir(), MOST_FILES + 1)}
+        present = entries_of(folder, MOST_FILES)
     except OSError:
         raise DumpError(f"the folder {place} cannot be listed") from None
+    if isinstance(folder, StoreUrl) and not present:
+        raise LateDumpError(f"the dump {place} is missing")
     if len(present) > MOST_FILES:
         raise DumpError(f"{place} must hold at most {MOST_FILES:,} files; merge them")
     names = sorted(name for name in present if name.endswith(".parquet") and name[0] not in "._")
@@ -100,32 +114,35 @@ def _region_files(settings: Settings, layout: Layout, folder: Path, place: str) 
         if layout.announcement not in present:
             raise LateDumpError(f"the marker {layout.announcement} of {place} is absent")
     else:
-        _check_list(layout.file_list, folder, place, names)
+        _check_list(layout.file_list, present, place, names)
     if not names:
         raise DumpError(f"{place} is marked complete but holds no Parquet file")
-    odd = [name for name in names if not present[name].is_file()]
+    odd = [name for name in names if not present[name].is_file]
     if odd:
         raise DumpError(f"{place}/{odd[0]!r:.80} must be a file")
     strange = [name for name in names if not name.isprintable()]
     if strange:
         raise DumpError(f"{place}/{strange[0]!r:.80} must have a name of printable characters; rename it")
-    inside = os.path.realpath(settings.input_folder)
-    away = [name for name in names if not Path(os.path.realpath(present[name])).is_relative_to(inside)]
+    marked = [name for name in names if isinstance(folder, StoreUrl) and UNREADABLE_IN_A_STORE & {*name}]
+    if marked:
+        raise DumpError(f"{place}/{marked[0]!r:.80} must have a name without ?#%*[]\\; rename it")
+    away = [name for name in names if present[name].leads_out_of(settings.input_folder)]
     if away:
         raise DumpError(
             f"{place}/{away[0]!r:.80} leads outside the input folder; deliver the file itself, "
             "or make input.folder the link"
         )
-    return tuple(present[name] for name in names)
+    return tuple(present[name].location for name in names)
 
 
-def _check_list(file_list: str, folder: Path, place: str, names: Sequence[str]) -> None:
+def _check_list(file_list: str, present: Mapping[str, Found], place: str, names: Sequence[str]) -> None:
     """The list names, one a line, exactly the Parquet files of its folder."""
+    if file_list not in present:
+        raise LateDumpError(f"the file list {file_list} of {place} is absent")
+    if not present[file_list].is_file:
+        raise DumpError(f"the file list {place}/{file_list} must be a file")
     try:
-        if (folder / file_list).exists() and not (folder / file_list).is_file():
-            raise DumpError(f"the file list {place}/{file_list} must be a file")
-        with (folder / file_list).open("rb") as file:
-            content = file.read(LARGEST_LIST + 1)
+        content = read_small(present[file_list].location, LARGEST_LIST)
         listed = [line.strip() for line in content.decode("utf-8").splitlines() if line.strip()]
     except FileNotFoundError:
         raise LateDumpError(f"the file list {file_list} of {place} is absent") from None

@@ -4,9 +4,10 @@ Equal names have equal hashes, so a pass over hashes misses nobody. It may suspe
 another's; the rows of all suspects are read again and judged by name, so a hash decides nothing.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from tasks.ingest.rows import customer_of, rows_of, scan, scan_numbered, step_of
 from tasks.ingest.schema import SourceFile
+from tasks.ingest.spread import Spread, by_leaf, without_ledger
 from tasks.settings import Settings
 
 STEP_BITS = 16
@@ -37,11 +39,10 @@ class Seen:
     nameless: list[SourceFile]
 
 
-def seen_of(files: Sequence[SourceFile], settings: Settings) -> Seen:
+def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> Seen:
     """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most."""
-    leaves = [[file for file in files if file.leaf == leaf] for leaf in sorted({file.leaf for file in files})]
-    with ThreadPoolExecutor(AT_ONCE) as pool:
-        found = list(pool.map(lambda own: _leaf(own, settings), leaves))
+    work = partial(_leaf, settings=without_ledger(settings))
+    found = (spread or _in_threads)(work, by_leaf(files))
     hashes, rows, twice = (np.concatenate([one[part] for one in found]) for part in range(3))
     order = np.argsort(hashes, kind="stable")
     hashes, rows = hashes[order], rows[order]
@@ -50,6 +51,11 @@ def seen_of(files: Sequence[SourceFile], settings: Settings) -> Seen:
     total = np.concatenate([[0], np.cumsum(rows)])
     first, last = (np.searchsorted(hashes, suspects, side=side) for side in ("left", "right"))
     return Seen(suspects, total[last] - total[first], [file for one in found for file in one[3]])
+
+
+def _in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        return list(pool.map(work, items))
 
 
 def _leaf(files: Sequence[SourceFile], settings: Settings) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:

@@ -2,6 +2,7 @@
 
 import polars as pl
 
+from tasks.ingest.files import scan_file
 from tasks.ingest.reading import Reading, reading
 from tasks.ingest.schema import UNREADABLE, SourceFile
 from tasks.settings import Settings
@@ -19,7 +20,7 @@ def scan(file: SourceFile) -> pl.LazyFrame:
 
     Statistics are what the writer claims: they may be broken, or hide rows from a filter.
     """
-    return pl.scan_parquet(file.path, glob=False, hive_partitioning=False, use_statistics=False)
+    return scan_file(file.path, use_statistics=False)
 
 
 def scan_numbered(file: SourceFile, settings: Settings) -> pl.LazyFrame:

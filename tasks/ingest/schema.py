@@ -3,14 +3,14 @@
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 import polars as pl
 
 from data_contracts.raw import LIMITS
-from optstream.catalogue.claims import claims_of
+from optstream.catalogue.places import Location
 from optstream.stream import Calendar
+from tasks.ingest.files import claims_in, scan_file
 from tasks.ingest.reading import countable
 from tasks.settings import Layout, Settings
 
@@ -31,7 +31,7 @@ class SourceFile:
     number: int
     day: int
     leaf: int
-    path: Path
+    path: Location
     name: str
     n_steps: int
     layout: Layout
@@ -47,13 +47,13 @@ class SourceFile:
 
 def inspect(file: SourceFile, day: date, settings: Settings) -> SourceFile:
     """Read the footer and fill in the types, or the name of the rule that the file breaks."""
-    claims = claims_of(file.path)
+    claims = claims_in(file.path)
     if claims is None:
         return replace(file, broken="unreadable")
     if not claims.within(LIMITS):
         return replace(file, broken="too_much")
     try:
-        schema = pl.scan_parquet(file.path, glob=False, hive_partitioning=False).collect_schema()
+        schema = scan_file(file.path).collect_schema()
     except UNREADABLE:
         return replace(file, broken="unreadable")
     columns = file.layout

@@ -5,12 +5,12 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from optstream.errors import ConfigurationError, ParameterError
+from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.settings.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.settings.mechanisms import HAS_PAPER_SCALES
-from tasks.settings.paths import absolute, ledger_database, resolve_ledger_url
+from tasks.settings.zones import zone_checks
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
 
@@ -37,9 +37,7 @@ def cross_checks(
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
-    if "ledger" in present:
-        problems += _ledger(sections["ledger"], folder)
-    problems += _zones(sections, folder)
+    problems += zone_checks(sections, folder)
     return problems
 
 
@@ -146,38 +144,6 @@ def _input(source: Any, published: Any, stream: Any) -> Iterator[str]:
     yield from layout_problems(source)
     if published.value in RESERVED:
         yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
-
-
-def _ledger(ledger: Any, folder: Path) -> Iterator[str]:
-    try:
-        resolve_ledger_url(ledger.url.get_secret_value(), folder)
-    except ConfigurationError as error:
-        yield str(error)
-
-
-def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """Nothing private may lie where readers look."""
-    if "published" not in sections:
-        return
-    public = absolute(sections["published"].folder, folder)
-    private = {
-        f"{name}.folder": absolute(sections[name].folder, folder)
-        for name in ("input", "trusted")
-        if name in sections
-    }
-    database = None
-    if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
-        database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))
-    if database is not None:
-        private["the file of ledger.url"] = database
-    for key, place in private.items():
-        try:
-            within = place.resolve().is_relative_to(public.resolve())
-        except (OSError, ValueError, RuntimeError):
-            yield f"{key} or published.folder is no path: it holds a NUL, is too long, or links to itself"
-            continue
-        if within:
-            yield f"{key} must not lie in published.folder, which is the public zone"
 
 
 def day_lengths(calendar: Calendar) -> frozenset[int]:

@@ -5,6 +5,7 @@ from pathlib import Path
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from optstream.catalogue.places import Location, locate
 from optstream.errors import ConfigurationError
 
 LEGAL = (
@@ -16,6 +17,24 @@ LEGAL = (
 def absolute(path: str, folder: Path) -> Path:
     """The path, taken from `folder` where it is relative."""
     return folder / path
+
+
+def located(place: str, folder: Path) -> Location:
+    """A path, taken from `folder` where it is relative, or the URL of a folder in an object store.
+
+    Raises ParameterError, not echoing it, for a URL that cannot be one.
+    """
+    found = locate(place)
+    return absolute(str(found), folder) if isinstance(found, Path) else found
+
+
+def lies_within(place: Location, other: Location) -> bool:
+    """Whether a place is another one or lies below it, links followed. Raises OSError and its like."""
+    if isinstance(place, Path) and isinstance(other, Path):
+        return place.resolve().is_relative_to(other.resolve())
+    if isinstance(place, Path) or isinstance(other, Path):
+        return False
+    return place.is_relative_to(other)
 
 
 def resolve_ledger_url(text: str, folder: Path) -> str:

@@ -22,6 +22,7 @@ from tasks.settings.mechanisms import Mechanism
 from tasks.settings.section import Section
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
+PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
 COLUMN = "the name of a column"
 FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
 MARKER = 'a plain file name such as "_SUCCESS"'
@@ -127,7 +128,7 @@ class Change(Section):
 class Input(Section):
     """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`."""
 
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: str = Field(min_length=1, description=PLACE)
     schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
     timestamp: Column = Field("timestamp", description=COLUMN)
     value: Column = Field(description=COLUMN)
@@ -144,7 +145,7 @@ class Input(Section):
 
 
 class Published(Section):
-    folder: str = Field(min_length=1, description=FOLDER)
+    folder: str = Field(min_length=1, description=PLACE)
     value: Column = Field(description=COLUMN)
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'

@@ -12,13 +12,14 @@ from zoneinfo import ZoneInfo
 
 from pydantic import SerializeAsAny
 
+from optstream.catalogue.places import Location
 from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import Mechanism
-from tasks.settings.paths import absolute, resolve_ledger_url
+from tasks.settings.paths import located, resolve_ledger_url
 from tasks.settings.section import Section
 from tasks.settings.sections import (
     Budget,
@@ -145,16 +146,18 @@ class Settings(Section):
         return latest
 
     @property
-    def input_folder(self) -> Path:
-        return absolute(self.input.folder, self.folder)
+    def input_folder(self) -> Location:
+        """A path, or a URL of an object store."""
+        return located(self.input.folder, self.folder)
 
     @property
-    def published_folder(self) -> Path:
-        return absolute(self.published.folder, self.folder)
+    def published_folder(self) -> Location:
+        """A path, or a URL of an object store."""
+        return located(self.published.folder, self.folder)
 
     @property
     def trusted_folder(self) -> Path:
-        return absolute(self.trusted.folder, self.folder)
+        return Path(str(located(self.trusted.folder, self.folder)))
 
     def publish_from(self, day: date) -> datetime | None:
         """The instant before which a day is not published, on the day after it; None: at any time."""

@@ -10,6 +10,7 @@ import pytest
 
 from optstream.catalogue import NoiseScale, ReleaseStatement
 from optstream.privacy import PrivacyModel
+from tests.optstream.catalogue.folders import KINDS, Folder, make_folder
 
 N_STEPS = 4
 NODES = {"FR": (None, 0), "84": ("FR", 1), "Île & ../x": ("FR", 1)}
@@ -93,3 +94,15 @@ def put(put_all: Callable[..., Any]) -> Callable[..., Any]:
         return publication
 
     return put
+
+
+@pytest.fixture(params=KINDS)
+def published(request: pytest.FixtureRequest) -> Folder:
+    """An empty published folder in every kind of place."""
+    return make_folder(request.param, request)
+
+
+@pytest.fixture(params=["memory", "s3"])
+def in_store(request: pytest.FixtureRequest) -> Folder:
+    """An empty published folder in an object store."""
+    return make_folder(request.param, request)

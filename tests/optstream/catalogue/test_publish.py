@@ -224,9 +224,9 @@ def test_heads_of_all_entries_are_known(tmp_path, put):
 
 def test_many_days_are_one_replacement_of_the_catalogue(tmp_path, put_all, monkeypatch):
     replaced = []
-    publish_module = import_module("optstream.catalogue.publish")
-    genuine = publish_module.replace
-    monkeypatch.setattr(publish_module, "replace", lambda *given: replaced.append(given) or genuine(*given))
+    local_module = import_module("optstream.catalogue.places.local")
+    genuine = local_module.replace
+    monkeypatch.setattr(local_module, "replace", lambda *given: replaced.append(given) or genuine(*given))
     days = [DAY + timedelta(days=number) for number in range(5)]
     publications = put_all(tmp_path, *days)
     assert len(replaced) == 1

@@ -65,6 +65,6 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
             raise PermissionError(1, "Operation not permitted")
         real(path, times, **rest)
 
-    monkeypatch.setattr("optstream.catalogue.times.os.utime", refuse)
+    monkeypatch.setattr("os.utime", refuse)
     entry = put(tmp_path, DAY).entry
     assert times(tmp_path)[entry.file] == MIDNIGHT

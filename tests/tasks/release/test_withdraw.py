@@ -116,7 +116,7 @@ def test_a_withdrawal_cut_short_is_found_and_completed(house, take_back, monkeyp
         patch.setattr(
             withdraw_module,
             "withdraw_published",
-            lambda _folder, _day, tell, stream: 1 / 0 if tell(None, None) else 0,
+            lambda _folder, _day, tell, **_: 1 / 0 if tell(None, None) else 0,
         )
         (outcome,) = take_back(DAY)
     assert outcome.status is Status.FAILED

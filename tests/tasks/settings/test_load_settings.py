@@ -1,5 +1,6 @@
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 
 import polars as pl
 import pytest
@@ -166,6 +167,18 @@ EPSILON, LEVELS, CUTS = 'epsilon = "1"', 'levels = ["1/2", "1/2"]', '["07:00", "
             "trusted.folder must not lie in published.folder",
         ),
         ('folder = "dumps"', 'folder = "./published"', "input.folder must not lie in published.folder"),
+        (
+            'folder = "trusted"',
+            'folder = "memory://a/trusted"',
+            "trusted.folder must be a path of this machine",
+        ),
+        (
+            'folder = "published"',
+            'folder = "nosuch://a/b"',
+            "published.folder: nosuch:// is not a store that can",
+        ),
+        ('folder = "published"', 'folder = "s3://a/../b"', "published.folder must be a path, or a plain URL"),
+        ('folder = "dumps"', 'folder = "file://dumps"', "a file:// URL has three slashes"),
         (
             "sqlite:///trusted/",
             "sqlite:///published/",
@@ -350,3 +363,31 @@ def test_retentions_have_defaults_and_change_no_release(load):
 def test_a_retention_is_a_number_of_days(refusal, value):
     told = refusal((RETENTION, f"lineage_retention_days = {value}"))
     assert "trusted.lineage_retention_days must be a number of days, an integer in [1, 36500]; got" in told
+
+
+@pytest.mark.parametrize("key", ["dumps", "published", "trusted"])
+def test_credentials_in_a_url_are_refused_and_not_shown(refusal, key):
+    said = refusal((f'folder = "{key}"', 'folder = "s3://AKIA1234:hush@bucket/x"'))
+    assert "credentials come from the environment" in said
+    assert "hush" not in said
+    assert "AKIA" not in said
+
+
+def test_folders_in_stores(load, tmp_path):
+    pytest.importorskip("s3fs")
+    settings = load(
+        ('folder = "dumps"', 'folder = "s3a://bucket/dumps/"'),
+        ('folder = "published"', 'folder = "file:///srv/p"'),
+    )
+    assert str(settings.input_folder) == "s3://bucket/dumps"
+    assert settings.published_folder == Path("/srv/p")
+    assert settings.trusted_folder == tmp_path / "trusted"
+    assert settings.configuration_hash == load().configuration_hash
+
+
+def test_dumps_below_the_published_url_are_refused(refusal):
+    said = refusal(
+        ('folder = "dumps"', 'folder = "memory://bucket/public/dumps"'),
+        ('folder = "published"', 'folder = "memory://bucket/public"'),
+    )
+    assert "input.folder must not lie in published.folder" in said

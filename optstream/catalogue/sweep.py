@@ -1,0 +1,88 @@
+"""What leaves data/: releases that a newer one has replaced, and every one of a withdrawn day.
+
+Where others can publish meanwhile (`Turn.is_alone` is false), what one of them is about to list must stay.
+Lemma: a release whose rank (revision, vintage) is at most the one that a day's entry has, is never listed
+again, for `publish` lists only higher ranks, and a publisher that read an older catalogue is overtaken. So
+those may go, and higher ones are spared.
+"""
+
+import hashlib
+from datetime import date
+
+from optstream.catalogue.index import Entry, find_catalogue
+from optstream.catalogue.layout import (
+    data_folder,
+    is_release_name,
+    release_name,
+    superseded_folder,
+)
+from optstream.catalogue.parquet import decode
+from optstream.catalogue.places import Turn
+from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.untrusted import LARGEST_RELEASE
+from optstream.errors import PublicationError
+
+Rank = tuple[int, int]
+
+
+def clear_superseded(turn: Turn, entry: Entry) -> bool:
+    """Move every other release of the period out of data/, also what a crash left there.
+
+    Returns whether there were any.
+    """
+    folder, current = data_folder(entry.period), release_name(entry.file_hash)
+    others = [name for name in turn.names_in(folder) if is_release_name(name) and name != current]
+    dead = [name for name in others if _is_dead(turn, f"{folder}/{name}", (entry.revision, entry.vintage))]
+    for name in dead:
+        turn.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
+    if dead and not turn.is_alone:
+        _follow_a_withdrawal(turn, entry.period)
+    return bool(dead)
+
+
+def _follow_a_withdrawal(turn: Turn, period: date) -> None:
+    """If the day was withdrawn while its files were moved, they must not stay: who withdrew it may have
+    looked before they came. One that comes after this look finds them.
+    """
+    catalogue = find_catalogue(turn)
+    entry = catalogue.entry(period) if catalogue else None
+    if entry is not None and entry.withdrawn:
+        delete_files(turn, period, entry.revision)
+
+
+def delete_files(turn: Turn, period: date, through: int) -> bool:
+    """Delete the releases of a withdrawn day from data/ and superseded/. The manifests are left.
+
+    through: the highest revision that can never be listed again; of no matter where one is alone.
+    Returns whether there were any.
+    """
+    found = False
+    for folder in (data_folder(period), superseded_folder(period)):
+        named = [name for name in turn.names_in(folder) if is_release_name(name)]
+        dead = [name for name in named if _is_dead(turn, f"{folder}/{name}", (through, 2**31))]
+        turn.remove(folder, dead)
+        found |= bool(dead)
+    return found
+
+
+def _is_dead(turn: Turn, name: str, listed: Rank) -> bool:
+    """Whether nobody can be about to list this file."""
+    if turn.is_alone:
+        return True
+    rank = _rank_of(turn, name)
+    return rank is None or rank <= listed
+
+
+def _rank_of(turn: Turn, name: str) -> Rank | None:
+    """The rank of a file; None of what is gone, or no whole release: publishers put whole ones only.
+
+    Raises OSError where it cannot be read: then nobody knows.
+    """
+    try:
+        data = turn.read(name, LARGEST_RELEASE)
+        if release_name(hashlib.sha256(data).hexdigest()) != name.rpartition("/")[2]:
+            return None
+        stated = ReleaseStatement.from_document(decode(data)[1].statement)
+    except (FileNotFoundError, PublicationError):
+        return None
+    return stated.revision, stated.vintage

@@ -1,0 +1,70 @@
+"""How a file of a dump is reached: by its path, or in an object store by its URL."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import IO, Any
+
+import polars as pl
+
+from optstream.catalogue.claims import Claims, claims_of
+from optstream.catalogue.places import Location, StoreUrl
+from optstream.catalogue.places.store import open_store
+
+HASHED_AT_ONCE = 2**23
+"""Bytes of one request while an object is read from end to end."""
+TELLING = ("ETag", "etag", "size", "LastModified", "last_modified", "mtime", "created", "VersionId")
+"""What a store says of an object that is another one, or was written to, in the words of several stores."""
+Identity = tuple[object, ...] | None
+
+
+def size_of(file: Location) -> int:
+    """Bytes. Raises OSError."""
+    if isinstance(file, StoreUrl):
+        return int(open_store(file.parent).facts(file.name)["size"])
+    return file.stat().st_size
+
+
+def identity_of(file: Location) -> Identity:
+    """What is another for another file, and for this one once it was written to; None where there is none.
+
+    An object's tag may be a plain hash of what is in it: it is compared, and goes nowhere.
+    """
+    try:
+        if isinstance(file, StoreUrl):
+            facts = open_store(file.parent).facts(file.name)
+            return tuple(str(facts.get(name)) for name in TELLING)
+        found = file.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+@contextmanager
+def opened(file: Location) -> Iterator[IO[bytes]]:
+    """The file, to be read from end to end. Raises OSError."""
+    if isinstance(file, StoreUrl):
+        with open_store(file.parent).opened(file.name, block_size=HASHED_AT_ONCE) as found:
+            yield found
+    else:
+        with file.open("rb", buffering=0) as found:
+            yield found
+
+
+def claims_in(file: Location) -> Claims | None:
+    """What its footer claims; None if that cannot be read."""
+    if isinstance(file, StoreUrl):
+        try:
+            with open_store(file.parent).opened(file.name, cache_type="none") as found:
+                return claims_of(found)
+        except OSError:
+            return None
+    return claims_of(file)
+
+
+def scan_file(file: Location, **how: Any) -> pl.LazyFrame:
+    """The file alone as a lazy frame, whatever its name looks like. how: as `pl.scan_parquet` takes it."""
+    if isinstance(file, StoreUrl):
+        return pl.scan_parquet(
+            **open_store(file.parent).for_polars(file.name), glob=False, hive_partitioning=False, **how
+        )
+    return pl.scan_parquet(file, glob=False, hive_partitioning=False, **how)

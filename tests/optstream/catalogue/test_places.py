@@ -1,0 +1,254 @@
+"""The promise of the published folder, in every kind of place: local, file://, memory:// and S3."""
+
+import json
+import threading
+from datetime import date, timedelta
+
+import pytest
+
+import optstream
+from optstream.catalogue import (
+    check_files,
+    find_catalogue,
+    publish,
+    read_catalogue,
+    read_published,
+    stage,
+    withdraw,
+)
+from optstream.catalogue.rows import schema
+from optstream.errors import LedgerError, PublicationError
+
+STREAM = "../french load"
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+
+
+def told(head):
+    return lambda _entry, _known: head
+
+
+def take_back(folder, day=DAY, head="h2", **more):
+    return withdraw(folder.name, day, told(head), stream=STREAM, value_column="load_mw", **more)
+
+
+def days_in(folder):
+    return read_published(folder.name, verify=True)["date"].unique().sort().to_list()
+
+
+def test_the_layout_and_its_bytes_are_the_same_everywhere(published, put, tmp_path):
+    entry = put(published.name, DAY).entry
+    put(tmp_path / "local", DAY)
+    there = {
+        path.relative_to(tmp_path / "local").as_posix(): path.read_bytes()
+        for path in (tmp_path / "local").rglob("*")
+        if path.is_file() and path.name != ".lock"
+    }
+    assert published.files() == there
+    assert sorted(there) == [
+        "catalogue.json",
+        f"data/date=2016-02-01/release-{entry.file_hash}.parquet",
+        f"manifests/release-{entry.file_hash}.json",
+    ]
+
+
+def test_what_was_published_is_read(published, put, rows):
+    put(published.name, NEXT)
+    put(published.name, DAY)
+    frame = read_published(published.name, verify=True)
+    assert dict(frame.schema) == schema("load_mw")
+    assert frame["date"].to_list() == [DAY] * 12 + [NEXT] * 12
+    assert frame["load_mw"].sum() == 2 * rows(DAY)["load_mw"].sum()
+    assert optstream.read_published(str(published.name)).equals(frame)
+    assert check_files(published.name) == []
+
+
+def test_a_place_without_a_catalogue(published):
+    assert find_catalogue(published.name) is None
+    for reader in (read_published, read_catalogue, check_files):
+        with pytest.raises(PublicationError, match=r"no catalogue\.json"):
+            reader(published.name)
+
+
+def test_publishing_again_changes_nothing_and_says_so(published, put):
+    first = put(published.name, DAY)
+    before = published.files()
+    again = put(published.name, DAY, head="h2")
+    assert (first.changed, again.changed) == (True, False)
+    assert again.entry == first.entry
+    assert published.files() == before
+
+
+@pytest.mark.parametrize("newer", [(1, 2), (2, 1)])
+def test_a_newer_vintage_or_revision_takes_the_place(published, put, newer):
+    old = put(published.name, DAY).entry
+    new = put(published.name, DAY, *newer, head="h2").entry
+    assert read_catalogue(published.name).entries == (new,)
+    assert read_catalogue(published.name).ledger_head == "h2"
+    kept = published.files()
+    assert old.file not in kept
+    assert old.file.replace("data/", "superseded/", 1) in kept
+    assert old.manifest in kept
+    with pytest.raises(PublicationError, match="earlier"):
+        put(published.name, DAY)
+    assert published.files() == kept
+    assert check_files(published.name) == []
+
+
+def test_many_days_at_once(published, put, put_all):
+    put(published.name, DAY)
+    days = [DAY + timedelta(days=number) for number in range(5)]
+    publications = put_all(published.name, *days)
+    assert [publication.changed for publication in publications] == [False, True, True, True, True]
+    assert days_in(published) == days
+    before = published.files()
+    with pytest.raises(PublicationError, match="other bytes"):
+        put_all(published.name, DAY + timedelta(days=9), DAY, shift=1.0)
+    assert published.files() == before
+
+
+def test_an_existing_name_is_never_overwritten(published, put):
+    entry = put(published.name, DAY).entry
+    published.write(entry.file, b"tampered")
+    with pytest.raises(PublicationError, match="never overwritten"):
+        put(published.name, DAY)
+    assert published.read(entry.file) == b"tampered"
+
+
+def test_a_lost_file_is_put_back(published, put):
+    entry = put(published.name, DAY).entry
+    published.remove(entry.file)
+    with pytest.raises(PublicationError, match="missing"):
+        read_published(published.name)
+    assert "missing" in " ".join(check_files(published.name))
+    assert put(published.name, DAY).changed
+    assert check_files(published.name) == []
+
+
+def test_what_the_ledger_refuses_is_not_published(published, put, rows, statement):
+    put(published.name, DAY)
+    before, stated = published.files(), statement(DAY, 1, 2)
+
+    def head_after(known):
+        raise LedgerError(f"does not contain {known}")
+
+    with pytest.raises(LedgerError, match="does not contain h1"):
+        publish(published.name, [(stage(rows(DAY, 1, 2), stated), stated)], head_after)
+    assert published.files() == before
+
+
+def test_a_folder_holds_one_stream(published, put, rows, statement):
+    put(published.name, DAY)
+    other = statement(DAY, stream="another")
+    with pytest.raises(PublicationError, match="another stream"):
+        publish(published.name, [(stage(rows(DAY), other), other)], lambda _: "h1")
+    with pytest.raises(PublicationError, match="another stream"):
+        withdraw(published.name, DAY, told("h2"), stream="another")
+
+
+def test_a_withdrawn_day_is_gone_and_says_what_it_cost(published, put):
+    put(published.name, DAY)
+    last = put(published.name, DAY, revision=2).entry
+    put(published.name, NEXT)
+    done = take_back(published)
+    assert done.changed
+    assert days_in(published) == [NEXT]
+    assert not [name for name in published.files() if "date=2016-02-01" in name]
+    tombstone = read_catalogue(published.name).entry(DAY)
+    assert tombstone == done.entry
+    assert (tombstone.withdrawn, tombstone.file_hash, tombstone.ledger_head) == (True, last.file_hash, "h2")
+    manifest = json.loads(published.read(tombstone.manifest))
+    assert manifest["statement"]["epsilon_own"] == "2/3"
+    assert check_files(published.name) == []
+    before = published.files()
+    assert not take_back(published).changed
+    assert published.files() == before
+    with pytest.raises(PublicationError, match="withdrawn"):
+        put(published.name, DAY)
+    put(published.name, DAY, revision=3, head="h4")
+    assert days_in(published) == [DAY, NEXT]
+    assert check_files(published.name) == []
+
+
+def test_a_day_that_was_never_listed_is_given_up(published, put):
+    put(published.name, NEXT)
+    done = take_back(published)
+    assert (done.entry, done.changed) == (None, False)
+    assert days_in(published) == [NEXT]
+    assert check_files(published.name) == []
+
+
+@pytest.mark.parametrize(
+    ("spoil", "rule"),
+    [
+        (lambda data: b"{}", "format"),
+        (lambda data: b"", "JSON"),
+        (lambda data: data.replace(b"2016-02-01/release", b"2016-02-02/release"), "relative names"),
+    ],
+)
+def test_a_catalogue_is_not_trusted(published, put, spoil, rule):
+    put(published.name, DAY)
+    published.write("catalogue.json", spoil(published.read("catalogue.json")))
+    for reader in (read_published, check_files):
+        with pytest.raises(PublicationError, match=rule):
+            reader(published.name)
+
+
+def test_a_catalogue_has_a_largest_size(published, put, monkeypatch):
+    put(published.name, DAY)
+    monkeypatch.setattr("optstream.catalogue.index.LARGEST_CATALOGUE", 100)
+    with pytest.raises(PublicationError, match="larger than 100 bytes"):
+        read_catalogue(published.name)
+
+
+def test_cut_altered_and_stray_files_are_found(published, put):
+    days = [DAY + timedelta(days=number) for number in range(3)]
+    cut, altered, said = (put(published.name, day).entry for day in days)
+    put(published.name, NEXT + timedelta(days=9))
+    published.write(cut.file, published.read(cut.file)[:-20])
+    whole = published.read(altered.file)
+    published.write(altered.file, whole[:40] + bytes([whole[40] ^ 1]) + whole[41:])
+    published.write(said.manifest, b"{}")
+    published.write("data/stray.parquet", b"")
+    problems = check_files(published.name)
+    assert [line.split(":")[0] for line in problems[:3]] == [str(day) for day in days]
+    assert "stray.parquet" in problems[3]
+    assert len(problems) == 4
+
+
+def test_publishers_at_once_lose_no_day_and_readers_see_whole_ones(published, put, put_all):
+    """Every day is published by two threads, in twos and threes; readers verify what they read meanwhile."""
+    days = [DAY + timedelta(days=number) for number in range(12)]
+    put(published.name, days[0])
+    failures, seen, done = [], set(), threading.Event()
+
+    def publisher(number):
+        try:
+            for start in range(0, len(days), 2 + number % 2):
+                put_all(published.name, *days[start : start + 2 + number % 2])
+        except Exception as error:  # noqa: BLE001
+            failures.append(error)
+
+    def reader():
+        while not done.is_set():
+            try:
+                sizes = read_published(published.name, verify=True).group_by("date").len()["len"]
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+                return
+            if set(sizes) != {12}:
+                failures.append("a partial day")
+            seen.add(len(sizes))
+
+    watching = threading.Thread(target=reader)
+    publishers = [threading.Thread(target=publisher, args=(number,)) for number in range(4)]
+    for thread in (watching, *publishers):
+        thread.start()
+    for thread in publishers:
+        thread.join()
+    done.set()
+    watching.join()
+    assert failures == []
+    assert seen
+    assert days_in(published) == days
+    assert check_files(published.name) == []

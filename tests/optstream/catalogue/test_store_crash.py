@@ -1,0 +1,287 @@
+"""In an object store: death, a lost answer or another publisher at every request that changes something."""
+
+import json
+from contextlib import contextmanager
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
+from optstream.catalogue.places import objects
+from optstream.catalogue.places.memory import MemoryStore
+from optstream.catalogue.places.s3 import S3Store
+from optstream.catalogue.places.store import Store
+from optstream.errors import LedgerError, PublicationError
+from tests.optstream.catalogue.folders import make_folder, memory_folder
+
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+CHANGES = ("put_new", "put_instead", "delete")
+KINDS = {"s3": S3Store, "memory": MemoryStore}
+
+
+class DeathError(BaseException):
+    """Not an Exception: nothing may catch it and tidy up."""
+
+
+@contextmanager
+def at_each_change(monkeypatch, act):
+    """Call act(moment, name of the point) before and after every request that changes something."""
+    with monkeypatch.context() as patch:
+        for kind in KINDS.values():
+            for method in CHANGES:
+                patch.setattr(kind, method, watched(getattr(kind, method), method, act))
+        yield
+
+
+def watched(genuine, method, act):
+    def call(store, name, *rest):
+        act("before", f"{method} {name}")
+        result = genuine(store, name, *rest)
+        act("after", f"{method} {name}")
+        return result
+
+    return call
+
+
+def dying_at(n, points):
+    def act(moment, name):
+        if len(points) >= n:
+            raise DeathError
+        points.append(f"{moment} {name}")
+
+    return act
+
+
+def losing_answer(n, points):
+    """The n-th request is carried out, and its answer never comes."""
+
+    def act(moment, name):
+        if moment == "after":
+            points.append(name)
+            if len(points) == n + 1:
+                raise TimeoutError(5, "as told")
+
+    return act
+
+
+def take_back(name, head="h2", last_revision=2):
+    return withdraw(
+        name,
+        DAY,
+        lambda _entry, _known: head,
+        stream="../french load",
+        value_column="load_mw",
+        last_revision=last_revision,
+    )
+
+
+SCENARIOS = {
+    "first": ([], lambda put, name: put(name, DAY)),
+    "another day": ([(NEXT, 1)], lambda put, name: put(name, DAY)),
+    "newer": ([(DAY, 1), (NEXT, 1)], lambda put, name: put(name, DAY, revision=2)),
+    "withdrawal": ([(DAY, 1), (DAY, 2), (NEXT, 1)], lambda put, name: take_back(name)),
+}
+
+
+@pytest.mark.parametrize(("before", "work"), SCENARIOS.values(), ids=SCENARIOS)
+@pytest.mark.parametrize("fault", [dying_at, losing_answer])
+def test_a_fault_at_every_request_leaves_whole_days_and_the_same_call_completes(
+    in_store, put, monkeypatch, before, work, fault
+):
+    """Of each fault a folder of its own, below one bucket."""
+    for n in range(100):
+        name = f"{in_store.name}/{n}"
+        for day, revision in before:
+            put(name, day, revision=revision)
+        points = []
+        with at_each_change(monkeypatch, fault(n, points)):
+            try:
+                work(put, name)
+                break
+            except (DeathError, PublicationError):
+                pass
+        if find_catalogue(name) is not None:
+            sizes = read_published(name, verify=True).group_by("date").len()["len"]
+            assert set(sizes) <= {12}, points
+        work(put, name)
+        assert check_files(name) == [], points
+    assert n >= len(points) > 4
+    assert len(set(points)) > 3
+
+
+def test_every_object_is_put_before_the_catalogue_and_removed_after_it(in_store, put, monkeypatch):
+    entry = put(in_store.name, DAY).entry
+    points = []
+    with at_each_change(monkeypatch, dying_at(1000, points)):
+        new = put(in_store.name, DAY, revision=2).entry
+    superseded = entry.file.replace("data", "superseded", 1)
+    assert [point.partition(" ")[2] for point in points if point.startswith("after")] == [
+        f"put_new {objects.PROBE}",
+        f"put_instead {objects.PROBE}",
+        f"put_new {new.file}",
+        f"put_new {new.manifest}",
+        "put_instead catalogue.json",
+        f"put_new {superseded}",
+        f"delete {entry.file}",
+    ]
+
+
+OTHERS = {
+    "another day": lambda put, name: put(name, NEXT, head="other"),
+    "the same release": lambda put, name: put(name, DAY, revision=2, head="other"),
+    "a newer revision": lambda put, name: put(name, DAY, revision=3, head="other"),
+    "a withdrawal": lambda put, name: take_back(name, head="other"),
+}
+
+
+WHERE = [
+    *(("memory", other, listed) for other in OTHERS for listed in (True, False)),
+    # the same requests, carried out by a server
+    ("s3", "a newer revision", True),
+    ("s3", "a withdrawal", False),
+]
+
+
+@pytest.mark.parametrize(("kind", "other", "listed"), WHERE)
+def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
+    """It comes through whole, at each point in turn; what it did is never undone, and nobody loses a day.
+
+    listed: the day is published already.
+    """
+    folder = make_folder(kind, request)
+    for n in range(100):
+        name = f"{folder.name}/{n}"
+        put(name, NEXT + timedelta(days=9))
+        if listed:
+            put(name, DAY)
+        points, came = [], []
+
+        def act(moment, point, n=n, name=name, points=points, came=came):
+            points.append(point)
+            if len(points) == n + 1 and not came:
+                came.append(point)
+                OTHERS[other](put, name)
+                known = read_catalogue(name)
+                came.append(known)
+
+        refused = None
+        with at_each_change(monkeypatch, act):
+            try:
+                put(name, DAY, revision=2, head="mine")
+            except PublicationError as error:
+                refused = error
+        if not came:
+            break
+        _judge_after(name, came[1], refused)
+    assert n > 8
+
+
+def _judge_after(name, other, refused):
+    """What the other one saw when it was done is still so, or has gone further."""
+    read_published(name, verify=True)
+    assert check_files(name) == []
+    now = read_catalogue(name)
+    assert {entry.period for entry in other.entries} <= {entry.period for entry in now.entries}
+    for entry in other.entries:
+        later = now.entry(entry.period)
+        assert (later.revision, later.withdrawn) >= (entry.revision, entry.withdrawn) or later.revision > 1
+    mine = now.entry(DAY)
+    if refused is None:
+        assert mine.revision >= 2
+    else:
+        assert mine.revision > 2 or mine.withdrawn
+        assert "earlier" in str(refused) or "withdrawn" in str(refused)
+
+
+def test_a_publisher_that_the_ledger_gave_up_meanwhile_is_not_listed(in_store, put_all, statement, rows):
+    """The withdrawal of a day that was never listed overtakes who is publishing it."""
+    from optstream.catalogue import publish, stage
+
+    dead = []
+
+    def head_after(_known):
+        if dead:
+            raise LedgerError("void")
+        # the ledger is told right after it was asked
+        dead.append(True)
+        assert take_back(in_store.name, last_revision=1).entry is None
+        return "h1"
+
+    stated = statement(DAY)
+    with pytest.raises(LedgerError, match="void"):
+        publish(in_store.name, [(stage(rows(DAY), stated), stated)], head_after)
+    assert read_catalogue(in_store.name).entries == ()
+    assert read_published(in_store.name).is_empty()
+    take_back(in_store.name, last_revision=1)
+    assert check_files(in_store.name) == []
+    put_all(in_store.name, NEXT)
+    assert read_published(in_store.name, verify=True)["date"].unique().to_list() == [NEXT]
+
+
+class Forgetful(MemoryStore):
+    """A store that takes conditions and ignores them."""
+
+    def put_new(self, name, data):
+        self.filesystem.pipe_file(self.path(name), data)
+        return True
+
+    def put_instead(self, name, data, tag):
+        return self.put_new(name, data)
+
+
+class HalfForgetful(MemoryStore):
+    """A store that heeds If-None-Match and ignores If-Match."""
+
+    def put_instead(self, name, data, tag):
+        self.filesystem.pipe_file(self.path(name), data)
+        return True
+
+
+@pytest.mark.parametrize("kind", [Forgetful, HalfForgetful])
+def test_a_store_that_ignores_conditions_is_refused_before_anything_is_put(put, monkeypatch, kind):
+    folder = memory_folder()
+    monkeypatch.setattr("optstream.catalogue.places.memory.MemoryStore", kind)
+    with pytest.raises(PublicationError, match=r"does not refuse a put whose condition fails.*use a store"):
+        put(folder.name, DAY)
+    assert folder.files() == {}
+
+
+def test_a_store_without_conditions_is_read_and_never_written(put, monkeypatch):
+    folder = memory_folder()
+    put(folder.name, DAY)
+    before = folder.files()
+    monkeypatch.setattr("optstream.catalogue.places.memory.MemoryStore", Store)
+    assert read_published(folder.name, verify=True).height == 12
+    with pytest.raises(PublicationError, match=r"no put here that fails.*local folder"):
+        put(folder.name, NEXT)
+    assert folder.files() == before
+
+
+def test_a_publisher_that_always_loses_gives_up(put, monkeypatch):
+    folder = memory_folder()
+    put(folder.name, DAY)
+    monkeypatch.setattr(MemoryStore, "put_instead", lambda *_: False)
+    with pytest.raises(PublicationError, match="others replaced the catalogue every time"):
+        put(folder.name, NEXT)
+    assert read_published(folder.name, verify=True)["date"].unique().to_list() == [DAY]
+
+
+def test_without_the_condition_on_the_catalogue_days_are_lost(put, monkeypatch):
+    """The control: the same interleaving on a store that forgets shows what the condition is for."""
+    folder = memory_folder()
+    put(folder.name, DAY)
+    genuine, came = MemoryStore.put_instead, []
+
+    def put_instead(store, name, data, tag):
+        if name == "catalogue.json" and not came:
+            came.append(name)
+            put(folder.name, NEXT)
+            store.filesystem.pipe_file(store.path(name), data)
+            return True
+        return genuine(store, name, data, tag)
+
+    monkeypatch.setattr(MemoryStore, "put_instead", put_instead)
+    put(folder.name, NEXT + timedelta(days=1))
+    listed = json.loads(folder.read("catalogue.json"))["periods"]
+    assert NEXT.isoformat() not in listed

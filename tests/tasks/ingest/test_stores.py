@@ -1,0 +1,183 @@
+"""Dumps in object stores: the same days, the same units, the same keyed hashes as from local files."""
+
+from datetime import timedelta
+
+import fsspec
+import polars as pl
+import pytest
+
+from optstream.errors import DumpError
+from optstream.measurement.linear import open_private_period
+from tasks.ingest import LateDumpError, discover, ingest
+from tasks.inputs import hashing
+from tasks.settings import load_settings
+from tests.tasks.conftest import DAY, SmallStream
+
+NEXT = DAY + timedelta(days=1)
+
+
+@pytest.fixture(params=["memory", "s3"])
+def upload(request, tmp_path):
+    """Copy a stream's dumps into a store, and return the same stream with its input folder there."""
+    root = f"/{tmp_path.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
+    filesystem = fsspec.filesystem(request.param, use_listings_cache=False)
+    url = f"{request.param}://{root.lstrip('/')}/dumps of the day"
+
+    def copy(stream: SmallStream):
+        for path in sorted(stream.settings.input_folder.rglob("*")):
+            if path.is_file():
+                name = path.relative_to(stream.settings.input_folder).as_posix()
+                filesystem.pipe_file(f"{root}/dumps of the day/{name}", path.read_bytes())
+        file = stream.settings.file.with_name("in-store.toml")
+        text = stream.settings.file.read_text()
+        file.write_text(text.replace('folder = "dumps"', f'folder = "{url}"'))
+        moved = SmallStream(load_settings(file))
+        moved.filesystem, moved.root = filesystem, f"{root}/dumps of the day"
+        return moved
+
+    return copy
+
+
+def found(stream, day=DAY):
+    return discover(stream.settings, [day])[day]
+
+
+def hashes(stream, *days):
+    dumps = list(discover(stream.settings, days).values())
+    with hashing(stream.settings, dumps) as inputs_of:
+        ingest(stream.settings, dumps)
+    return [inputs_of(dump) for dump in dumps]
+
+
+def test_days_hashes_and_metrics_are_those_of_local_files(small, upload):
+    stream = small()
+    for day, shift in ((DAY, 1.0), (NEXT, 2.0)):
+        stream.write("84", stream.rows(shift + 0.125, day), day)
+        stream.write("11", stream.rows(shift, day).head(20), day)
+        stream.write("11", stream.rows(shift, day).tail(28), day, name="part-1 +(b),é.parquet")
+    moved = upload(stream)
+    here, there = stream.ingest(DAY, NEXT), moved.ingest(DAY, NEXT)
+    for one, other in zip(here, there, strict=True):
+        assert (open_private_period(one.period) == open_private_period(other.period)).all()
+        assert one.metrics.equals(other.metrics)
+        assert one.places == other.places
+    assert hashes(stream, DAY, NEXT) == hashes(moved, DAY, NEXT)
+    assert "region=11/date=2025-01-15/part-1 +(b),é.parquet" in hashes(moved, DAY)[0]
+
+
+def test_metered_dumps_are_summed_and_cleaned_as_local_ones(small, upload):
+    stream = small(schema="metered")
+    stream.write("84", pl.concat([stream.metered("a", 1.0), stream.metered("b", 2.5)]))
+    stream.write("84", stream.metered("a", 9.0), name="again.parquet")
+    stream.write(
+        "11",
+        pl.concat([stream.metered("b", 3.0), stream.metered("c", pl.Series([None] * 48, dtype=pl.Float64))]),
+    )
+    moved = upload(stream)
+    (one,), (other,) = stream.ingest(), moved.ingest()
+    assert one.metrics["duplicates"].sum() > 0
+    assert one.metrics["two_leaves"].sum() > 0
+    assert one.metrics.equals(other.metrics)
+    assert (open_private_period(one.period) == open_private_period(other.period)).all()
+
+
+def test_what_is_missing_or_strange_is_told(small, upload):
+    stream = small()
+    stream.write("84", stream.rows(1.0))
+    moved = upload(stream)
+    error = found(moved)
+    assert type(error) is LateDumpError
+    assert "the dump region=11/date=2025-01-15 is missing" in str(error)
+    stream.write("11", stream.rows(1.0))
+    upload(stream)
+    assert not isinstance(found(moved), Exception)
+    moved.filesystem.rm_file(f"{moved.root}/region=11/date=2025-01-15/_SUCCESS")
+    error = found(moved)
+    assert type(error) is LateDumpError
+    assert "the marker _SUCCESS of region=11/date=2025-01-15 is absent" in str(error)
+    moved.filesystem.pipe_file(f"{moved.root}/region=99/date=2025-01-15/x.parquet", b"x")
+    error = found(moved)
+    assert type(error) is DumpError
+    assert "'region=99' is not a leaf" in str(error)
+    error = found(moved, NEXT)
+    assert type(error) is LateDumpError
+
+
+def test_names_that_readers_of_urls_mistake_are_refused(small, upload):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    moved = upload(stream)
+    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/a%41.parquet", b"x")
+    assert "must have a name without" in str(found(moved))
+
+
+def test_a_file_list_is_law(small, upload):
+    stream = small(marker='file_list = "_FILES"')
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    moved = upload(stream)
+    assert not isinstance(found(moved), Exception)
+    moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/_FILES", b"part-1.parquet\n")
+    assert "part-1.parquet is listed but absent" in str(found(moved))
+
+
+def test_a_file_that_is_no_parquet_costs_its_own_day(small, upload):
+    stream = small()
+    for day in (DAY, NEXT):
+        for region in ("84", "11"):
+            stream.write(region, stream.rows(1.0, day), day)
+    path = stream.folder("84") / "part-0.parquet"
+    path.write_bytes(path.read_bytes()[:-9])
+    broken, sound = upload(stream).ingest(DAY, NEXT)
+    assert broken.period is None
+    assert broken.metrics["unreadable"].sum() == 1
+    assert sound.period is not None
+
+
+def test_pages_that_cannot_be_read_are_found_as_in_local_files(small, upload):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    path = stream.folder("84") / "part-0.parquet"
+    data = path.read_bytes()
+    path.write_bytes(data[:4] + bytes(100) + data[104:])
+    (here,), (there,) = stream.ingest(), upload(stream).ingest()
+    assert here.period is None
+    assert here.metrics.equals(there.metrics)
+
+
+def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    moved = upload(stream)
+    dump = found(moved)
+    other = stream.write("84", stream.rows(2.0)).read_bytes()
+    with hashing(moved.settings, [dump]) as inputs_of:
+        moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/part-0.parquet", other)
+    error = inputs_of(dump)
+    assert isinstance(error, DumpError)
+    assert "region=84/date=2025-01-15/part-0.parquet changed while it was read" in str(error)
+
+
+def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkeypatch):
+    from optstream.catalogue.places import store
+
+    stream = small()
+    file = stream.settings.file
+    file.write_text(file.read_text().replace('folder = "dumps"', 'folder = "s3://no-such-bucket/dumps"'))
+    error = discover(load_settings(file), [DAY])[DAY]
+    assert type(error) is LateDumpError
+    monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
+    monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
+    store._connected.cache_clear()
+    monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
+    try:
+        error = discover(load_settings(file), [DAY])[DAY]
+    finally:
+        store._connected.cache_clear()
+    assert type(error) is LateDumpError
+    assert "the store cannot be reached" in str(error)
+    assert "127.0.0.1" not in str(error)

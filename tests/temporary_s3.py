@@ -1,0 +1,78 @@
+"""moto's S3 as a server of the tests' own: in a process of its own, in memory, gone when they end."""
+
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+SERVE = """
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+# one request at a time: moto looks at a condition, and puts, in two steps
+server = make_server("127.0.0.1", 0, DomainDispatcherApplication(create_backend_app), threaded=False)
+print(server.server_port, flush=True)
+server.serve_forever()
+"""
+REQUIRED = ("moto", "flask", "s3fs")
+
+
+@dataclass
+class Server:
+    """address: its URL. Buckets are made on demand and never emptied."""
+
+    address: str
+    numbers: Iterator[int] = field(default_factory=count)
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """What makes fsspec, botocore and polars go there, and nowhere else."""
+        return {
+            "AWS_ENDPOINT_URL": self.address,
+            "AWS_ACCESS_KEY_ID": "testing",
+            "AWS_SECRET_ACCESS_KEY": "only-for-tests",
+            "AWS_DEFAULT_REGION": "us-east-1",
+            "AWS_CONFIG_FILE": os.devnull,
+            "AWS_SHARED_CREDENTIALS_FILE": os.devnull,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }
+
+    def new_bucket(self) -> str:
+        """The name of an empty one. The environment must be the server's."""
+        name = f"bucket-{next(self.numbers)}"
+        filesystem().call_s3("create_bucket", Bucket=name)
+        return name
+
+
+def filesystem() -> Any:
+    """s3fs, as the environment says."""
+    import fsspec
+
+    return fsspec.filesystem("s3", use_listings_cache=False)
+
+
+def is_installed() -> bool:
+    """Whether what it takes is here."""
+    return all(importlib.util.find_spec(name) for name in REQUIRED)
+
+
+@contextmanager
+def temporary_s3() -> Iterator[Server]:
+    """A server, stopped afterwards."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SERVE],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        cwd=Path(__file__).parent,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout is not None
+            yield Server(f"http://127.0.0.1:{int(process.stdout.readline())}")
+        finally:
+            process.kill()
