@@ -2,12 +2,21 @@
 
 from collections.abc import Sequence
 from datetime import date
+from typing import Any
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import Hierarchical, OptStream, PeGaSusTree
+from optstream.mechanisms import (
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    OptStream,
+    PeGaSusTree,
+)
 from optstream.privacy import PrivacyModel
 from optstream.stream import Feature
+from optstream.stream.public_days import PublicDays
+from tasks.public_holidays import public_holidays
 from tasks.settings import Settings
 
 Mechanism = OptStream | Hierarchical
@@ -25,9 +34,24 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
     given = settings.mechanism.parameters
     if settings.mechanism.name == "Fourier":
         given |= {"calibration": settings.privacy.calibration, "shortest_period": settings.shortest_day}
+    if settings.mechanism.name == "HistoryInformed":
+        return _history_informed(settings, model, day, given)
     on_tree = PeGaSusTree if given.pop("groups", "own") == "children" else Hierarchical
     pattern = getattr(mechanisms, settings.mechanism.name)(model, **given)
     return on_tree(pattern, settings.tree, settings.level_shares, float(settings.lower_bound))
+
+
+def _history_informed(
+    settings: Settings, model: PrivacyModel, day: date, given: dict[str, Any]
+) -> HistoryInformedTree:
+    """With the stream's own clock, and the holidays that it names or whose country it names."""
+    named, country = given.pop("holidays"), given.pop("country", None)
+    if country is not None:
+        named = (*named, *public_holidays(country, range(day.year - 1, day.year + 2)))
+    days = PublicDays.from_calendar(settings.calendar, named)
+    pattern = HistoryInformed(model, days=days, **given)
+    bound = float(settings.lower_bound)
+    return HistoryInformedTree(pattern, settings.tree, settings.level_shares, bound)
 
 
 def _optstream(settings: Settings, model: PrivacyModel, day: date) -> OptStream:

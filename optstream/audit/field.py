@@ -9,6 +9,7 @@ from optstream.mechanisms import (
     Fast,
     Fourier,
     Hierarchical,
+    HistoryInformed,
     Laplace,
     PeGaSus,
     Sample,
@@ -16,6 +17,7 @@ from optstream.mechanisms import (
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,11 @@ def _fast(model: PrivacyModel) -> SeriesMechanism:
     return Fast(model, n_samples=2, integration_time=1, set_point=0.5)
 
 
+def _history_informed(model: PrivacyModel) -> SeriesMechanism:
+    """Days of one step, so that a few periods teach it something."""
+    return HistoryInformed(model, n_blocks=1, block_length=2, days=PublicDays(1), relearn_days=1)
+
+
 PAIR = PrivacyModel("1", 2, 1)
 DECIDING = PrivacyModel("4", 2, 10, resolution=1)
 FIELD = (
@@ -55,6 +62,7 @@ FIELD = (
     FieldCase("BudgetDistribution", BudgetDistribution, DECIDING, base=5.0),
     FieldCase("BudgetAbsorption", BudgetAbsorption, DECIDING, base=5.0),
     FieldCase("PeGaSus", PeGaSus, PAIR),
+    FieldCase("HistoryInformed", _history_informed, PAIR),
     FieldCase("Fast", _fast, PrivacyModel("1", 4, 1), base=2.0, lengths=((4,), (3, 5))),
 )
 """Uniform is Laplace by another name, and measures the same."""

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from optstream.evaluation.cells import Cell
-from optstream.evaluation.contenders import LEVELS_APART, POINTS_ONLY
+from optstream.evaluation.contenders import INFORMED, LEVELS_APART, POINTS_ONLY
 from optstream.evaluation.data import STEPS_PER_DAY
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import (
@@ -13,6 +13,8 @@ from optstream.mechanisms import (
     Fast,
     Fourier,
     Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
     Laplace,
     OptStream,
     PeGaSus,
@@ -22,16 +24,24 @@ from optstream.mechanisms.mechanism import Mechanism
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature
+from optstream.stream.public_days import PublicDays
 
 KNOWN_MOVE_MW = 100.0
 """How far FAST's filter takes a region's load to move in half an hour: a round number, publicly known."""
 
 
-def on_series(cell: Cell, names: Sequence[str]) -> Mechanism:
+KNOWN_LOAD_MW = 5000.0
+"""How large a region's load is taken to be for a plan: a round number, publicly known."""
+
+
+def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) -> Mechanism:
     """The cell's mechanism with all of epsilon for plain series of days, w = 48 half-hours, without bound.
 
-    Raises ParameterError for parameters that it refuses.
+    days: the public calendar, for mechanisms that know of one. Raises ParameterError for parameters that it
+    refuses.
     """
+    if cell.mechanism == INFORMED:
+        return _informed(cell, days)
     if cell.mechanism in _SERIES:
         return _SERIES[cell.mechanism](_model(cell), cell)
     tree = AggregationTree.from_parents({"all": None} | dict.fromkeys(names, "all"))
@@ -41,12 +51,16 @@ def on_series(cell: Cell, names: Sequence[str]) -> Mechanism:
     return _optstream(cell, tree, shares, None)
 
 
-def on_tree(cell: Cell, tree: AggregationTree) -> Mechanism:
+def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -> Mechanism:
     """The cell's mechanism on a tree of two levels, half of epsilon each, every leaf at least 0.
 
-    Raises ParameterError for parameters that it refuses.
+    days: as in `on_series`. Raises ParameterError for parameters that it refuses.
     """
     halves = ["1/2", "1/2"]
+    if cell.mechanism == INFORMED:
+        return HistoryInformedTree(
+            HistoryInformed(_model(cell), scale=KNOWN_LOAD_MW, days=days), tree, halves
+        )
     if cell.mechanism in _SERIES:
         return Hierarchical(_SERIES[cell.mechanism](_model(cell), cell), tree, halves)
     return _optstream(cell, tree, halves, 0.0)
@@ -62,6 +76,10 @@ def on_finite_series(cell: Cell, n_steps: int, resolution: str, deviation: float
     if cell.mechanism.startswith("Fast"):
         return _fast(model, cell, deviation)
     return _SERIES[cell.mechanism](model, cell)
+
+
+def _informed(cell: Cell, days: PublicDays | None) -> HistoryInformed:
+    return HistoryInformed(_model(cell), scale=KNOWN_LOAD_MW, days=days)
 
 
 def _model(cell: Cell) -> PrivacyModel:

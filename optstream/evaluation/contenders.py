@@ -16,18 +16,24 @@ LEVELS_APART = "Laplace, levels apart"
 """Every level released by itself, not made consistent."""
 POINTS_ONLY = "OptStream ES, no optimisation"
 """Sampled points, perturbed and reconstructed."""
+INFORMED = "HistoryInformed"
+LEAD_DAYS = 7
+HISTORY_DAYS = 28
+"""Before a month, for what learns from its own past releases; they are paid for like any other."""
 Uses = Literal["n_samples", "threshold"]
 
 
 @dataclass(frozen=True)
 class Contender:
     """uses: what of a grid point the mechanism depends on. each_region: decided for every region by itself,
-    not once for all. calibrations: those under which its noise differs.
+    not once for all. calibrations: those under which its noise differs. lead_days: days before a month that
+    are released too and not compared: at least a week, so that last week's release is there on its first day.
     """
 
     uses: frozenset[Uses] = frozenset()
     each_region: bool = False
     calibrations: tuple[Calibration, ...] = ("strict",)
+    lead_days: int = LEAD_DAYS
 
 
 _BOTH: tuple[Calibration, ...] = ("strict", "paper")
@@ -53,6 +59,7 @@ CONTENDERS: dict[str, Contender] = {
     "Fast, fixed": Contender(_K),
     "Fast, linear": Contender(_K),
     "Fast, fixed, linear": Contender(_K),
+    INFORMED: Contender(lead_days=HISTORY_DAYS),
 }
 
 

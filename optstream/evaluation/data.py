@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
 
 Values = NDArray[np.float64]
 STEPS_PER_DAY = 48
@@ -18,6 +19,7 @@ NATION = "nation"
 @dataclass(frozen=True, eq=False)
 class Load:
     """Days of load in MW: values (n_days, n_regions, 48) from `first_day` on, regions in order of names.
+    holidays: public ones, for mechanisms that know the calendar.
 
     Raises ParameterError for another shape.
     """
@@ -25,6 +27,7 @@ class Load:
     values: Values
     regions: tuple[str, ...]
     first_day: date
+    holidays: tuple[date, ...] = ()
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[1:] != (len(self.regions), STEPS_PER_DAY):
@@ -37,6 +40,11 @@ class Load:
     def tree(self) -> AggregationTree:
         """The nation above its regions."""
         return AggregationTree.from_parents({NATION: None} | dict.fromkeys(self.regions, NATION))
+
+    @property
+    def public_days(self) -> PublicDays:
+        """The calendar of its rows, the first of which is day 0."""
+        return PublicDays.from_date(self.first_day, STEPS_PER_DAY, self.holidays)
 
     def index_of(self, day: date) -> int:
         """The row of a day. Raises ParameterError if it is not there."""

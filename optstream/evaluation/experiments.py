@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optstream.evaluation.cells import Calibration, Cell, Point, Study
-from optstream.evaluation.contenders import CONTENDERS, LEVELS_APART, POINTS_ONLY, RAW, cell_of
+from optstream.evaluation.contenders import CONTENDERS, INFORMED, LEVELS_APART, POINTS_ONLY, RAW, cell_of
 from optstream.evaluation.data import FEBRUARY, JUNE, OCTOBER, YEAR
 
 EPSILONS = ("1", "0.1", "0.01")
@@ -119,20 +119,27 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         1, "Error a step, region by region", "Figures 2 and 3",
         (
-            Block("regions", (*_FOUR, _PAPERS_WEIGHTS, *_OTHERS, *both("PeGaSus", RAW)), grid(EPSILONS)),
+            Block(
+                "regions", (*_FOUR, _PAPERS_WEIGHTS, *_OTHERS, *both("PeGaSus", INFORMED, RAW)),
+                grid(EPSILONS),
+            ),
             # decided twelve times, hence twelve times as slow
             Block("regions", both("OptStream L1, each region"), grid(EPSILONS), trials=10),
         ),
     ),
     Experiment(
         2, "A hierarchy of two levels", "Figure 4",
-        (Block("hierarchy", (*_FOUR, (LEVELS_APART, "strict")), grid(["1"], ["10", "50", "100"])),),
+        (
+            Block(
+                "hierarchy", (*_FOUR, *both(LEVELS_APART, INFORMED)), grid(["1"], ["10", "50", "100"]),
+            ),
+        ),
     ),
     Experiment(
         3, "Next-day forecasts", "Figures 5 and 6",
         (
             Block(
-                "forecast", (*both(RAW, "Laplace", "DFT", "OptStream ES"), *both("OptStream L1")),
+                "forecast", both(RAW, "Laplace", "DFT", "OptStream ES", "OptStream L1", INFORMED),
                 grid(EPSILONS), trials=FORECAST_TRIALS,
             ),
         ),

@@ -5,6 +5,7 @@ and everybody knows. On a tree the bound is part of the fit.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +13,7 @@ import numpy as np
 from optstream.errors import ParameterError
 from optstream.evaluation.build import on_finite_series, on_series, on_tree
 from optstream.evaluation.cells import Cell, Study, TrialResult
-from optstream.evaluation.contenders import CONTENDERS, POINTS_ONLY, RAW
+from optstream.evaluation.contenders import CONTENDERS, LEAD_DAYS, POINTS_ONLY, RAW
 from optstream.evaluation.data import (
     FEBRUARY,
     JUNE,
@@ -31,8 +32,6 @@ from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
 from optstream.privacy import worst_window
 
-LEAD_DAYS = 7
-"""Days before a month that are released too, so that last week's release is there on its first day."""
 RELATIVE_FLOOR = 1.0
 SPANS = {span.name: span for span in (FEBRUARY, JUNE, OCTOBER, YEAR)}
 
@@ -51,14 +50,15 @@ def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
 def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
     """Every region at full epsilon; and last week's release in the place of today's."""
     span = _span(cell)
-    lead = 0 if span == YEAR else LEAD_DAYS
+    lead = 0 if span == YEAR else CONTENDERS[cell.mechanism].lead_days
     rows = span.rows(data.load, lead)
     truth = data.load.values[rows.start : rows.stop]
     released, plan = _single_level(cell, data.load, truth, rows.start, noise, accounted=_looks(cell, trial))
     metrics = step_errors(released.values[lead:], truth[lead:])
     metrics["mean_load"] = float(truth[lead:].mean())
     if lead:
-        metrics["last_week"] = mean_absolute_error(released.values[:-lead], truth[lead:])
+        week_before = released.values[lead - LEAD_DAYS : -LEAD_DAYS]
+        metrics["last_week"] = mean_absolute_error(week_before, truth[lead:])
     if cell.mechanism == POINTS_ONLY:
         metrics |= _bounds(cell, data)
     return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), plan
@@ -77,18 +77,17 @@ def _bounds(cell: Cell, data: StudyData) -> dict[str, float]:
 
 def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
     """Nation and regions, half of epsilon each."""
-    tree, rows = data.load.tree, _span(cell).rows(data.load, 0)
+    needed = CONTENDERS[cell.mechanism].lead_days
+    lead = needed if needed > LEAD_DAYS else 0  # others begin with the month
+    tree, rows = data.load.tree, _span(cell).rows(data.load, lead)
     load = data.load.values[rows.start : rows.stop]
-    mechanism = on_tree(cell, tree)
+    mechanism = on_tree(cell, tree, data.load.public_days)
     released = release_days(mechanism, load, rows.start, noise, accounted=_looks(cell, trial))
-    truth = tree.add_up(load)
+    truth, values = tree.add_up(load)[lead:], released.values[lead:]
     metrics = {
-        **step_errors(released.values[:, 1:], truth[:, 1:]),
-        **{
-            f"{name}_nation": value
-            for name, value in step_errors(released.values[:, :1], truth[:, :1]).items()
-        },
-        "violation": violation(released.values, tree),
+        **step_errors(values[:, 1:], truth[:, 1:]),
+        **{f"{name}_nation": value for name, value in step_errors(values[:, :1], truth[:, :1]).items()},
+        "violation": violation(values, tree),
     }
     return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), mechanism.epsilon
 
@@ -96,7 +95,9 @@ def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> T
 def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
     """One region's stream, real or released, forecast day by day and compared with the real next day."""
     rows = _span(cell).rows(data.load, LEARNED_DAYS)
-    load = Load(data.load.of_region(data.forecast_region), (data.forecast_region,), data.load.first_day)
+    load = replace(
+        data.load, values=data.load.of_region(data.forecast_region), regions=(data.forecast_region,)
+    )
     truth = load.values[rows.start : rows.stop]
     released, plan = _single_level(cell, load, truth, rows.start, noise, accounted=_looks(cell, trial))
     metrics = forecast_errors(released.values[:, 0], truth[:, 0])
@@ -124,10 +125,10 @@ def _single_level(
     if cell.mechanism == RAW:
         return Released(truth, None, None), None
     if CONTENDERS[cell.mechanism].each_region:
-        mechanisms = [on_series(cell, [region]) for region in load.regions]
+        mechanisms = [on_series(cell, [region], load.public_days) for region in load.regions]
         groups = [slice(row, row + 1) for row in range(len(load.regions))]
     else:
-        mechanisms, groups = [on_series(cell, load.regions)], [slice(None)]
+        mechanisms, groups = [on_series(cell, load.regions, load.public_days)], [slice(None)]
     parts = []
     for mechanism, group in zip(mechanisms, groups, strict=True):
         part = release_days(mechanism, truth[:, group], first_row, noise, accounted=accounted)

@@ -5,6 +5,8 @@ from optstream.mechanisms.budget_distribution import BudgetDistribution
 from optstream.mechanisms.fast import Fast
 from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.hierarchical import Hierarchical
+from optstream.mechanisms.history_informed import HistoryInformed
+from optstream.mechanisms.history_informed_tree import HistoryInformedTree
 from optstream.mechanisms.laplace import Laplace
 from optstream.mechanisms.optstream import OptStream
 from optstream.mechanisms.pegasus import PeGaSus
@@ -19,6 +21,8 @@ __all__ = [
     "Fast",
     "Fourier",
     "Hierarchical",
+    "HistoryInformed",
+    "HistoryInformedTree",
     "Laplace",
     "OptStream",
     "PeGaSus",

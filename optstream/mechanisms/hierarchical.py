@@ -82,7 +82,7 @@ class Hierarchical(OnlineMechanism):
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """The levels' plans in a row. Costs no privacy; raises as they do."""
-        states = _states(state)
+        states = level_states(state)
         return tuple(
             replace(spend, level=level)
             for level, mechanism in self.levels
@@ -104,7 +104,7 @@ class Hierarchical(OnlineMechanism):
         )
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        states = _states(state)
+        states = level_states(state)
         parts = {
             level: mechanism.measure(
                 level_period(period, self.tree, level), noise=noise, state=states.get(str(level)),
@@ -146,7 +146,8 @@ def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
     )
 
 
-def _states(state: State | None) -> Mapping[str, Any]:
+def level_states(state: State | None) -> Mapping[str, Any]:
+    """The levels' own states, by level. Raises ParameterError for another mechanism's."""
     if state is None:
         return {}
     if not hasattr(state, "get") or state.get("mechanism") != NAME:

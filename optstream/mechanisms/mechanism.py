@@ -69,14 +69,23 @@ class Mechanism(ABC):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable, free."""
+        return self._release(measured, self._values(measured))
+
+    def _release(
+        self,
+        measured: Measured,
+        values: NDArray[np.float64],
+        standard_errors: NDArray[np.float64] | None = None,
+    ) -> Release:
         return Release(
-            values=self._values(measured),
+            values=values,
             measured=measured,
             spends=measured.spends,
             epsilon=self.epsilon,
             epsilon_alone=worst_window(measured.spends, self.model.window_length, self.model.windows).epsilon,
             state=measured.state,
             simulated=measured.simulated,
+            standard_errors=standard_errors,
         )
 
     def release(

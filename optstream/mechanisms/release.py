@@ -19,7 +19,8 @@ class Release:
     values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings. measured: what it was
     computed from. spends: what drawing it cost. epsilon: what the plan, repeated for ever, costs any
     window. epsilon_alone: what these spends alone cost their worst window. state: public, for the next
-    period. simulated: drawn with seeded noise, never publishable.
+    period. simulated: drawn with seeded noise, never publishable. standard_errors: of the values, their shape
+    and unit, where the mechanism knows how far they may be from the truth and not only how noisy they are.
     """
 
     values: NDArray[np.float64]
@@ -29,3 +30,4 @@ class Release:
     epsilon_alone: Fraction
     state: Mapping[str, Any] | None
     simulated: bool
+    standard_errors: NDArray[np.float64] | None = None

@@ -16,6 +16,7 @@ from optstream.evaluation.forecasting import LEARNED_DAYS
 from optstream.evaluation.studies import SPANS
 from optstream.stream import Calendar
 from tasks.load_shapes import FRENCH_REGIONS, daily_load
+from tasks.public_holidays import public_holidays
 
 LOAD, FLU, UNEMPLOYMENT = (
     "rte_regional_load_2013_2016.parquet",
@@ -40,7 +41,8 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
     names, before = _load(folder / LOAD, *PUBLIC_YEAR)
     first, last = needed_days(cells)
     _, values = _load(folder / LOAD, first, last)
-    return _study_data(Load(values, names, first), before, read_flu(folder), read_unemployment(folder))
+    load = Load(values, names, first, public_holidays("FR", range(first.year, last.year + 1)))
+    return _study_data(load, before, read_flu(folder), read_unemployment(folder))
 
 
 def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:

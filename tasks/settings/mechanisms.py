@@ -1,5 +1,6 @@
 """The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
 
+from datetime import date
 from typing import Any, Literal
 
 from pydantic import Field
@@ -11,6 +12,7 @@ SHARE = 'a share between 0 and 1, such as "1/2"'
 COUNT = "an integer of at least 1"
 GAIN = "a number in [0, 1]; the three gains add up to 1"
 AMOUNT = "a number greater than 0"
+MOST_HOLIDAYS = 10_000
 
 
 class Mechanism(Section):
@@ -70,6 +72,22 @@ class Fast(Mechanism):
     error_floor: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
 
 
+class HistoryInformed(Mechanism):
+    """Whatever stands here must be public; the clock and the week are the stream's own."""
+
+    n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    block_length: int | None = Field(None, ge=1, le=10**6, description=COUNT)
+    scale: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
+    history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
+    relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")
+    country: str | None = Field(
+        None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
+    )
+    holidays: tuple[date, ...] = Field(
+        (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
+    )
+
+
 MECHANISMS: dict[str, type[Mechanism]] = {
     "OptStream": OptStream,
     "Laplace": Plain,
@@ -80,6 +98,7 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "BudgetAbsorption": Kellaris,
     "PeGaSus": PeGaSus,
     "Fast": Fast,
+    "HistoryInformed": HistoryInformed,
 }
 NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
 ONLY_OPTSTREAM = ("sampling", "features")

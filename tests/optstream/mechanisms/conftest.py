@@ -51,6 +51,17 @@ def _fast(**parameters: Any) -> Make:
     return make
 
 
+def _history_informed(model, shortest):
+    """Few blocks in short windows, so that plans, borders and learning meet within a few periods."""
+    n_blocks = min(2, model.window_length)
+    length = min(2, model.window_length // n_blocks)
+    return mechanisms.HistoryInformed(model, n_blocks=n_blocks, block_length=length, relearn_days=1)
+
+
+def _history_informed_tree(model, shortest):
+    return mechanisms.HistoryInformedTree(_history_informed(model, shortest), TREE, ["1/3", "2/3"])
+
+
 PLAIN: Mapping[str, Make] = {
     "Laplace": _plain("Laplace"),
     "Uniform": _plain("Uniform"),
@@ -63,6 +74,7 @@ PLAIN: Mapping[str, Make] = {
     "PeGaSus James-Stein": _plain("PeGaSus", smoother="james_stein"),
     "Fast": _fast(),
     "Fast fixed linear": _fast(sampling="fixed", predictor="linear"),
+    "HistoryInformed": _history_informed,
 }
 
 
@@ -74,10 +86,11 @@ ALL: Mapping[str, Make] = {
     **PLAIN,
     **{f"{name} on a tree": _on_tree(make) for name, make in PLAIN.items()},
     "PeGaSusTree": _pegasus_tree,
+    "HistoryInformedTree": _history_informed_tree,
     "OptStream": _opt(EquallySpaced(2)),
     "OptStream L1": _optstream_l1,
 }
-ONLINE = [name for name in PLAIN if name != "Fourier"]
+ONLINE = [name for name in PLAIN if name not in ("Fourier", "HistoryInformed")]
 STATELESS = {"Laplace", "Uniform", "Fourier", "OptStream"}
 
 

@@ -90,7 +90,16 @@ def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
         assert memory.items() <= begun.items()
 
 
-@pytest.mark.parametrize("name", WITH_MEMORY)
+def test_what_was_measured_before_informs_the_next_day(with_mechanism):
+    house = with_mechanism("HistoryInformed")
+    house.release(*DAYS[:2])
+    first, second = measured(house, DAYS[0]), measured(house, DAYS[1])
+    for place, level in enumerate(first.state["levels"].values()):
+        assert second.parts[place].before["history"] == level["history"]
+    assert second.before["prior"] == first.state["prior"]
+
+
+@pytest.mark.parametrize("name", [*WITH_MEMORY, "HistoryInformed"])
 def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
     house = with_mechanism(name)
     house.release(*DAYS[:2])
@@ -101,7 +110,7 @@ def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name)
     assert budget_of(house.settings, house.ledger).spent <= 1
 
 
-@pytest.mark.parametrize("name", ["Sample", "BudgetAbsorption", "Fast"])
+@pytest.mark.parametrize("name", ["Sample", "BudgetAbsorption", "Fast", "HistoryInformed"])
 def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
     house = with_mechanism(name)
     works = house.release(DAYS[0], DAYS[2]) | house.release(DAYS[1])

@@ -6,8 +6,9 @@ from datetime import date
 import pytest
 
 from optstream import mechanisms
-from optstream.errors import ConfigurationError
-from optstream.mechanisms import Hierarchical, PeGaSusTree
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
+from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.example import EXAMPLE
 from tasks.mechanism import mechanism_for
 from tasks.settings import load_settings
@@ -60,7 +61,7 @@ def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
 
 
 def test_every_mechanism_of_the_house_can_be_configured():
-    made = set(mechanisms.__all__) - {"Hierarchical", "PeGaSusTree", "Release"}
+    made = set(mechanisms.__all__) - {"Hierarchical", "HistoryInformedTree", "PeGaSusTree", "Release"}
     assert set(MECHANISMS) == made
 
 
@@ -70,6 +71,18 @@ def test_keys_reach_the_mechanism(write):
     assert fourier.shortest_period == 46
     budget = mechanism_for(load_settings(write("BudgetAbsorption", distance_share='"1/3"')), DAY).mechanism
     assert str(budget.distance_share) == "1/3"
+
+
+def test_holidays_are_those_of_the_country_and_those_that_are_named(write):
+    keys = {"country": '"FR"', "holidays": "[2025-01-17]", "scale": "500.0", "n_blocks": "6"}
+    mechanism = mechanism_for(load_settings(write("HistoryInformed", **keys)), DAY)
+    assert type(mechanism) is HistoryInformedTree
+    assert mechanism.pattern.scale == 500.0
+    days, calendar = mechanism.pattern.days, load_settings(write("HistoryInformed")).calendar
+    steps = [calendar.first_step(date(2025, 1, day)) for day in (1, 16, 17, 18, 19)]
+    assert days.kinds(days.clock(steps)).tolist() == [REST_DAY, WORKDAY, REST_DAY, SATURDAY, REST_DAY]
+    with pytest.raises(ParameterError, match=r"country must be a code .* got 'ZZ'"):
+        mechanism_for(load_settings(write("HistoryInformed", country='"ZZ"')), DAY)
 
 
 def test_groups_are_each_levels_own_or_come_from_the_children(write):

@@ -1,0 +1,103 @@
+"""What was measured so far: noisy sums over blocks of steps, with the noise of each."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.stream import Measured
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class BlockHistory:
+    """Noisy sums of several series over the same blocks, rising in time.
+
+    starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of the Laplace
+    noise, in units. sums: (n_series, n), in units. Made from `Measured` alone: it holds nothing private.
+    """
+
+    starts: NDArray[np.int64]
+    lengths: NDArray[np.int64]
+    scales: Floats
+    sums: Floats
+
+    @classmethod
+    def empty(cls, n_series: int) -> "BlockHistory":
+        """Of a stream that begins."""
+        nothing = np.zeros(0, dtype=np.int64)
+        return cls(nothing, nothing, np.zeros(0), np.zeros((n_series, 0)))
+
+    @classmethod
+    def of(cls, measured: Measured) -> "BlockHistory":
+        """The blocks of one period. Raises ParameterError for measurements of another kind."""
+        blocks = (measured.choices or {}).get("blocks")
+        if blocks is None or not measured.sums or measured.sum_variances is None:
+            raise ParameterError("these measurements are no sums over blocks")
+        edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
+        noise = float(np.sqrt(measured.sum_variances[0].ravel()[0] / 2.0))
+        return cls(
+            edges[:, 0] + measured.first_step,
+            edges[:, 1] - edges[:, 0],
+            np.full(len(edges), noise),
+            np.asarray(measured.sums[0], dtype=np.float64).reshape(len(measured.sums[0]), len(edges)),
+        )
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any] | None, n_series: int) -> "BlockHistory":
+        """What `to_document` wrote; empty for None. Raises ParameterError for other series."""
+        if document is None:
+            return cls.empty(n_series)
+        sums = np.array(document["sums"], dtype=np.float64).reshape(len(document["sums"]), -1)
+        if len(sums) != n_series:
+            raise ParameterError(f"the state is of {len(sums)} series; the period has {n_series}")
+        return cls(
+            np.array(document["starts"], dtype=np.int64),
+            np.array(document["lengths"], dtype=np.int64),
+            np.array(document["scales"], dtype=np.float64),
+            sums,
+        )
+
+    def to_document(self) -> dict[str, Any]:
+        """JSON-ready: integers, and scales as floats."""
+        return {
+            "starts": self.starts.tolist(),
+            "lengths": self.lengths.tolist(),
+            "scales": self.scales.tolist(),
+            "sums": self.sums.astype(np.int64).tolist(),
+        }
+
+    def joined(self, other: "BlockHistory") -> "BlockHistory":
+        """Both, in the order of time."""
+        starts = np.concatenate([self.starts, other.starts])
+        order = np.argsort(starts, kind="stable")
+        return BlockHistory(
+            starts[order],
+            np.concatenate([self.lengths, other.lengths])[order],
+            np.concatenate([self.scales, other.scales])[order],
+            np.concatenate([self.sums, other.sums], axis=1)[:, order],
+        )
+
+    def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
+        """With the blocks of these periods, where they are not there already."""
+        found = self
+        for one in measured:
+            own = BlockHistory.of(one)
+            found = found.joined(own.chosen(~np.isin(own.starts, found.starts)))
+        return found
+
+    def between(self, first: int, stop: int) -> "BlockHistory":
+        """The blocks that begin at these running steps, `stop` not included."""
+        return self.chosen((self.starts >= first) & (self.starts < stop))
+
+    def chosen(self, which: NDArray[np.bool_]) -> "BlockHistory":
+        """Some of the blocks, (n,)."""
+        return BlockHistory(self.starts[which], self.lengths[which], self.scales[which], self.sums[:, which])
+
+    @property
+    def n_blocks(self) -> int:
+        return int(self.starts.size)

@@ -1,0 +1,88 @@
+"""Independent leaves of a tree, sums of them measured with noise: exact in two passes."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Passed:
+    """Of each right-hand side y: means, E[x | y] of every node, and pulls, Sigma^-1 y of every measured one,
+    (n_nodes, n_modes). variances: Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
+    """
+
+    means: tuple[Floats, ...]
+    pulls: tuple[Floats, ...]
+    variances: Floats
+    prior: Floats
+    log_density: float
+
+
+def pass_over_tree(
+    tree: AggregationTree, leaf_variances: Floats, noise: Floats, seen: tuple[Floats, ...]
+) -> Passed:
+    """Condition independent Gaussian leaves, and their sums, on noisy values of nodes.
+
+    Leaves x_i ~ N(0, leaf_variances[i]), a node is the sum of its leaves, y_p = x_p + N(0, noise[p]), each
+    mode (column) by itself. leaf_variances: (n_leaves, n_modes), above 0. noise: (n_nodes,), inf where a node
+    was not measured. seen: right-hand sides y, (n_nodes, n_modes) each, 0 where a node was not measured.
+    Upwards a node's sum is joined with its own measurement, downwards what it is better known is shared among
+    its children by variance: `projection.reconcile` with proper priors. Differences of nearly equal numbers
+    are avoided, so that it holds for noise far below the leaves. Time linear in nodes, modes and sides. Costs
+    no privacy.
+    """
+    n_nodes, n_modes = len(tree.nodes), leaf_variances.shape[1]
+    parents, measured = np.array(tree.parents), np.isfinite(noise)[:, None]
+    below = np.zeros((n_nodes, n_modes))
+    below[tree.leaf_indices] = leaf_variances
+    # 1 / spread is what a surprise is worth; 0 where nothing was measured
+    worth, above = np.zeros((n_nodes, n_modes)), np.zeros((n_nodes, n_modes))
+    sums = np.zeros((len(seen), n_nodes, n_modes))
+    surprises, shifts = np.zeros_like(sums), np.zeros_like(sums)
+    values, log_density = np.stack(seen), 0.0
+    for level in reversed(tree.levels):
+        at = slice(level.start, level.stop)
+        known = measured[at]
+        noises = np.where(known, noise[at, None], 0.0)
+        spread = below[at] + noises
+        worth[at] = np.where(known, 1.0 / spread, 0.0)
+        above[at] = np.where(known, below[at] * noises * worth[at], below[at])
+        surprises[:, at] = np.where(known, values[:, at] - sums[:, at], 0.0)
+        shifts[:, at] = below[at] * worth[at] * surprises[:, at]
+        own = known[:, 0]
+        log_density -= 0.5 * float(np.sum(surprises[0, at] ** 2 * worth[at]) + np.sum(np.log(spread[own])))
+        if level.start:
+            up = parents[at]
+            np.add.at(below, up, above[at])
+            for total, shift in zip(sums, shifts, strict=True):
+                np.add.at(total, up, total[at] + shift[at])
+    return _downwards(tree, below, above, worth, (sums, surprises, shifts), log_density, leaf_variances)
+
+
+def _downwards(
+    tree: AggregationTree,
+    below: Floats,
+    above: Floats,
+    worth: Floats,
+    sides: tuple[Floats, Floats, Floats],
+    log_density: float,
+    leaf_variances: Floats,
+) -> Passed:
+    """shifts: by how much what is measured at a node and above moves it from its children's sum."""
+    sums, surprises, shifts = sides
+    parents, variances, pulls = np.array(tree.parents), above.copy(), worth * surprises
+    for level in tree.levels[1:]:
+        at = slice(level.start, level.stop)
+        up = parents[at]
+        share = above[at] / below[up]
+        variances[at] += share**2 * (variances[up] - below[up])
+        shifts[:, at] += share * shifts[:, up]
+        # the share over the noise, the noise divided out
+        pulls[:, at] -= below[at] * worth[at] / below[up] * shifts[:, up]
+    means = sums + shifts
+    return Passed(tuple(means), tuple(pulls), variances, tree.add_up(leaf_variances), log_density)

@@ -1,0 +1,69 @@
+"""Which blocks of steps are summed and measured: a public rule that drifts over the times of day."""
+
+from dataclasses import dataclass
+from math import gcd
+
+from optstream.errors import ParameterError
+
+
+@dataclass(frozen=True)
+class DriftingBlocks:
+    """`n_blocks` blocks of `length` consecutive steps in any window, at other times of day from day to day.
+
+    Block j, any integer, begins at running step floor(j * (w + drift) / n_blocks). So block j + n_blocks
+    begins exactly w + drift steps after block j, and no window of w steps covers more than
+    n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). A drift that makes
+    w + drift coprime to the steps of a day moves the blocks over all times of day; with w + drift a day they
+    would fall at the same times for ever, and the shape between them would never be seen.
+
+    window_length: w. Raises ParameterError for blocks that would overlap, naming the parameter and its range.
+    Source: none; it is our own.
+    """
+
+    window_length: int
+    n_blocks: int
+    length: int
+    drift: int = 0
+
+    def __post_init__(self) -> None:
+        window = self.window_length
+        _check("n_blocks", self.n_blocks, 1, window)
+        _check("drift", self.drift, 0, window)
+        _check("length", self.length, 1, window // self.n_blocks)
+
+    @property
+    def cycle(self) -> int:
+        """Steps after which the blocks repeat themselves. Privacy: none; a public rule."""
+        return self.window_length + self.drift
+
+    def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
+        """The parts of blocks that lie in a period, rising, counted from its first step.
+
+        A block that a border cuts is two parts, one for each period, each a query of its own. Privacy: none;
+        a public rule, and any window meets n_blocks * length of its steps (Lemma 13).
+        """
+        number = -(-(first_step - self.length) * self.n_blocks // self.cycle)
+        found = []
+        while (start := number * self.cycle // self.n_blocks - first_step) < n_steps:
+            part = range(max(start, 0), min(start + self.length, n_steps))
+            if part:
+                found.append(part)
+            number += 1
+        return tuple(found)
+
+
+def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -> int:
+    """The least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
+
+    0 where w itself is; at least 1 where a day has several steps.
+    """
+    limit = window_length if most is None else most
+    return next((drift for drift in range(limit + 1) if gcd(window_length + drift, steps_per_day) == 1), 0)
+
+
+def _check(name: str, value: object, least: int, most: int) -> None:
+    """Raise ParameterError unless it is an integer in this range. Privacy: none."""
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise ParameterError(
+            f"{name} of DriftingBlocks must be an integer in [{least}, {most}]; got {value!r}"
+        )

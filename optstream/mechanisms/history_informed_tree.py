@@ -1,0 +1,156 @@
+"""Blocks measured at every level of a tree, one posterior over all of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate, make_consistent
+from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, latest, nearest
+from optstream.estimation.block_history import BlockHistory
+from optstream.estimation.learning import learn
+from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
+from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
+from optstream.mechanisms.history_informed import HistoryInformed
+from optstream.mechanisms.release import Release
+from optstream.mechanisms.series import SeriesMechanism
+from optstream.noise import NoiseSource
+from optstream.privacy import Spend
+from optstream.privacy.exact import Exact
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+
+LEARNED = ("prior", "began", "learned", "events")
+"""What the tree's state holds beside its levels'."""
+
+
+@dataclass(frozen=True, init=False)
+class HistoryInformedTree(Hierarchical):
+    """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
+
+    A leaf is what all leaves share and what is its own; a node is the sum of its leaves. So a nation's blocks
+    sharpen its regions and theirs the nation, as far as the learned prior says, and what comes out adds up
+    (`estimation.gaussian_tree`, exact). Where the posterior takes a leaf below `lower_bound`, the
+    least-squares fit to it by its variances that respects the bound is published.
+
+    mechanism: a HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
+    that it does not name are chosen for the deepest level's part of epsilon. The rest as in `Hierarchical`.
+    Raises ParameterError as it, and for another pattern.
+    """
+
+    def __init__(
+        self,
+        mechanism: HistoryInformed,
+        tree: AggregationTree,
+        level_shares: Sequence[Exact],
+        lower_bound: float | None = 0.0,
+    ) -> None:
+        if not isinstance(mechanism, HistoryInformed):
+            raise ParameterError(
+                f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
+            )
+        super().__init__(mechanism, tree, level_shares, lower_bound)
+
+    @property
+    def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
+        """The measured levels and their mechanisms, root first."""
+        return _with_the_same_blocks(self)
+
+    @property
+    def pattern(self) -> HistoryInformed:
+        """`mechanism`, as what it is."""
+        assert isinstance(self.mechanism, HistoryInformed)
+        return self.mechanism
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """Each level's state, from that level's spends, and what the tree learned."""
+        state = super().recall(spends, before)
+        assert state is not None  # every level has one
+        known = before if before and before.get("mechanism") == NAME else {}
+        return {**state, **{key: known[key] for key in LEARNED if key in known}}
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The posterior mean of every node and its variance; consistent, and not below the bound."""
+        histories = {}
+        for (level, _), part in zip(self.levels, measured.parts, strict=True):
+            before = self._belief(part.before, part)
+            histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
+        belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
+        return self._estimate(measured, belief, histories)
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        return self._with_errors(measured, self.fitted(measured))
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """As `HistoryInformed.revise`: the same period again, from what was measured after it too; free."""
+        last = later[-1] if later else measured
+        belief = Belief.from_document(_learned(last.state), 0, self.pattern.public_days)
+        histories = {}
+        for place, (level, _) in enumerate(self.levels):
+            parts = [one.parts[place] for one in (measured, *later)]
+            histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
+        return self._with_errors(measured, self._estimate(measured, belief, histories))
+
+    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
+        return self._release(measured, found.values, np.sqrt(found.variances))
+
+    def _estimate(
+        self, measured: Measured, belief: Belief, histories: Mapping[int, BlockHistory]
+    ) -> Estimate:
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        values, variances = fit_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+        unit = float(measured.resolution)
+        values, variances = values * unit, variances * unit**2
+        bound = self.lower_bound
+        if bound is not None and values[self.tree.leaf_indices].min() < bound:
+            merged = measured.seen_as(values, variances)
+            values = make_consistent(merged, self.tree, [], "variance", bound)
+        return Estimate(values, variances)
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        # learned before the first sample: what fails here has drawn nothing
+        belief = self._refreshed(state, period.first_step)
+        drawn = super()._draw(period, noise, state)
+        assert drawn.state is not None
+        began = drawn.parts[-1].state["began"] if drawn.parts[-1].state else None
+        learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
+        after = {**learned, "began": began if belief.began is None else belief.began}
+        return replace(drawn, before={"mechanism": NAME, **learned}, state={**drawn.state, **after})
+
+    def _refreshed(self, state: State | None, first_step: int) -> Belief:
+        """What the tree learned so far, learned again when due."""
+        levels = level_states(state)
+        belief = Belief.from_document(_learned(state), 0, self.pattern.public_days)
+        histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
+        scale = self.pattern.scale_units
+        belief = judged_tree(belief, histories, self.tree, first_step, scale)
+        if not belief.is_due(first_step, self.pattern.relearn_days):
+            return belief
+        recent = {level: latest(history, MOST_LEARNED) for level, history in histories.items()}
+        found = seen_tree(recent, self.tree, belief.days, scale, belief.events)
+        if found is None:
+            return belief
+        return replace(belief, prior=learn(belief.prior, found[0]), learned=belief.day_of(first_step))
+
+    def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> Belief:
+        given = (document or {}).get("history")
+        n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
+        return Belief.from_document(document, n_series, self.pattern.public_days)
+
+
+def _learned(state: State | None) -> dict[str, Any]:
+    return {key: state[key] for key in LEARNED if state and key in state}
+
+
+@lru_cache(maxsize=256)
+def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, SeriesMechanism], ...]:
+    levels = super(HistoryInformedTree, whole).levels
+    deepest: Any = levels[-1][1]
+    blocks = deepest.blocks
+    found: list[tuple[int, Any]] = list(levels)
+    same = {"n_blocks": blocks.n_blocks, "block_length": blocks.length, "relearn_days": 0}
+    return tuple((level, replace(own, **same)) for level, own in found)

@@ -1,0 +1,81 @@
+"""What everybody knows of a step: where it stands on the clock, and what kind of day it lies in."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optstream.errors import ParameterError
+from optstream.stream.calendar import ORIGIN, Calendar
+
+WORKDAY, SATURDAY, REST_DAY = 0, 1, 2
+"""Kinds of day; a public holiday counts as a Sunday."""
+UNKNOWN_WEEK = -1
+
+
+@dataclass(frozen=True)
+class PublicDays:
+    """Running steps as days and slots of a day, with kinds of day. Public facts only; costs no privacy.
+
+    steps_per_day: slots of an ordinary day, or of whatever the series repeats (52 weeks, 12 months).
+    first_weekday: of day 0, Monday 0; None where days have no week. holidays: numbers of days. calendar: of a
+    stream whose days have other numbers of steps when clocks change; None for days of one length.
+    Raises ParameterError naming what is out of range.
+    """
+
+    steps_per_day: int
+    first_weekday: int | None = None
+    holidays: frozenset[int] = frozenset()
+    calendar: Calendar | None = None
+
+    def __post_init__(self) -> None:
+        slots, weekday = self.steps_per_day, self.first_weekday
+        if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
+            raise ParameterError(f"steps_per_day must be an integer of at least 1; got {slots!r}")
+        if weekday is not None and weekday not in range(7):
+            raise ParameterError(f"first_weekday must be in [0, 6], Monday 0, or None; got {weekday!r}")
+
+    @classmethod
+    def from_date(cls, first_day: date, steps_per_day: int, holidays: Iterable[date] = ()) -> "PublicDays":
+        """Days of one length, step 0 being the first slot of `first_day`."""
+        numbers = frozenset((day - first_day).days for day in holidays)
+        return cls(steps_per_day, first_day.weekday(), numbers)
+
+    @classmethod
+    def from_calendar(cls, calendar: Calendar, holidays: Iterable[date] = ()) -> "PublicDays":
+        """Local days of a stream; its step 0 is local midnight of `ORIGIN`."""
+        numbers = frozenset((day - ORIGIN).days for day in holidays)
+        lasting = calendar if calendar.day == "elapsed" else None
+        return cls(calendar.slots, ORIGIN.weekday(), numbers, lasting)
+
+    def clock(self, steps: ArrayLike) -> NDArray[np.int64]:
+        """Day times `steps_per_day` plus slot, of the same shape as `steps`.
+
+        It runs as the local clock does: an hour that a day lacks is left out, one that it has twice is
+        counted twice alike.
+        """
+        running = np.asarray(steps, dtype=np.int64)
+        if self.calendar is None:
+            return running
+        return np.array([_local(self.calendar, int(step)) for step in running.ravel()]).reshape(running.shape)
+
+    def kinds(self, clock: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no week."""
+        days = clock // self.steps_per_day
+        if self.first_weekday is None:
+            return np.full(days.shape, UNKNOWN_WEEK)
+        weekday = (days + self.first_weekday) % 7
+        kinds = np.where(weekday < 5, WORKDAY, np.where(weekday == 5, SATURDAY, REST_DAY))
+        if self.holidays:
+            kinds = np.where(np.isin(days, list(self.holidays)), REST_DAY, kinds)
+        return kinds
+
+
+@lru_cache(maxsize=1 << 16)
+def _local(calendar: Calendar, step: int) -> int:
+    local = calendar.local_time(step)
+    since = timedelta(hours=local.hour, minutes=local.minute)
+    return (local.date() - ORIGIN).days * calendar.slots + since // timedelta(minutes=calendar.step_minutes)

@@ -1,0 +1,197 @@
+"""The posterior over a tree is that of the dense joint Gaussian process, to rounding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.estimation.blocks import Blocks, LagTables
+from optstream.estimation.gaussian_tree import Seen, TreePosterior
+from optstream.estimation.learning import learn, likelihood_gradient
+from optstream.estimation.temporal_prior import NUGGET, TemporalPrior
+from optstream.stream import AggregationTree
+
+SLOTS = 12
+TREES = {
+    "one leaf": {"r": None},
+    "a star": {"r": None, "a": "r", "b": "r", "c": "r"},
+    "ragged": {"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b", "f": "r"},
+}
+NOISES = {
+    "all measured": lambda n: np.linspace(0.2, 1.0, n),
+    "leaves only": lambda n: np.where(np.arange(n) < n // 2 - 1, np.inf, 0.3),
+    "hardly any noise": lambda n: np.full(n, 1e-4),
+    "much noise": lambda n: np.full(n, 1e6),
+}
+
+
+def blocks_of(generator, n, kinds=3):
+    return Blocks(
+        np.sort(generator.integers(-30, 200, n)),
+        generator.integers(1, 5, n),
+        generator.integers(0, kinds, n),
+        np.where(np.arange(n) < n - 5, 0, generator.integers(0, 3, n)),
+        1 / (1 + generator.random(n)),
+    )
+
+
+def by_hand(prior, rows, columns, which):
+    """The covariance of two sets of blocks, step by step."""
+    found = np.zeros((rows.clock.size, columns.clock.size))
+    for i, j in np.ndindex(*found.shape):
+        steps = rows.clock[i] + np.arange(rows.lengths[i])
+        others = columns.clock[j] + np.arange(columns.lengths[j])
+        lags = (steps[:, None] - others[None, :]) / prior.steps_per_day
+        for one, _, shared, own, lengths in prior.parameters:
+            event = rows.events[i] == columns.events[j] > 0
+            if {"always": True, "kind": rows.kinds[i] == columns.kinds[j], "event": event}[one.gate]:
+                found[i, j] += (shared, own)[which] * one.kernel(lags, lengths).sum()
+    return found * rows.worth[:, None] * columns.worth
+
+
+class Dense:
+    """The joint Gaussian process of all nodes, written out."""
+
+    def __init__(self, prior, seen):
+        self.prior, self.seen = prior, seen
+        self.sums = seen.tree.add_up(np.eye(len(seen.sizes)))
+        known = np.isfinite(seen.noise)
+        self.rows = np.repeat(known, seen.blocks.clock.size)
+        noise = np.repeat(np.where(known, seen.noise, 1.0), seen.blocks.clock.size)
+        nugget = np.diag(NUGGET * seen.blocks.worth**2 * seen.blocks.lengths)
+        whole = self.covariance(seen.blocks, seen.blocks) + self.of_own(nugget) + np.diag(noise)
+        self.measured = whole[np.ix_(self.rows, self.rows)]
+        self.values = seen.residuals.ravel()[self.rows]
+
+    def of_own(self, part):
+        return np.kron(self.sums @ np.diag(self.seen.sizes**2) @ self.sums.T, part)
+
+    def covariance(self, rows, columns):
+        weights = self.sums @ self.seen.sizes
+        shared, own = (by_hand(self.prior, rows, columns, which) for which in (0, 1))
+        return np.kron(np.outer(weights, weights), shared) + self.of_own(own)
+
+    def at(self, steps):
+        across = self.covariance(steps, self.seen.blocks)[:, self.rows]
+        means = across @ np.linalg.solve(self.measured, self.values)
+        spread = self.covariance(steps, steps) - across @ np.linalg.solve(self.measured, across.T)
+        return means.reshape(len(self.sums), -1), np.diag(spread).reshape(len(self.sums), -1)
+
+    @property
+    def log_likelihood(self):
+        quadratic = self.values @ np.linalg.solve(self.measured, self.values)
+        return -0.5 * (quadratic + np.linalg.slogdet(self.measured)[1])
+
+
+def case(tree_name, noise_name, seed=0, n=14):
+    generator = np.random.default_rng(seed)
+    tree = AggregationTree.from_parents(TREES[tree_name])
+    noise = NOISES[noise_name](len(tree.nodes))
+    noise[tree.leaf_indices] = np.where(np.isfinite(noise), noise, 0.4)[tree.leaf_indices]
+    sizes = generator.uniform(0.5, 8.0, len(tree.leaves))
+    residuals = generator.normal(0, 2, (len(tree.nodes), n))
+    seen = Seen(tree, blocks_of(generator, n), residuals, noise, sizes)
+    asked = Blocks.at(np.arange(190, 202), kinds=np.full(12, 1), events=np.arange(12) // 5)
+    return TemporalPrior.broad(SLOTS), seen, asked
+
+
+@pytest.mark.parametrize("noise_name", NOISES)
+@pytest.mark.parametrize("tree_name", TREES)
+def test_it_is_the_dense_process(tree_name, noise_name):
+    prior, seen, asked = case(tree_name, noise_name)
+    fast, dense = TreePosterior(prior, seen), Dense(prior, seen)
+    means, variances = dense.at(asked)
+    size = np.abs(means).max()
+    assert np.allclose(fast.means(asked), means, rtol=1e-8, atol=1e-8 * size)
+    assert np.allclose(fast.variances(asked), variances, rtol=1e-8, atol=1e-8 * variances.max())
+    assert np.isclose(fast.log_likelihood, dense.log_likelihood, rtol=1e-8, atol=1e-6)
+
+
+def test_nodes_are_the_sums_of_their_leaves():
+    prior, seen, asked = case("ragged", "all measured")
+    means = TreePosterior(prior, seen).means(asked)
+    assert np.allclose(means, seen.tree.add_up(means[seen.tree.leaf_indices]), rtol=1e-9, atol=1e-9)
+
+
+def test_what_was_not_measured_is_not_looked_at():
+    prior, seen, asked = case("ragged", "leaves only")
+    residuals = np.where(np.isfinite(seen.noise)[:, None], seen.residuals, np.nan)
+    blank = TreePosterior(prior, replace(seen, residuals=residuals))
+    assert np.array_equal(TreePosterior(prior, seen).means(asked), blank.means(asked))
+
+
+@pytest.mark.parametrize("tree_name", TREES)
+def test_a_value_left_out_is_predicted_as_by_the_dense_process(tree_name):
+    prior, seen, _ = case(tree_name, "all measured")
+    inverse = np.linalg.inv(Dense(prior, seen).measured)
+    surprise, spread = TreePosterior(prior, seen).left_out(14)
+    expected = inverse @ seen.residuals.ravel() / np.diag(inverse)
+    assert np.allclose(surprise.ravel(), expected, rtol=1e-7)
+    assert np.allclose(spread.ravel(), 1 / np.diag(inverse), rtol=1e-7)
+    _, roughly = TreePosterior(prior, seen).left_out(4)
+    assert np.allclose(roughly[:, 10:], spread[:, 10:])
+    assert np.allclose(roughly[:, :10], 1 / (1 / spread).mean(axis=1, keepdims=True))
+
+
+def test_a_days_surprise_is_that_of_the_dense_process():
+    """Of shifts at some blocks of one node, and of all leaves together."""
+    prior, seen, _ = case("ragged", "all measured")
+    chosen = np.arange(14) > 9
+    dense = Dense(prior, seen)
+    weights, pull = dense.sums @ seen.sizes, np.linalg.solve(dense.measured, dense.values)
+    inverse = np.linalg.inv(dense.measured)
+    *found, shared = (TreePosterior(prior, seen).day_surprises(chosen) ** 2).sum(axis=1)
+    for node in range(len(found)):
+        at = np.flatnonzero(np.repeat(np.arange(len(found)) == node, 14) & np.tile(chosen, len(found)))
+        part = inverse[np.ix_(at, at)]
+        assert np.isclose(found[node], pull[at] @ np.linalg.solve(part, pull[at]), rtol=1e-6)
+    shifts = np.kron(weights[:, None], np.eye(14)[:, chosen])
+    score = shifts.T @ pull
+    assert np.isclose(shared, score @ np.linalg.solve(shifts.T @ inverse @ shifts, score), rtol=1e-6)
+
+
+@pytest.mark.parametrize("noise_name", ["all measured", "leaves only"])
+@pytest.mark.parametrize("tree_name", TREES)
+def test_the_gradient_is_that_of_the_likelihood(tree_name, noise_name):
+    prior, seen, _ = case(tree_name, noise_name)
+    tables = LagTables.between(seen.blocks, seen.blocks, SLOTS)
+    gradient = likelihood_gradient(TreePosterior(prior, seen), tables)
+    for place in range(gradient.size):
+        ends = [prior.logs.copy(), prior.logs.copy()]
+        ends[0][place] -= 1e-5
+        ends[1][place] += 1e-5
+        low, high = (TreePosterior(replace(prior, logs=logs), seen).log_likelihood for logs in ends)
+        assert np.isclose(gradient[place], (high - low) / 2e-5, rtol=2e-3, atol=2e-3)
+
+
+def drawn_from(prior, seen, seed):
+    """Measurements that the prior itself would give."""
+    dense = Dense(prior, seen)
+    root = np.linalg.cholesky(dense.measured)
+    values = np.zeros(seen.residuals.size)
+    values[dense.rows] = root @ np.random.default_rng(seed).normal(size=dense.values.size)
+    return replace(seen, residuals=values.reshape(seen.residuals.shape))
+
+
+def test_learning_finds_a_more_likely_prior_and_the_direction_of_the_truth():
+    prior, seen, _ = case("a star", "leaves only", n=60)
+    truth = replace(prior, logs=prior.logs.copy())
+    drift = next(place for one, place, *_ in prior.parameters if one.name == "drift")
+    truth.logs[drift] += 1.5
+    given = drawn_from(truth, replace(seen, noise=np.where(np.isinf(seen.noise), np.inf, 1e-3)), 3)
+    learned = learn(prior, given)
+    assert TreePosterior(learned, given).log_likelihood > TreePosterior(prior, given).log_likelihood
+    assert learned.logs[drift] > prior.logs[drift]
+
+
+def test_covariances_are_sums_over_steps():
+    generator, prior = np.random.default_rng(1), TemporalPrior.broad(SLOTS)
+    rows, columns = blocks_of(generator, 9), blocks_of(generator, 7)
+    for which, part in enumerate(prior.covariances(rows, columns)):
+        assert np.allclose(part, by_hand(prior, rows, columns, which), rtol=1e-12)
+    tables = LagTables.between(rows, columns, SLOTS)
+    weights, kernel = generator.normal(size=(9, 7)), np.exp(-np.abs(tables.days))
+    assert len(tables.open_gates) == 3
+    for gate in tables.open_gates:
+        there = (weights * tables.gathered(kernel, gate)).sum()
+        assert np.isclose(there, tables.scattered(weights, gate) @ kernel)

@@ -1,0 +1,148 @@
+"""The parts around the posterior: blocks that are kept, Laplace noise, bands, events."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.belief import Belief, latest, nearest
+from optstream.estimation.block_history import BlockHistory
+from optstream.estimation.blocks import Blocks
+from optstream.estimation.calibration import is_unlike, variance_factor
+from optstream.estimation.gaussian_tree import Seen, TreePosterior
+from optstream.estimation.history_fit import seen_series, star
+from optstream.estimation.laplace_noise import information, score, with_laplace_noise
+from optstream.estimation.period_fit import Question, event_numbers, fit
+from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.stream import Measured
+from optstream.stream.public_days import PublicDays
+
+SLOTS = 12
+DAYS = PublicDays(SLOTS)
+
+
+def history_of(n, seed=0, n_series=2, scale=3.0):
+    generator = np.random.default_rng(seed)
+    sums = np.rint(generator.normal(600, 50, (n_series, n)))
+    return BlockHistory(3 * np.arange(n), np.full(n, 2), np.full(n, scale), sums)
+
+
+def test_a_history_survives_its_document():
+    history = history_of(5)
+    again = BlockHistory.from_document(history.to_document(), 2)
+    assert again.to_document() == history.to_document()
+    assert BlockHistory.from_document(None, 3).sums.shape == (3, 0)
+    with pytest.raises(ParameterError, match="the state is of 2 series; the period has 3"):
+        BlockHistory.from_document(history.to_document(), 3)
+
+
+def test_measurements_of_another_kind_are_refused():
+    with pytest.raises(ParameterError, match="no sums over blocks"):
+        BlockHistory.of(Measured.from_public([[1.0, 2.0]], []))
+
+
+def test_blocks_are_joined_in_time_and_the_nearest_are_kept():
+    first, second = history_of(10).between(0, 12), history_of(10).between(12, 30)
+    assert second.joined(first).to_document() == history_of(10).to_document()
+    assert latest(history_of(10), 3).starts.tolist() == [21, 24, 27]
+    assert nearest(history_of(10), range(12, 15), 3).starts.tolist() == [12, 15, 18]
+    assert nearest(history_of(10), range(27, 40), 3).starts.tolist() == [21, 24, 27]
+
+
+def test_blocks_of_other_noise_are_weighed_to_the_latest_ones():
+    """A block with twice the noise, or half the length, counts as what it says of the mean."""
+    history = history_of(4)
+    noisier = replace(history, scales=np.array([3.0, 6.0, 3.0, 3.0]), lengths=np.array([2, 2, 1, 2]))
+    seen, _ = seen_series(noisier, DAYS, None)
+    assert seen.blocks.worth.tolist() == [0.5, 0.25, 0.5, 0.5]
+    assert np.allclose(seen.noise[1:], 2 * (3.0 / 2) ** 2)
+    assert np.isinf(seen.noise[0])
+
+
+@pytest.mark.parametrize("doubt", [1e-3, 0.5, 4.0, 100.0])
+def test_the_score_is_the_derivative_of_the_log_density(doubt):
+    z = np.linspace(-9, 9, 20001)
+    weight = np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) * (z[1] - z[0])
+
+    def density(surprise):
+        return float((weight * np.exp(-np.abs(surprise - z * np.sqrt(doubt)) / 2.0) / 4.0).sum())
+
+    variance, scale = np.array([[doubt]]), np.array([[2.0]])
+    for surprise in (-7.0, -0.4, 1.3, 20.0):
+        step = 1e-3
+        numeric = -(np.log(density(surprise + step)) - np.log(density(surprise - step))) / (2 * step)
+        assert np.isclose(score(np.array([[surprise]]), variance, scale)[0, 0], numeric, rtol=1e-2, atol=1e-4)
+    worth = 1.0 / information(variance, scale)[0, 0] - doubt
+    assert worth * (1 + 1e-3) >= 4.0
+    assert worth <= 8.0 * (1 + 1e-2) + 0.05 * doubt
+
+
+def posterior_of(values, noise, events=None):
+    n = values.shape[1]
+    blocks = Blocks.at(np.arange(n) * 3, events=events)
+    residuals = np.vstack([np.zeros(n), values])
+    noises = np.concatenate([[np.inf], np.full(len(values), noise)])
+    seen = Seen(star(len(values)), blocks, residuals, noises, np.ones(len(values)))
+    return TreePosterior(TemporalPrior.broad(SLOTS), seen)
+
+
+def test_wild_values_pull_less_than_under_gaussian_noise():
+    """One value off by 20 deviations: the estimate beside it moves by far less."""
+    values = np.zeros((1, 40))
+    values[0, 20] = 20 * np.sqrt(2) * 0.2
+    posterior = posterior_of(values, 2 * 0.2**2)
+    asked = Blocks.at(np.array([60, 61]))
+    plain = posterior.means(asked)[1]
+    robust = with_laplace_noise(posterior).means(asked)[1]
+    assert np.all(np.abs(robust) < 0.5 * np.abs(plain))
+
+
+def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
+    """60 histories of a constant in Laplace noise that is large beside it: less mean square error."""
+    asked, plain, robust = Blocks.at(np.arange(120, 132)), [], []
+    for seed in range(60):
+        values = np.random.default_rng(seed).laplace(0, 1.0, (2, 44))
+        posterior = posterior_of(values, 2.0)
+        plain.append((posterior.means(asked)[1:] ** 2).mean())
+        robust.append((with_laplace_noise(posterior).means(asked)[1:] ** 2).mean())
+    assert np.mean(robust) < 0.9 * np.mean(plain)
+
+
+def test_bands_widen_where_surprises_are_larger_than_the_prior_says():
+    generator = np.random.default_rng(3)
+    rough = generator.normal(0, 0.3, (4, 80))
+    assert variance_factor(posterior_of(rough, 1e-4)) > 3.0
+    smooth = np.zeros((4, 80)) + generator.laplace(0, 1e-3, (4, 80))
+    assert variance_factor(posterior_of(smooth, 2e-6)) == 1.0
+
+
+def test_a_shifted_day_alarms_and_noise_does_not():
+    """Noise: 100 histories, none alarms (false alarms of 1 in 10^6 blocks by design)."""
+    today = np.arange(60) >= 56
+    for seed in range(100):
+        values = np.random.default_rng(seed).laplace(0, 0.1, (3, 60))
+        assert not is_unlike(posterior_of(values, 2 * 0.1**2), today, 1.2)
+    values[1, 56:] += 3.0
+    assert is_unlike(posterior_of(values, 2 * 0.1**2), today, 1.2)
+
+
+def test_days_in_a_row_are_one_event():
+    clock = np.arange(0, 6 * SLOTS, SLOTS)
+    assert event_numbers(clock, [1, 2, 4], DAYS).tolist() == [0, 1, 1, 0, 2, 0]
+    assert event_numbers(clock, [], DAYS).tolist() == [0] * 6
+
+
+def test_a_prior_of_other_components_is_forgotten():
+    belief = Belief.from_document({"prior": [0.0, 1.0]}, 2, DAYS)
+    assert np.array_equal(belief.prior.logs, TemporalPrior.broad(SLOTS).logs)
+
+
+def test_a_prior_that_cannot_be_computed_with_is_not_used():
+    """Lengths that learning ran away with: the broad prior answers in their place."""
+    broken = TemporalPrior.broad(SLOTS)
+    posterior = posterior_of(np.zeros((2, 20)), 0.1)
+    wild = replace(broken, logs=broken.logs + 400.0)
+    with np.errstate(all="ignore"):
+        found = fit(Question(wild, posterior.seen, DAYS, (4,), False))
+    assert np.isfinite(found.posterior.means(Blocks.at(np.arange(60, 72)))).all()

@@ -1,0 +1,174 @@
+"""The block plan: no window holds more than its blocks; and what is drawn is what is priced."""
+
+import itertools
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from optstream.errors import ParameterError
+from optstream.measurement.blocks import BLOCKS, measure_blocks
+from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.noise import simulated_noise
+from optstream.privacy import StepSpend, worst_window
+from optstream.stream import Measured, PrivatePeriod
+
+
+def covered(blocks, lengths, first_step):
+    """How often each step is measured over periods of these lengths, by the rule period after period."""
+    counts, at = [], first_step
+    for length in lengths:
+        own = np.zeros(length, dtype=int)
+        for part in blocks.parts(at, length):
+            own[part.start : part.stop] += 1
+        counts.append(own)
+        at += length
+    return np.concatenate(counts)
+
+
+def fullest(counts, window):
+    return max(int(counts[start : start + window].sum()) for start in range(len(counts)))
+
+
+def every_small_plan():
+    for window, drift in itertools.product(range(1, 11), range(4)):
+        drift = min(drift, window)
+        for n_blocks in range(1, window + 1):
+            for length in range(1, window // n_blocks + 1):
+                yield DriftingBlocks(window, n_blocks, length, drift)
+
+
+def test_no_window_holds_more_than_its_blocks():
+    """Brute force over every window of every small plan, with awkward periods and origins."""
+    tried = 0
+    for blocks in every_small_plan():
+        most = blocks.n_blocks * blocks.length
+        for first_step in (-7, 0, 5):
+            counts = covered(blocks, [3, 1, 7, 2, 11, 5, 1, 1, 13], first_step)
+            assert counts.max(initial=0) <= 1
+            assert fullest(counts, blocks.window_length) <= most
+            tried += 1
+    assert tried > 1000
+
+
+def test_some_window_holds_all_of_them():
+    """The bound is met, so no larger noise is needed and a smaller one would not do."""
+    for blocks in every_small_plan():
+        if blocks.drift and blocks.cycle // blocks.n_blocks < blocks.length + blocks.drift:
+            continue  # the gap between blocks is shorter than the drift: a little is given away
+        counts = covered(blocks, [12 * blocks.cycle], 0)
+        assert fullest(counts, blocks.window_length) == blocks.n_blocks * blocks.length
+
+
+@pytest.mark.parametrize("lengths", [[48] * 60, [46, 48, 50] * 20, [48] * 20 + [46] + [48] * 20 + [50]])
+@pytest.mark.parametrize(("n_blocks", "length"), [(1, 4), (2, 4), (8, 2), (8, 6), (16, 3), (24, 2), (48, 1)])
+def test_days_of_46_and_50_steps(lengths, n_blocks, length):
+    blocks = DriftingBlocks(48, n_blocks, length, 1)
+    assert fullest(covered(blocks, lengths, 17), 48) == n_blocks * length
+
+
+def test_borders_change_no_step():
+    blocks = DriftingBlocks(48, 7, 5, 1)
+    assert np.array_equal(covered(blocks, [480], 3), covered(blocks, [46, 48, 50, 1, 1, 94, 240], 3))
+
+
+def test_a_stride_shorter_than_the_window_would_break_the_bound():
+    """The control: the same blocks on a cycle of w - 1 overfill a window."""
+    blocks = DriftingBlocks(7, 2, 2, 0)
+    overfull = covered(blocks, [200], 0)
+    assert fullest(overfull, 8) > 4
+
+
+def test_blocks_reach_every_time_of_day():
+    for n_blocks in (1, 2, 3, 8):
+        blocks = DriftingBlocks(48, n_blocks, 1, drift_for(48, 48))
+        seen = {step % 48 for step, count in enumerate(covered(blocks, [48] * 60, 0)) if count}
+        assert seen == set(range(48))
+    fixed = DriftingBlocks(48, 8, 1, 0)
+    assert len({step % 48 for step, count in enumerate(covered(fixed, [48] * 60, 0)) if count}) == 8
+
+
+def test_the_drift_is_coprime_to_the_day():
+    assert drift_for(48, 48) == 1
+    assert drift_for(52, 52) == 1
+    assert drift_for(49, 48) == 0
+    assert drift_for(46, 48) == 1
+    assert drift_for(12, 1) == 0
+
+
+@given(
+    st.integers(1, 9), st.integers(1, 4), st.integers(-20, 20),
+    st.lists(st.integers(1, 9), min_size=1, max_size=8), st.data(),
+)  # fmt: skip
+@settings(max_examples=60, deadline=None)
+def test_the_accountant_never_exceeds_the_plan(n_blocks, length, first_step, lengths, data):
+    window = data.draw(st.integers(n_blocks * length, n_blocks * length + 9))
+    drift = data.draw(st.integers(0, window))
+    blocks = DriftingBlocks(window, n_blocks, length, drift)
+    scale, at, spends = Fraction(3 * n_blocks * length), first_step, []
+    for number in lengths:
+        weights = tuple(int(any(step in part for part in blocks.parts(at, number))) for step in range(number))
+        spends.append(StepSpend(0, BLOCKS, at, weights, scale, 3))
+        at += number
+    assert worst_window(spends, window).epsilon <= 1
+
+
+@pytest.mark.parametrize(
+    ("given_", "message"),
+    [
+        ((6, 0, 1), r"n_blocks of DriftingBlocks must be an integer in \[1, 6\]; got 0"),
+        ((6, 2, 4), r"length of DriftingBlocks must be an integer in \[1, 3\]; got 4"),
+        ((6, 2, True), "length of DriftingBlocks must be an integer"),
+        ((6, 2, 1, 7), r"drift of DriftingBlocks must be an integer in \[0, 6\]; got 7"),
+    ],
+)
+def test_plans_that_do_not_fit_are_refused(given_, message):
+    with pytest.raises(ParameterError, match=message):
+        DriftingBlocks(*given_)
+
+
+def spend_of(weights, scale=Fraction(2)):
+    return StepSpend(0, BLOCKS, 10, weights, scale, 1)
+
+
+def period_of(values):
+    return PrivatePeriod.from_values(np.array(values, dtype=float), resolution=Fraction(1), first_step=10)
+
+
+def test_each_part_is_a_sum_with_noise_of_the_spends_scale():
+    values = np.arange(12.0).reshape(2, 6)
+    parts = (range(0, 1), range(2, 5))
+    drawn = [
+        measure_blocks(period_of(values), parts, spend_of((1, 0, 1, 1, 1, 0)), simulated_noise(seed)).sums[0]
+        for seed in range(4000)
+    ]
+    exact = np.array([[0, 9], [6, 27]])
+    noise = np.array(drawn) - exact
+    variance = np.exp(0.5) * 2 / (np.exp(0.5) - 1) ** 2  # of discrete Laplace with scale 2
+    # 16,000 draws: sd of the mean 0.022, of the variance about 0.15; seven of each: false alarm 3e-12
+    assert abs(noise.mean()) < 7 * np.sqrt(variance / noise.size)
+    assert abs(noise.var() - variance) < 7 * np.sqrt(5 * variance**2 / noise.size)
+    assert abs(noise.var() - variance / 4) > 7 * np.sqrt(5 * variance**2 / noise.size)
+
+
+def test_a_spend_that_prices_other_steps_is_refused_before_the_draw():
+    class Refusing:
+        simulated = True
+
+        def discrete_laplace(self, scale, size):
+            raise AssertionError("drawn")
+
+    parts = (range(0, 1), range(2, 5))
+    for weights in ((1, 1, 0, 0, 0, 0), (1, 0, 1, 1, 1, 1)):
+        with pytest.raises(ParameterError, match="does not price"):
+            measure_blocks(period_of(np.ones((2, 6))), parts, spend_of(weights), Refusing())
+
+
+def test_no_part_measures_nothing_and_survives_its_bytes():
+    measured = measure_blocks(period_of(np.ones((2, 6))), (), spend_of((0,) * 6), simulated_noise(1))
+    assert measured.sums[0].shape == (2, 0)
+    again = Measured.from_bytes(measured.to_bytes())
+    assert again.sums[0].shape == (2, 0)
+    assert again.to_bytes() == measured.to_bytes()
