@@ -10,6 +10,7 @@ from typing import Any
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.ledger import Ledger, ReleaseState
+from optstream.stream import Calendar
 from tasks.settings import Settings
 from tasks.trusted_store import write_private
 from tasks.work import Work
@@ -48,11 +49,24 @@ def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> 
     if ledger.terms(settings.stream.name) is None:
         spent: Fraction | float = Fraction(0)
     elif days:
-        costs = [ledger.window_spent(grant, calendar.first_step(day), calendar.n_steps(day)) for day in days]
-        spent = max(cost.epsilon for cost in costs)
+        spans = _spans(calendar, days)
+        spent = max(ledger.window_spent(grant, span.start, len(span)).epsilon for span in spans)
     else:
         spent = ledger.worst(grant).epsilon
     return Budget(settings.model.epsilon, spent, settings.model.window_length)
+
+
+def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
+    """The steps of these days; days that follow each other are one span."""
+    spans: list[range] = []
+    for day in sorted(set(days)):
+        start = calendar.first_step(day)
+        stop = start + calendar.n_steps(day)
+        if spans and spans[-1].stop == start:
+            spans[-1] = range(spans[-1].start, stop)
+        else:
+            spans.append(range(start, stop))
+    return spans
 
 
 def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
