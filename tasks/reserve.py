@@ -2,14 +2,18 @@
 
 import json
 from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.places import open_place
-from optstream.errors import LedgerError
+from optstream.catalogue.places import StoreUrl, open_place
+from optstream.errors import HeldError, LedgerError
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.release import PUBLISHED_IN, Run, terms_of
 from tasks.work import Work
+
+SOON = timedelta(seconds=30)
+"""Longer than it takes to put a month's files and the catalogue that lists them."""
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,7 @@ def look_at_folders(run: Run) -> Shown:
     catalogue.
     """
     folder, value = run.settings.published_folder, run.settings.published.value
-    catalogue = find_catalogue(folder)
-    if catalogue is None and open_place(folder).exists("data"):
-        raise LedgerError(
-            f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
-            "lost. Run the day that was being published again, or restore catalogue.json"
-        )
+    catalogue = _own_catalogue(run)
     if catalogue and (catalogue.stream, catalogue.value_column) != (run.stream, value):
         raise LedgerError(
             f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
@@ -47,6 +46,29 @@ def look_at_folders(run: Run) -> Shown:
     folders = (json.loads(terms.document).get(PUBLISHED_IN) for terms in run.ledger.siblings(run.stream))
     others = (find_catalogue(other) for other in folders if other)
     return Shown(catalogue, frozenset(found.ledger_head for found in (catalogue, *others) if found))
+
+
+def _own_catalogue(run: Run) -> Catalogue | None:
+    """The catalogue of the stream's folder; None where nothing was published.
+
+    Data without a catalogue are refused, unless another run is just publishing the folder's first days: its
+    turn is waited for, or, in a store, which has no turns to wait for, its day is looked at again later.
+    """
+    folder = run.settings.published_folder
+    place = open_place(folder)
+    found = find_catalogue(place)
+    if found is not None or not place.exists("data"):
+        return found
+    found = place.change(find_catalogue)
+    if found is None:
+        told = (
+            f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
+            "lost. Run the day that was being published again, or restore catalogue.json"
+        )
+        if isinstance(folder, StoreUrl):
+            raise HeldError(told, run.clock() + SOON)
+        raise LedgerError(told)
+    return found
 
 
 def reserve(run: Run, work: Work, shown: Shown) -> Work:

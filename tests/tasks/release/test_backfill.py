@@ -1,14 +1,17 @@
 """What a span lacks and would cost, before anything is done; and what a run of it then does."""
 
+import threading
 from datetime import date, timedelta
 from fractions import Fraction
 
 import pytest
 
+from optstream.catalogue.places.local import LocalTurn
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks import chunk, release
 from tasks.backfill import cost_of, plan_backfill
+from tasks.reserve import look_at_folders
 from tasks.settings import load_settings
 from tasks.work import Status
 
@@ -122,3 +125,43 @@ def test_a_day_with_another_run_says_until_when(house, there):
             "two-regions", str(there[0]), 0, house.record(there[0]).spends, "second", house.now, release.LEASE
         )
     assert house.record(there[0]).state is ReleaseState.RESERVED
+
+
+def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(house, there, monkeypatch):
+    """Its files are there before its catalogue is: no catalogue was lost, so its turn is waited for."""
+    running, listed, looked = threading.Event(), threading.Event(), threading.Event()
+    genuine = LocalTurn.replace_catalogue
+
+    def slowly(turn, data):
+        running.set()
+        assert listed.wait(60)
+        genuine(turn, data)
+
+    monkeypatch.setattr(LocalTurn, "replace_catalogue", slowly)
+    done = {}
+
+    def publish_first():
+        done["first"] = house.release(there[0], owner="first")[there[0]]
+
+    def look():
+        done["shown"] = look_at_folders(house.run(owner="second"))
+        looked.set()
+
+    first, second = threading.Thread(target=publish_first), threading.Thread(target=look)
+    first.start()
+    assert running.wait(60)
+    assert (house.folder / "published/data").exists()
+    second.start()
+    assert not looked.wait(0.3)
+    listed.set()
+    first.join()
+    second.join()
+    assert done["first"].outcome.status is Status.PUBLISHED
+    assert [entry.period for entry in done["shown"].catalogue.entries] == [there[0]]
+
+
+def test_data_whose_catalogue_was_lost_are_refused(house, there):
+    house.release(there[0])
+    (house.folder / "published/catalogue.json").unlink()
+    with pytest.raises(LedgerError, match="holds data but no catalogue"):
+        look_at_folders(house.run())
