@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import ContextVar
 from datetime import UTC, date, datetime
 from pathlib import Path
+from secrets import token_hex
 from typing import Any
 
 from prefect import flow, task
@@ -13,13 +14,14 @@ from prefect.cache_policies import NO_CACHE
 
 from flows.nightly import no_heartbeat, release_days
 from flows.options import days_between
-from optstream.errors import OptStreamError
+from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.backfill import plan_backfill
 from tasks.permissions import check_trusted
 from tasks.release import terms_of
 from tasks.report import write_report
 from tasks.settings import Settings, load_settings
+from tasks.trusted_store import write_private
 from tasks.work import Status, Work, unexpected
 
 LEASE_MINUTES = 2.0
@@ -61,8 +63,13 @@ def backfill(
 
 
 @task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
-def release_month(config: str, stream: str, days: list[str], lease_minutes: float) -> list[Work]:
+def release_month(config: str, stream: str, days: list[str], lease_minutes: float, shared: str) -> list[Work]:
     """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does."""
+    if not _mark(load_settings(Path(config)), shared).exists():
+        raise ConfigurationError(
+            "the trusted folder is another one here than where the backfill was started, without what was "
+            "drawn: mount the same one on every worker; nothing was released"
+        )
     named: Any = release_days.with_options(flow_run_name=f"{stream} {days[0]} to {days[-1]}")
     works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False)
     return [Work(work.day, work.revision, work.outcome) for work in works]
@@ -75,8 +82,12 @@ def _run(
     lease_minutes: float,
     progress: "_Progress",
 ) -> list[Work]:
-    name = settings.stream.name
-    chunks = [(str(settings.file), name, [str(day) for day in month], lease_minutes) for month in months]
+    name, shared = settings.stream.name, token_hex(16)
+    chunks = [
+        (str(settings.file), name, [str(day) for day in month], lease_minutes, shared) for month in months
+    ]
+    mark = _mark(settings, shared)
+    write_private(mark, b"")
     futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
     done: list[Work] = []
     for chunk, future in zip(chunks, futures, strict=True):
@@ -87,7 +98,15 @@ def _run(
             works = [Work(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
         progress.took(works)
         done += works
+    mark.unlink(missing_ok=True)
     return done
+
+
+def _mark(settings: Settings, shared: str) -> Path:
+    """A file by which a worker sees that it has the same trusted folder: in another one drawn days would seem
+    to have lost their measurements, and be given up.
+    """
+    return settings.trusted_folder / f".backfill-{shared}"
 
 
 def _is_busy(work: Work) -> bool:

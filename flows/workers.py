@@ -3,12 +3,17 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
-from optstream.errors import ConfigurationError
+import polars as pl
+
+from optstream.errors import ConfigurationError, OptStreamError
+from tasks.ingest.schema import UNREADABLE
 from tasks.ingest.spread import Spread
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database
+from tasks.work import unexpected
 
 
 def check_cluster(settings: Settings) -> None:
@@ -48,22 +53,48 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
 def over_cluster(settings: Settings) -> Spread | None:
     """On a worker of a Dask cluster, metered dumps are read by all workers, a leaf each; None elsewhere.
 
-    Aggregated dumps are too small to be worth the way.
+    Aggregated dumps are too small to be worth the way. None too on a worker that may spill: what it holds
+    would lie on its disk, outside of the trusted folder.
     """
     if not settings.metered or "distributed" not in sys.modules:
         return None
+    import dask
     from distributed import get_worker, worker_client
 
     try:
         get_worker()
     except ValueError:
         return None
+    if dask.config.get("distributed.worker.memory.spill", True) is not False:
+        return None
 
     def spread(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         # the task that waits here gives its place on the worker to the others
         with worker_client() as client:
             # not pure: the same file may hold other rows by now
-            found: list[Any] = client.gather(client.map(work, items, pure=False))
-        return found
+            answers = client.gather(client.map(partial(quietly, work), items, pure=False))
+        return [_sound(answer) for answer in answers]
 
     return spread
+
+
+def quietly(work: Callable[[Any], Any], item: Any) -> tuple[Any, ...] | str:
+    """The result in a tuple, or words of our own: Dask logs what is raised, and a library's text may hold a
+    reading.
+    """
+    try:
+        return (work(item),)
+    except OptStreamError as error:
+        return str(error)
+    except UNREADABLE:
+        return ""
+    except Exception as error:  # noqa: BLE001 - as above
+        return unexpected(error)
+
+
+def _sound(answer: tuple[Any, ...] | str) -> Any:
+    if answer == "":
+        raise pl.exceptions.ComputeError("a worker could not read a file")
+    if isinstance(answer, str):
+        raise ConfigurationError(f"a worker of the cluster failed: {answer}")
+    return answer[0]

@@ -9,7 +9,8 @@ from datetime import date
 from functools import cache, partial
 from typing import TypeVar
 
-from optstream.errors import DumpError, OptStreamError
+from optstream.errors import DumpError, LedgerError, OptStreamError
+from optstream.ledger import ReleaseState
 from tasks import draw, estimate, publish, release, reserve
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
@@ -161,7 +162,14 @@ def _renewed_or_held(run: Run, work: Work) -> Work:
     if hour is not None and run.clock() < hour:
         until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
         return work.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
-    return release.renewed(run, work)
+    try:
+        return release.renewed(run, work)
+    except LedgerError:
+        # an earlier attempt at this step may have published it; what is published has no lease
+        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+        if record is not None and record.state is ReleaseState.PUBLISHED:
+            return work
+        raise
 
 
 def _needs_reading(work: Work) -> bool:

@@ -65,6 +65,15 @@ class Reader(Survey):
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
 
+    def promise_number(self, stream: str) -> int:
+        """The number of the promise in force for a stream; 0 until the first amendment."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return 0
+            number = select(grants.c.amendment).where(grants.c.id == row.grant_id)
+            return int(connection.execute(number).scalar_one())
+
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """The period's release with the highest revision, or None."""
         check_key(stream, period, 0)
@@ -164,4 +173,5 @@ def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:
         reason=release.reason,
         withdrawn=release.withdrawn,
         compromised=release.compromised,
+        amendment=release.amendment,
     )

@@ -85,6 +85,7 @@ class ReleaseRecord:
     spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
     first_step, n_steps: the steps of the plan. reason: why it is VOID.
     withdrawn: why it left the catalogue. compromised: why its noise protects nobody. None where neither.
+    amendment: the number of the promise that it was planned under.
     """
 
     stream: str
@@ -105,6 +106,7 @@ class ReleaseRecord:
     reason: str | None
     withdrawn: str | None
     compromised: str | None
+    amendment: int = 0
 
 
 @dataclass(frozen=True)

@@ -14,6 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from optstream.errors import ConfigurationError
 from tasks.ingest.rows import customer_of, rows_of, scan, scan_numbered, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
@@ -41,7 +42,7 @@ class Seen:
 
 def seen_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | None = None) -> Seen:
     """One pass over the customers of one day, leaf by leaf, so that memory holds a leaf's rows at most."""
-    work = partial(_leaf, settings=without_ledger(settings))
+    work = partial(_leaf, settings=without_ledger(settings), canary=_canary())
     found = (spread or _in_threads)(work, by_leaf(files))
     hashes, rows, twice = (np.concatenate([one[part] for one in found]) for part in range(3))
     order = np.argsort(hashes, kind="stable")
@@ -58,8 +59,23 @@ def _in_threads(work: Callable[[Any], Any], items: Sequence[Any]) -> list[Any]:
         return list(pool.map(work, items))
 
 
-def _leaf(files: Sequence[SourceFile], settings: Settings) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
-    """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name."""
+def _canary() -> int:
+    """How this process hashes: only processes that hash alike can find who is seen in two leaves."""
+    return int(pl.select(_hash(pl.lit("OptStream"))).item())
+
+
+def _leaf(
+    files: Sequence[SourceFile], settings: Settings, canary: int
+) -> tuple[Hashes, NDArray[np.int64], Hashes, Any]:
+    """The customers of one leaf: hashes, rows of each, who has two rows at a step, files without a name.
+
+    Raises ConfigurationError in a process that hashes otherwise than the one which compares the leaves.
+    """
+    if _canary() != canary:
+        raise ConfigurationError(
+            "this worker has another version of polars than the process that asks, so customers who are in "
+            "two leaves could not be found; install the same versions everywhere"
+        )
     plans, nameless = [_keys(file, settings) for file in files], []
     keys = pl.concat(plans).collect(engine="streaming").to_series()
     if keys.null_count():

@@ -1,13 +1,18 @@
 """Metered dumps read by the workers of a cluster, a leaf each: the same integers, alarms and refusals."""
 
+from contextlib import contextmanager
+
+import dask
 import numpy as np
 import polars as pl
 import pytest
 from distributed import Client, LocalCluster
 
+from flows import workers
 from flows.workers import over_cluster
+from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
-from tasks.ingest import discover, ingest
+from tasks.ingest import discover, ingest, people
 from tasks.ingest.spread import without_ledger
 from tasks.settings import load_settings
 from tests.tasks.conftest import DAY
@@ -15,6 +20,18 @@ from tests.tasks.conftest import DAY
 
 @pytest.fixture(scope="module")
 def client():
+    """Workers that write nothing to their disks: others are not given a part of the reading."""
+    with (
+        dask.config.set({"distributed.worker.memory.spill": False}),
+        pytest.MonkeyPatch.context() as patch,
+    ):
+        patch.setenv("DASK_DISTRIBUTED__WORKER__MEMORY__SPILL", "False")
+        with _running() as client:
+            yield client
+
+
+@contextmanager
+def _running():
     with (
         LocalCluster(n_workers=2, threads_per_worker=1, processes=True, dashboard_address=None) as cluster,
         Client(cluster) as client,
@@ -68,6 +85,43 @@ def test_a_broken_file_is_found_there_too(client, small):
     periods, metrics, _ = same(client, stream)
     assert periods == [None]
     assert metrics[0][1]["unreadable"] == 1
+
+
+def test_workers_that_may_spill_are_given_nothing(small):
+    stream = small(schema="metered")
+    for region, name in (("84", "a"), ("11", "b")):
+        stream.write(region, stream.metered(name, 1.0))
+    with dask.config.set({"distributed.worker.memory.spill": 0.7}), _running() as client:
+        assert same(client, stream)[2] == []
+
+
+def other_process(work, items):
+    """What a worker does that hashes otherwise."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(people, "_hash", lambda customer: customer.hash(seed=1) & people.HASH)
+        return [work(item) for item in items]
+
+
+def test_a_worker_that_hashes_otherwise_is_refused(small):
+    """It would find nobody in two leaves, and one customer would count twice."""
+    stream = small(schema="metered")
+    stream.write("84", stream.metered("m", 1.0))
+    stream.write("11", stream.metered("m", 2.0))
+    dumps = list(discover(stream.settings, [DAY]).values())
+    with pytest.raises(ConfigurationError, match="another version of polars"):
+        ingest(stream.settings, dumps, other_process)
+
+
+def test_what_a_worker_raises_stays_there():
+    def secret(_item):
+        raise ValueError("12345.678")
+
+    assert workers.quietly(lambda item: item, 3) == (3,)
+    told = workers.quietly(secret, 0)
+    assert "12345" not in told
+    assert "ValueError" in told
+    with pytest.raises(ConfigurationError, match="a worker of the cluster failed"):
+        workers._sound(told)
 
 
 def test_aggregated_dumps_stay_where_they_are(client, small):

@@ -12,9 +12,11 @@ from optstream.ledger import ReleaseState
 from tasks import chunk, release
 from tasks.compromise import compromise
 from tasks.ledger_check import verify
+from tasks.release import terms_of
 from tasks.reserve import look_at_folders, reserve
 from tasks.withdraw import withdraw
 from tasks.work import Status, Work
+from tests.tasks.release.conftest import CONFIGURATION, House
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -219,3 +221,20 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
     refused = release_as(own, DAYS[3])
     assert refused.status is Status.FAILED
     assert "restored from an older copy" in refused.message
+
+
+def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(tmp_path):
+    """The state of two regions failed the draw of three after its first sample: every later day was void."""
+    text = CONFIGURATION.replace(
+        'name = "OptStream"', 'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1'
+    )
+    text = text[: text.index("[sampling]")] + text[text.index("[input]") :]
+    (tmp_path / "optstream.toml").write_text(text)
+    house, days = House(tmp_path), [date(2016, 6, number) for number in (1, 2, 3)]
+    house.simulate(*days)
+    assert house.release(days[0])[days[0]].outcome.status is Status.PUBLISHED
+    house.configure('11 = "FR"', '11 = "FR"\n24 = "FR"')
+    house.simulate(*days)
+    house.ledger.amend(terms_of(house.settings), "a region more", house.now)
+    for day in days[1:]:
+        assert house.release(day)[day].outcome.status is Status.PUBLISHED

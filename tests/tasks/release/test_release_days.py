@@ -2,6 +2,7 @@
 
 import json
 import stat
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
@@ -200,6 +201,26 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypa
     again = chunk.publish_releases(run, works)
     assert [work.outcome.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
     assert house.record(SECOND).state is ReleaseState.PUBLISHED
+
+
+def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch):
+    """A day that the first attempt published has no lease to renew, and is not failed for it."""
+    run, works = replace(house.run(), clock=lambda: house.now), [release.Work(FIRST), release.Work(SECOND)]
+    for step in chunk.STEPS[:-1]:
+        works = step.take(run, works)
+    genuine = publish.publish
+
+    def refuse_the_second(run, some):
+        if any(work.day == SECOND for work in some):
+            raise PublicationError("the published folder cannot be written")
+        return genuine(run, some)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "publish", refuse_the_second)
+        chunk.publish_releases(run, works)
+    house.later(minutes=6)
+    again = chunk.publish_releases(run, works)
+    assert [work.outcome.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
 
 
 def test_one_day_that_cannot_be_published_keeps_no_other_back(house):
