@@ -19,8 +19,10 @@ from tasks.ledger_check import verify
 from tasks.ledger_export import export
 from tasks.lineage import EVENTS
 from tasks.purge import purge
-from tasks.report import budget_of, days_of, outcomes_document, status_document
+from tasks.report import budget_of, outcomes_document
 from tasks.simulate import simulate
+from tasks.watch import watch
+from tasks.watch.document import status_document
 from tasks.withdraw import withdraw
 from tasks.work import Status, Work, each
 
@@ -65,7 +67,7 @@ def test_days_are_released_published_and_read(moved):
     settings, budget = moved.settings, budget_of(moved.settings, moved.ledger)
     for document in (
         outcomes_document(list(done.values()), settings, budget),
-        status_document(days_of(settings, moved.ledger), settings, budget),
+        status_document(settings, watch(settings, moved.ledger, moved.now, live=False)),
     ):
         assert document["published"] == url
         assert all(day["file"].startswith("data/date=") for day in document["days"])
