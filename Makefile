@@ -37,6 +37,7 @@ audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=1
 canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints the places searched.
 	$(BIN)/python -m pytest -s tests/secrets/test_canary.py
 
+# The rows stay in faults/; a campaign that was stopped goes on.
 faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
 	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
 

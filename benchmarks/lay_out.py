@@ -4,12 +4,13 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Sequence
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 
 import polars as pl
 
 from optstream.errors import DumpError, OptStreamError, ParameterError
+from optstream.stream import days_from
 from tasks.write_dumps import write_dump
 
 LayOut = Callable[[Path, date, date, Path], int]
@@ -20,7 +21,7 @@ def days_of(first: date, last: date) -> list[date]:
     """Every day from first to last. Raises ParameterError if the last comes before the first."""
     if last < first:
         raise ParameterError(f"the last day must not come before the first; got {first} to {last}")
-    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return days_from(first, last)
 
 
 def read_days(data: Path, columns: Sequence[str], first: date, last: date) -> pl.DataFrame:

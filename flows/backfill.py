@@ -1,7 +1,8 @@
 """The backfill flow: months of a span as subflows, here, in processes, or on a cluster. Wiring only."""
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -50,12 +51,13 @@ def backfill(
         days = days_between(date.fromisoformat(first), date.fromisoformat(last))
         plan = plan_backfill(settings, ledger, days)
         progress = _Progress(settings.stream.name, len(plan.to_run))
-        done = _run(settings, plan.months(), at_once, lease_minutes, progress)
-        busy = [work.day for work in done if _is_busy(work)]
-        if busy:
-            _wait_for(done)
-            again = _run(settings, [tuple(busy)], False, lease_minutes, progress)
-            done = [*(work for work in done if not _is_busy(work)), *again]
+        with _marked(settings) as mark:
+            done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
+            busy = [work.day for work in done if _is_busy(work)]
+            if busy:
+                _wait_for(done)
+                again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
+                done = [*(work for work in done if not _is_busy(work)), *again]
         write_report(settings, ledger)
         return sorted(done, key=lambda work: work.day)
     finally:
@@ -63,9 +65,13 @@ def backfill(
 
 
 @task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
-def release_month(config: str, stream: str, days: list[str], lease_minutes: float, shared: str) -> list[Work]:
-    """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does."""
-    if not _mark(load_settings(Path(config)), shared).exists():
+def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Work]:
+    """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does.
+
+    mark: a file of the trusted folder of whoever asks. In another folder under the same path drawn days would
+    seem to have lost their measurements, and be given up.
+    """
+    if not Path(mark).exists():
         raise ConfigurationError(
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
@@ -75,19 +81,29 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
     return [Work(work.day, work.revision, work.outcome) for work in works]
 
 
+@contextmanager
+def _marked(settings: Settings) -> Iterator[Path]:
+    """A file in the trusted folder, for as long as workers may look for it."""
+    mark = settings.trusted_folder / f".backfill-{token_hex(16)}"
+    write_private(mark, b"")
+    try:
+        yield mark
+    finally:
+        mark.unlink(missing_ok=True)
+
+
 def _run(
     settings: Settings,
     months: Iterable[tuple[date, ...]],
     at_once: bool,
     lease_minutes: float,
+    mark: Path,
     progress: "_Progress",
 ) -> list[Work]:
-    name, shared = settings.stream.name, token_hex(16)
     chunks = [
-        (str(settings.file), name, [str(day) for day in month], lease_minutes, shared) for month in months
+        (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
+        for month in months
     ]
-    mark = _mark(settings, shared)
-    write_private(mark, b"")
     futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
     done: list[Work] = []
     for chunk, future in zip(chunks, futures, strict=True):
@@ -98,15 +114,7 @@ def _run(
             works = [Work(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
         progress.took(works)
         done += works
-    mark.unlink(missing_ok=True)
     return done
-
-
-def _mark(settings: Settings, shared: str) -> Path:
-    """A file by which a worker sees that it has the same trusted folder: in another one drawn days would seem
-    to have lost their measurements, and be given up.
-    """
-    return settings.trusted_folder / f".backfill-{shared}"
 
 
 def _is_busy(work: Work) -> bool:

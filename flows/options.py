@@ -1,10 +1,12 @@
 """Options that several commands share, and how dates are read."""
 
-from datetime import date, timedelta
+from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from optstream.stream import days_from
 
 Config = Annotated[
     Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
@@ -37,4 +39,4 @@ Days = Annotated[
 def days_between(first: date, last: date) -> list[date]:
     if last < first:
         raise typer.BadParameter(f"--to {last} is before --from {first}")
-    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    return days_from(first, last)

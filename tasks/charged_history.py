@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from optstream.errors import ConfigurationError
 from optstream.ledger import Ledger, ReleaseRecord, ReleaseState
 from optstream.privacy.leakage import period_charge, step_charges
-from optstream.stream import Calendar
+from optstream.stream import Calendar, days_from
 from tasks.settings import Settings
 
 Floats = NDArray[np.float64]
@@ -63,7 +63,7 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> History | None:
         return None
     calendar = settings.calendar
     periods = [date.fromisoformat(record.period) for record in drawn]
-    days = _days(min(periods), max(periods))
+    days = tuple(days_from(min(periods), max(periods)))
     steps = np.array([calendar.first_step(day) for day in (*days, days[-1] + timedelta(days=1))])
     starts = steps - steps[0] if by == "step" else np.arange(len(days) + 1)
     if starts[-1] > LONGEST_HISTORY:
@@ -80,10 +80,6 @@ def history_of(settings: Settings, ledger: Ledger, by: By) -> History | None:
             window = settings.privacy.window
             epsilons[(period - days[0]).days] += sum(period_charge(one, window) for one in record.spends)
     return History(by, calendar, epsilons, days, starts, len(drawn), len(records) - len(drawn))
-
-
-def _days(first: date, last: date) -> tuple[date, ...]:
-    return tuple(first + timedelta(days=number) for number in range((last - first).days + 1))
 
 
 def _check_calendar(record: ReleaseRecord, day: date, calendar: Calendar) -> None:

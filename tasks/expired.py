@@ -18,7 +18,6 @@ from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from tasks.settings import Settings
 from tasks.trusted_store import RAW
 
-UNDER_WAY = (ReleaseState.RESERVED, ReleaseState.DRAWN)
 _RELEASE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-r([0-9]+)")
 # also what a crash left half-written beside it
 _VERDICT = re.compile(r"\.?([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]{8}T[0-9]{12})\.json(?:\..*)?")
@@ -60,7 +59,7 @@ def staged(house: House, notes: list[str]) -> Iterator[Path]:
     oldest = house.before(house.settings.trusted.staging_retention_days)
     for key, folder in folders:
         release, ended = house.releases.get(key), house.ended.get(key)
-        if release is None or release.state in UNDER_WAY or ended is None or ended >= oldest:
+        if release is None or release.state.is_under_way or ended is None or ended >= oldest:
             continue
         if release.state is ReleaseState.PUBLISHED and not _is_out(house, catalogue, release):
             notes.append(
@@ -88,7 +87,7 @@ def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) 
 def verdicts(house: House) -> Iterator[Path]:
     """Validation results, by the time that their names record; not of a day that a run is busy with."""
     oldest = house.before(house.settings.trusted.validation_retention_days)
-    under_way = {one.period for one in house.releases.values() if one.state in UNDER_WAY}
+    under_way = {one.period for one in house.releases.values() if one.state.is_under_way}
     for path in _files(house.settings.validation_folder / house.stream):
         named = _VERDICT.fullmatch(path.name)
         if named is None or named[1] in under_way:
@@ -103,7 +102,7 @@ def inputs(house: House) -> Iterator[Path]:
     oldest = house.before(house.settings.trusted.lineage_retention_days)
     for key, folder in release_folders(house.settings.inputs_folder / house.stream):
         release, ended = house.releases.get(key), house.ended.get(key)
-        if release is not None and release.state not in UNDER_WAY and ended is not None and ended < oldest:
+        if release is not None and not release.state.is_under_way and ended is not None and ended < oldest:
             yield from _files(folder)
 
 
@@ -119,7 +118,7 @@ def raw_states(house: House, *, everything: bool) -> Iterator[Path]:
     wanted = _may_be_taken(house)
     for key, paths in held:
         release = house.releases.get(key)
-        if release is None or release.state in UNDER_WAY:
+        if release is None or release.state.is_under_way:
             continue
         old = key in drawn and drawn[key] < oldest
         if everything or old or key not in wanted:

@@ -10,7 +10,7 @@ from itertools import dropwhile, takewhile
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, StreamTerms, Stretch
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.stream import Calendar
+from optstream.stream import Calendar, days_from
 from tasks.ledger_pages import ChargedRelease, DayRoom, GrantPage, StreamPage, WindowRoom, calendar_of
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
@@ -40,10 +40,7 @@ def read_book(
 def promise_changed(settings: Settings, ledger: Ledger) -> list[str]:
     """The parts of the promise in which the configuration differs from the ledger: no run would be let in."""
     known = ledger.terms(settings.stream.name)
-    if known is None:
-        return []
-    configured = terms_of(settings).promise()
-    return [name for name, value in known.promise().items() if configured[name] != value]
+    return [] if known is None else known.differing(terms_of(settings))
 
 
 def _page(
@@ -99,7 +96,7 @@ def _days(
     first, last = first or last, last or first
     if first is None or last is None:
         return ()
-    return tuple(first + timedelta(days=number) for number in range((last - first).days + 1))
+    return tuple(days_from(first, last))
 
 
 def _steps(

@@ -80,7 +80,7 @@ def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
             _listed(catalogue, date.fromisoformat(record.period), record.revision),
             record.compromised or record.withdrawn or record.reason or _note(record.state),
         )
-        for record in ledger.releases(settings.stream.name)
+        for record in ledger.outlines(settings.stream.name)
     ]
 
 

@@ -11,6 +11,8 @@ LARGEST = 1500
 """Leaves, or values on the bound, for which small systems are still small."""
 ROUNDING = 1e-9
 """Of the largest value: how far below the bound is taken for on it."""
+LEAST_WORTH = 1e-9
+"""A leaf's weight over the largest: below, what sixteen digits say of the small systems is rounding."""
 
 
 def solve_by_active_set(
@@ -23,14 +25,17 @@ def solve_by_active_set(
     values of a set are held at the bound, multipliers m on that set move the answer to
     z0 + (S' V S)^-1 m (T' U T)^-1, and m solves one small system. The set is guessed, then corrected: values
     below the bound enter it, negative multipliers leave it, until neither happens. That is the KKT
-    conditions, met, so the answer is the program's. None: weights that do not separate, a set that did not
-    settle, or more than `LARGEST` leaves; then the solver decides. Costs no privacy.
+    conditions, met, so the answer is the program's. None: weights that do not separate, a leaf of which next
+    to nothing is known, a set that did not settle, or more than `LARGEST` leaves; then the solver decides.
+    Costs no privacy.
     Source: the primal-dual active set method (Hintermüller, Ito and Kunisch 2002).
     """
     factors = problem.separated()
     if factors is None or len(tree.leaves) > LARGEST:
         return None
     by_node, by_query = factors
+    if by_node[tree.leaf_indices].min() < LEAST_WORTH * by_node.max():
+        return None
     sums = tree.add_up(np.eye(len(tree.leaves)))
     over_leaves = np.linalg.inv(sums.T @ (by_node[:, None] * sums))
     over_steps = np.linalg.inv(problem.rows.T @ (by_query[:, None] * problem.rows))

@@ -60,7 +60,7 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
         known = terms_of(connection, stream)
         if known == terms:
             return
-        changed = [name for name, value in known.promise().items() if terms.promise()[name] != value]
+        changed = known.differing(terms)
         if changed and _has_releases(connection, stream.id):
             raise LedgerError(
                 f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
@@ -82,8 +82,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     """Change the promise of a stream that has releases, and with it that of all streams of its grant."""
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)
-    known, wanted = terms_of(connection, stream).promise(), terms.promise()
-    changed = [name for name, value in known.items() if wanted[name] != value]
+    changed = terms_of(connection, stream).differing(terms)
     if not changed:
         raise LedgerError(f"stream {terms.stream!r} promises exactly that already: there is nothing to amend")
     fixed = [name for name in FIXED if name in changed]
@@ -94,7 +93,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         )
     _refuse_open_draws(connection, grant)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
-    number = next_promise(connection, grant, terms.calendar, wanted)
+    number = next_promise(connection, grant, terms.calendar, terms.promise())
     members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.id).with_for_update()
     for member in connection.execute(members).all():
         agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)

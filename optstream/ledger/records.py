@@ -20,6 +20,11 @@ class ReleaseState(StrEnum):
     PUBLISHED = "PUBLISHED"
     VOID = "VOID"
 
+    @property
+    def is_under_way(self) -> bool:
+        """Whether a run holds it, or held it and died."""
+        return self in (ReleaseState.RESERVED, ReleaseState.DRAWN)
+
 
 @dataclass(frozen=True)
 class StreamTerms:
@@ -60,6 +65,11 @@ class StreamTerms:
             "calibration": self.calibration,
             "calendar": self.calendar,
         }
+
+    def differing(self, other: "StreamTerms") -> list[str]:
+        """The parts of the promise, by name, in which the other is not the same."""
+        theirs = other.promise()
+        return [name for name, value in self.promise().items() if theirs[name] != value]
 
 
 @dataclass(frozen=True)

@@ -87,8 +87,7 @@ def _check_promise(connection: Connection, stream: Any, request: Request) -> Non
     """Refuse a plan that was made under another promise than the stream's, whoever changed it meanwhile."""
     if request.terms is None:
         return
-    known, asked = terms_of(connection, stream).promise(), request.terms.promise()
-    changed = [name for name, value in known.items() if asked[name] != value]
+    changed = terms_of(connection, stream).differing(request.terms)
     if changed:
         raise LedgerError(
             f"the {', '.join(changed)} of stream {request.stream!r} changed while this run was under way; "

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from optstream.errors import ParameterError
+from optstream.measurement.answers import answers_with_noise
 from optstream.measurement.linear import query_weights
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
@@ -32,18 +33,5 @@ def measure_blocks(
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
-    noisy = exact + noise.discrete_laplace(float(spend.scale), exact.shape)
-    nothing = (len(noisy), 0)
-    return Measured(
-        n_steps=period.n_steps,
-        first_step=period.first_step,
-        positions=(),
-        points=np.zeros(nothing, dtype=np.int64),
-        sums=(noisy,),
-        resolution=period.resolution,
-        point_variances=np.zeros(nothing),
-        sum_variances=(np.full((len(noisy), 1), 2.0 * float(spend.scale) ** 2),),
-        spends=(spend,),
-        simulated=noise.simulated,
-        choices={"blocks": [[part.start, part.stop] for part in parts]},
-    )
+    choices = {"blocks": [[part.start, part.stop] for part in parts]}
+    return answers_with_noise(period, exact, spend.scale, spend, noise, choices)

@@ -5,6 +5,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.measurement.answers import answers_with_noise
 from optstream.noise import NoiseSource
 from optstream.privacy.coordinates import LARGEST_INT64, CoordinatesChange
 from optstream.stream import Measured, PrivatePeriod
@@ -27,20 +28,8 @@ def measure_coordinates(
     is made of the same change and scale as the draw, so what is priced is what is drawn.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
-    noisy = coordinates + noise.discrete_laplace(float(scale), coordinates.shape)
-    nothing = (len(noisy), 0)
-    return Measured(
-        n_steps=period.n_steps,
-        first_step=period.first_step,
-        positions=(),
-        points=np.zeros(nothing, dtype=np.int64),
-        sums=(noisy,),
-        resolution=period.resolution,
-        point_variances=np.zeros(nothing),
-        sum_variances=(np.full((len(noisy), 1), 2.0 * float(scale) ** 2),),
-        spends=(change.spend(COORDINATES, period.n_steps, period.first_step, scale),),
-        simulated=noise.simulated,
-    )
+    spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
+    return answers_with_noise(period, coordinates, scale, spend, noise)
 
 
 def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:

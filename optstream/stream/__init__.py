@@ -1,10 +1,19 @@
 """The stream: its tree, its features, its calendar, its raw periods and what was measured of them."""
 
-from optstream.stream.calendar import Calendar
+from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.feature import Feature
 from optstream.stream.measured import Measured
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.state import RawState, State
 from optstream.stream.tree import AggregationTree
 
-__all__ = ["AggregationTree", "Calendar", "Feature", "Measured", "PrivatePeriod", "RawState", "State"]
+__all__ = [
+    "AggregationTree",
+    "Calendar",
+    "Feature",
+    "Measured",
+    "PrivatePeriod",
+    "RawState",
+    "State",
+    "days_from",
+]

@@ -14,6 +14,11 @@ ORIGIN = date(2000, 1, 1)
 DayKind = Literal["elapsed", "fixed"]
 
 
+def days_from(first: date, last: date) -> list[date]:
+    """Every day, both ends included; none if the last comes before the first."""
+    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+
+
 @dataclass(frozen=True)
 class Calendar:
     """Cuts local days into steps.

@@ -8,8 +8,8 @@ from fractions import Fraction
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, WindowLoss
 from optstream.privacy import Spend, worst_window
+from tasks.ledger_book import promise_changed
 from tasks.mechanism import Mechanism, mechanism_for
-from tasks.release import terms_of
 from tasks.settings import Settings
 
 
@@ -75,12 +75,9 @@ def _is_known(ledger: Ledger, grant: str) -> bool:
 
 
 def _check_promise(settings: Settings, ledger: Ledger) -> None:
-    known, asked = ledger.terms(settings.stream.name), terms_of(settings)
-    if known is None:
-        return
-    changed = [name for name, value in known.promise().items() if asked.promise()[name] != value]
+    changed = promise_changed(settings, ledger)
     if changed:
         raise LedgerError(
-            f"the {', '.join(changed)} of stream {asked.stream!r} differ from what the ledger has: restore "
-            "the configuration, or declare the change with `optstream ledger amend`"
+            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
+            "restore the configuration, or declare the change with `optstream ledger amend`"
         )

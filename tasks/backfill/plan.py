@@ -6,11 +6,9 @@ from dataclasses import dataclass
 from datetime import date
 from itertools import groupby
 
-from optstream.ledger import Ledger, ReleaseState
+from optstream.ledger import Ledger, ReleaseOutline
 from tasks.ingest import days_with_dumps
 from tasks.settings import Settings
-
-UNDER_WAY = (ReleaseState.RESERVED, ReleaseState.DRAWN)
 
 
 @dataclass(frozen=True)
@@ -40,28 +38,28 @@ class BackfillPlan:
 
 def plan_backfill(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillPlan:
     """Sort the days by what is known of them. Opens no dump, changes nothing. days: rising, at least one."""
-    states = _states(settings, ledger, days)
+    known = _newest(settings, ledger, days)
     there = days_with_dumps(settings)
-    unknown = [day for day in days if day not in states]
+    unknown = [day for day in days if day not in known]
+    over = Counter(
+        "withdrawn" if one.withdrawn else one.state.lower()
+        for one in known.values()
+        if not one.state.is_under_way
+    )
     return BackfillPlan(
         first=days[0],
         last=days[-1],
         missing=tuple(day for day in unknown if day in there),
-        begun=tuple(day for day in days if states.get(day) in UNDER_WAY),
+        begun=tuple(day for day in days if day in known and known[day].state.is_under_way),
         absent=tuple(day for day in unknown if day not in there),
-        over=dict(
-            sorted(Counter(str(state).lower() for state in states.values() if state not in UNDER_WAY).items())
-        ),
+        over=dict(sorted(over.items())),
     )
 
 
-def _states(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[date, str]:
-    """The newest revision's state of each day that the ledger knows; "withdrawn" where it was taken back."""
+def _newest(settings: Settings, ledger: Ledger, days: Sequence[date]) -> dict[date, ReleaseOutline]:
+    """The newest revision of each day that the ledger knows."""
     calendar, wanted = settings.calendar, set(days)
     steps = range(calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1]))
     # an outline begins at its first spend, and in the ledger's order a later revision comes after
-    found = {
-        date.fromisoformat(outline.period): "withdrawn" if outline.withdrawn else outline.state
-        for outline in ledger.outlines(settings.stream.name, steps)
-    }
-    return {day: state for day, state in found.items() if day in wanted}
+    found = {date.fromisoformat(one.period): one for one in ledger.outlines(settings.stream.name, steps)}
+    return {day: one for day, one in found.items() if day in wanted}

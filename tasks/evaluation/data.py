@@ -14,7 +14,7 @@ from optstream.evaluation import Cell, Counts, Load, StudyData
 from optstream.evaluation.experiments import COUNTED_STEPS
 from optstream.evaluation.forecasting import LEARNED_DAYS
 from optstream.evaluation.studies import SPANS
-from optstream.stream import Calendar
+from optstream.stream import Calendar, days_from
 from tasks.load_shapes import FRENCH_REGIONS, daily_load
 from tasks.public_holidays import public_holidays
 
@@ -48,7 +48,7 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
 def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
     """Made-up load, calibrated on public means of the French regions, and made-up counts. Reads no file."""
     first, last = needed_days(cells)
-    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    days = days_from(first, last)
     values = np.array(
         [
             [daily_load(region, name, day, CALENDAR, seed) for name, region in FRENCH_REGIONS.items()]

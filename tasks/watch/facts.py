@@ -5,11 +5,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.errors import LedgerError, PublicationError
-from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Ledger, ReleaseOutline
+from optstream.stream import days_from
 from tasks.audit_record import AuditRecord, last_audit
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger_book import read_book
@@ -18,7 +19,6 @@ from tasks.report import Budget, budget_of
 from tasks.settings import Settings
 from tasks.watch.deadlines import last_ended
 
-UNDER_WAY = (ReleaseState.RESERVED, ReleaseState.DRAWN)
 _VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
 
 
@@ -58,12 +58,7 @@ class Facts:
 
     def days(self) -> list[date]:
         """The span, rising."""
-        return [] if self.first is None or self.last is None else span(self.first, self.last)
-
-
-def span(first: date, last: date) -> list[date]:
-    """Both ends included."""
-    return [first + timedelta(days=number) for number in range((last - first).days + 1)]
+        return [] if self.first is None or self.last is None else days_from(self.first, self.last)
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
@@ -85,7 +80,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
             "correct ledger.url"
         )
     first, last = _span(settings, releases, now, live)
-    unreleased = [day for day in span(first, last) if day not in releases] if first and last else []
+    unreleased = [day for day in days_from(first, last) if day not in releases] if first and last else []
     return Facts(
         live=live,
         first=first,
@@ -127,7 +122,7 @@ def _span(
 
 
 def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]) -> dict[date, Hold]:
-    under_way = {day: one for day, one in releases.items() if one.state in UNDER_WAY}
+    under_way = {day: one for day, one in releases.items() if one.state.is_under_way}
     if not under_way:
         return {}
     stream, found = settings.stream.name, {}

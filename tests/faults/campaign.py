@@ -2,17 +2,18 @@
 
 `make faults`, or `python -m tests.faults.campaign --kills 200 --flows 20 --seed 1`. Exit code 1 if anything
 is broken. The same seed kills after the same times; how far a process has come by then is the machine's.
+Rows that are done are kept: a campaign that was stopped goes on, of the same code only.
 """
 
 import argparse
 import os
 import random
-import secrets
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache, partial
 from pathlib import Path
 
 from benchmarks.prefect_server import running_server
@@ -22,9 +23,11 @@ from tests.faults.attacks import AT_ONCE, Tally, kill_at_each, refusable, refuse
 from tests.faults.bench import Bench, open_bench
 from tests.faults.flow_kills import kill_flows
 from tests.faults.judge import Judge
+from tests.faults.kept import Kept
 from tests.temporary_postgresql import find_binaries, temporary_cluster
 
 Row = tuple[str, str, Tally]
+Attack = tuple[str, Callable[[], Tally]]
 WAIT_FOR_A_DEAD_RUN = 1.0
 """Hours, more than a lease, between a kill and the next run."""
 
@@ -60,29 +63,31 @@ def _seconds_of_a_night(bench: Bench) -> float:
     return time.monotonic() - begun
 
 
-def on_one_database(
-    bench: Bench, kills: int, flows: int, seed: int, api: str | None
-) -> Iterator[tuple[str, Tally]]:
-    """Everything that is tried, as it is done."""
+def on_one_database(bench: Bench, kills: int, flows: int, seed: int, api: str | None) -> Iterator[Attack]:
+    """Everything to try, by name, to be done when called."""
     for scenario in scenarios.ALL:
-        said = scenarios.record(bench, scenario)
-        points, refused = said.points, refusable(said.points)
-        if scenario is scenarios.FIRST:
-            for refusal in REFUSALS:
-                yield (
-                    f"{refusal} at each point, {scenario.name}",
-                    refuse_at_each(bench, refused, [refusal], scenario),
-                )
-        else:
-            points = said.moments
-            yield (
-                f"refused at each point, {scenario.name}",
-                refuse_at_each(bench, refused, list(REFUSALS), scenario),
-            )
-        yield f"SIGKILL at each point, {scenario.name}", kill_at_each(bench, points, scenario)
-    yield "SIGKILL at random times", random_kills(bench, kills, seed)
+        yield from _at_the_points_of(bench, scenario)
+    yield "SIGKILL at random times", lambda: random_kills(bench, kills, seed)
     if api and flows:
-        yield "SIGKILL at random times, real flow", kill_flows(bench, flows, seed, api)
+        yield "SIGKILL at random times, real flow", lambda: kill_flows(bench, flows, seed, api)
+
+
+def _at_the_points_of(bench: Bench, scenario: scenarios.Scenario) -> Iterator[Attack]:
+    said = cache(lambda: scenarios.record(bench, scenario))
+    first = scenario is scenarios.FIRST
+
+    def refuse(refusals: list[str]) -> Tally:
+        return refuse_at_each(bench, refusable(said().points), refusals, scenario)
+
+    if first:
+        for refusal in REFUSALS:
+            yield f"{refusal} at each point, {scenario.name}", partial(refuse, [refusal])
+    else:
+        yield f"refused at each point, {scenario.name}", partial(refuse, list(REFUSALS))
+    yield (
+        f"SIGKILL at each point, {scenario.name}",
+        lambda: kill_at_each(bench, said().points if first else said().moments, scenario),
+    )
 
 
 @contextmanager
@@ -125,8 +130,9 @@ def _counts(tally: Tally) -> str:
     )
 
 
-def run(kills: int, flows: int, seed: int, say: Callable[[str], None] = print) -> bool:
-    """Try everything; whether nothing was broken."""
+def run(kills: int, flows: int, seed: int | None, kept: Kept, say: Callable[[str], None] = print) -> bool:
+    """Try everything that is not kept already; whether nothing was broken."""
+    seed = kept.begin(kills, flows, seed)
     rows: list[Row] = []
     say(f"seed {seed}, {kills} random kills and {flows} through the real flow on each database")
     with tempfile.TemporaryDirectory(prefix="optstream-faults-") as name:
@@ -134,7 +140,9 @@ def run(kills: int, flows: int, seed: int, say: Callable[[str], None] = print) -
         with both_databases(folder) as benches, running_server(folder / "prefect") as api:
             os.environ["PREFECT_API_URL"] = api
             for number, (database, bench) in enumerate(benches):
-                for fault, tally in on_one_database(bench, kills, flows, seed + number, api):
+                for fault, attack in on_one_database(bench, kills, flows, seed + number, api):
+                    tally = kept.row(database, fault) or attack()
+                    kept.keep(database, fault, tally)
                     rows.append((database, fault, tally))
                     say(f"{database:11}{fault:58}{_counts(tally)}")
                     for line in tally.broken:
@@ -148,6 +156,6 @@ if __name__ == "__main__":
     asked.add_argument("--kills", type=int, default=200)
     asked.add_argument("--flows", type=int, default=20)
     asked.add_argument("--seed", type=int, default=None)
+    asked.add_argument("--into", type=Path, default=Path("faults"), help="where rows that are done are kept")
     given = asked.parse_args()
-    told = given.seed if given.seed is not None else secrets.randbelow(2**31)
-    sys.exit(0 if run(given.kills, given.flows, told) else 1)
+    sys.exit(0 if run(given.kills, given.flows, given.seed, Kept(given.into / "rows.json")) else 1)

@@ -148,3 +148,13 @@ def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     with pytest.raises(ConfigurationError, match="PREFECT_API_URL"):
         workers.check_cluster(load_settings(file))
+
+
+def test_a_worker_that_sees_another_trusted_folder_releases_nothing(here):
+    """Drawn days would seem to have lost their measurements there."""
+    from flows.backfill import release_month
+
+    mark = here / "trusted/.backfill-elsewhere"
+    with pytest.raises(ConfigurationError, match="mount the same one"):
+        release_month.fn(str(here / "optstream.toml"), "two-regions", [str(LAST)], 1.0, str(mark))
+    assert not (here / "trusted").exists()

@@ -62,6 +62,17 @@ def test_the_optimality_conditions_hold():
     assert np.allclose(series, TREE.add_up(leaves), rtol=1e-12)
 
 
+@pytest.mark.parametrize("total", [0.1, 0.3, 1.0])
+def test_leaves_of_which_nothing_is_known_are_left_to_the_solver(total):
+    """Beside a weight of 2^-100 the small system is singular, or only its rounding is not."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
+    weights = np.array([[total], [2.0**-100], [2.0**-100], [2.0**-100]])
+    problem = LeastSquares(np.eye(1), np.array([[-3.0], [0.0], [0.0], [0.0]]), weights)
+    start = project(problem, tree)
+    assert solve_by_active_set(problem, tree, 0.0, start) is None
+    assert solve_program(problem, tree, 0.0, start) == pytest.approx(np.zeros((4, 1)), abs=1e-6)
+
+
 def test_it_steps_back_where_it_does_not_serve(monkeypatch):
     problem = problem_of(1, 1.0)
     start = project(problem, TREE)
