@@ -99,6 +99,12 @@ class HistoryInformedTree(Hierarchical):
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
         return self._with_errors(measured, self._estimate(measured, belief, histories))
 
+    def measured(self, measured: Measured) -> bool:
+        """Whether these are measurements as this mechanism makes them, of this tree: what `revise` takes."""
+        sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
+        of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
+        return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
+
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
 
