@@ -31,7 +31,9 @@ class Event:
 
 @dataclass(frozen=True)
 class Books:
-    """records: by first step, then revision. vintages: their new estimates. problems: of `verify`. worst: of any window."""
+    """records: by first step, then revision. vintages: their new estimates. problems: of `verify`. worst: of
+    any window.
+    """
 
     records: tuple[ReleaseRecord, ...]
     vintages: Mapping[tuple[str, int], tuple[Vintage, ...]]
