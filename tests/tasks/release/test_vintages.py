@@ -10,6 +10,7 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import ConfigurationError, LedgerError
 from optstream.ledger import ReleaseState
+from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from tasks import chunk, publish, vintage
 from tasks.ledger_check import verify
@@ -266,6 +267,39 @@ def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
     assert outcome.status is Status.FAILED
     assert "is gone" in outcome.message
     assert read_published(house.folder / "published", verify=True).equals(before)
+
+
+class Forbidden:
+    """Noise that nobody may ask for."""
+
+    simulated = False
+
+    def discrete_laplace(self, scale, size):
+        raise AssertionError("a new estimate drew noise")
+
+
+def test_nothing_is_drawn_for_it(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    assert revised(house, noise=Forbidden())[DAYS[0]].status is Status.PUBLISHED
+    assert house.release(DAYS[2], noise=Forbidden())[DAYS[2]].outcome.status is Status.FAILED  # control
+
+
+def test_learning_that_fails_voids_no_day(learning, monkeypatch):
+    """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
+    house = learning
+    house.release(DAYS[0])
+
+    def fails(*_):
+        raise MemoryError("as told")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HistoryInformedTree, "_refreshed", fails)
+        (work,) = house.release(DAYS[1]).values()
+    assert work.outcome.status is Status.FAILED
+    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert house.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    sound(house)
 
 
 def test_days_of_another_mechanism_keep_their_estimate(house):
