@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -13,13 +13,14 @@ from prefect import flow, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
-from flows.nightly import no_heartbeat, release_days
+from flows.nightly import new_owner, no_heartbeat, release_days, revised
 from flows.options import days_between
 from optstream.errors import ConfigurationError, OptStreamError
-from optstream.ledger import open_ledger
+from optstream.ledger import Ledger, open_ledger
+from optstream.noise import secure_noise
 from tasks.backfill import plan_backfill
 from tasks.permissions import check_trusted
-from tasks.release import terms_of
+from tasks.release import Run, terms_of
 from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import write_private
@@ -58,10 +59,23 @@ def backfill(
                 _wait_for(done)
                 again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
                 done = [*(work for work in done if not _is_busy(work)), *again]
+        done += revised(_run_here(settings, ledger, lease_minutes))
         write_report(settings, ledger)
         return sorted(done, key=lambda work: work.day)
     finally:
         ledger.close()
+
+
+def _run_here(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
+    """This process, for what is done once at the end: new estimates, which draw nothing."""
+    return Run(
+        settings,
+        ledger,
+        secure_noise(),
+        new_owner(),
+        lambda: datetime.now(UTC),
+        timedelta(minutes=lease_minutes),
+    )
 
 
 @task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
@@ -77,7 +91,7 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
             "drawn: mount the same one on every worker; nothing was released"
         )
     named: Any = release_days.with_options(flow_run_name=f"{stream} {days[0]} to {days[-1]}")
-    works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False)
+    works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False, revise=False)
     return [Work(work.day, work.revision, work.outcome) for work in works]
 
 

@@ -20,7 +20,7 @@ from flows.terminal import Terminal
 from flows.workers import over_cluster
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
-from tasks import chunk
+from tasks import chunk, vintage
 from tasks.permissions import check_trusted
 from tasks.release import LEASE, Run, enrol, let_go
 from tasks.report import write_report
@@ -40,11 +40,13 @@ def release_days(
     restate: bool = False,
     lease_minutes: float = LEASE / timedelta(minutes=1),
     report: bool = True,
+    revise: bool = True,
 ) -> list[Work]:
     """Release these days of the stream that the configuration file describes.
 
     restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
     lease_minutes: how long the days stay with this run, should it die. report: whether to write the report.
+    revise: whether to give earlier days the new estimates that are due.
 
     Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
     outcomes are the flow's result, kept in memory only.
@@ -53,7 +55,7 @@ def release_days(
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
-        owner, lease = f"{gethostname()}:{getpid()}:{uuid4()}", timedelta(minutes=lease_minutes)
+        owner, lease = new_owner(), timedelta(minutes=lease_minutes)
         run = Run(
             settings,
             ledger,
@@ -69,12 +71,27 @@ def release_days(
         works = _walk(chunk.READING, run, works)
         works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
         let_go(run, works)
+        works += revised(run) if revise else []
         if report:
             write_report(settings, ledger)
         keep_artifacts(settings, ledger, works)
         return works
     finally:
         ledger.close()
+
+
+def new_owner() -> str:
+    """A name that no other run has."""
+    return f"{gethostname()}:{getpid()}:{uuid4()}"
+
+
+def revised(run: Run) -> list[Work]:
+    """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
+    they are.
+    """
+    works = _walk(chunk.REVISING, run, vintage.due(run))
+    let_go(run, works)
+    return [work for work in works if not work.outcome or not work.outcome.status.is_good]
 
 
 class StepFailedError(Exception):

@@ -11,7 +11,7 @@ from typing import TypeVar
 
 from optstream.errors import DumpError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
-from tasks import draw, estimate, publish, release, reserve
+from tasks import draw, estimate, publish, release, reserve, vintage
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
@@ -126,7 +126,10 @@ def draw_measurements(run: Run, works: Works) -> list[Work]:
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:
     """Compute each day's release from its stored measurements, judge all together, and stage them."""
-    works = each(works, partial(estimate.estimate, run))
+    return _judged_and_staged(run, each(works, partial(estimate.estimate, run)))
+
+
+def _judged_and_staged(run: Run, works: Works) -> list[Work]:
     fresh = [work for work in works if work.rows is not None and not work.outcome]
     judged = _together_or_one_by_one(fresh, partial(estimate.judge, run))
 
@@ -140,9 +143,22 @@ def estimate_releases(run: Run, works: Works) -> list[Work]:
     return each(works, take)
 
 
+def revise_estimates(run: Run, works: Works) -> list[Work]:
+    """Estimate days that are out anew, judge all together, and stage them. Nothing is drawn."""
+    return _judged_and_staged(run, each(works, partial(vintage.revise, run)))
+
+
+def publish_revisions(run: Run, works: Works) -> list[Work]:
+    """Publish the new estimates that were staged; then record them and their lineage. Safe to repeat."""
+    return _published(run, works)
+
+
 def publish_releases(run: Run, works: Works) -> list[Work]:
     """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
-    works = each(works, partial(_renewed_or_held, run))
+    return _published(run, each(works, partial(_renewed_or_held, run)))
+
+
+def _published(run: Run, works: Works) -> list[Work]:
     ready = [work for work in works if not work.outcome]
     published = _together_or_one_by_one(ready, partial(publish.publish, run))
 
@@ -199,6 +215,11 @@ RELEASING = (
     Step("publish", publish_releases, repeatable=True),
 )
 STEPS = READING + RELEASING
+REVISING = (
+    Step("revise", revise_estimates),
+    Step("publish revisions", publish_revisions, repeatable=True),
+)
+"""After a night, or once at the end of a backfill: of the days that `vintage.due` names."""
 
 
 def groups(run: Run, works: Works) -> list[list[Work]]:

@@ -44,6 +44,8 @@ def draw(run: Run, work: Work) -> Work:
         file.preallocate(
             _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
         )
+        # what a mechanism learns before it draws may fail, and then nothing was drawn
+        state = mechanism.prepared(state, period.first_step)
         keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
         run.ledger.begin_draw(reservation, run.clock())
         file.destroy_orphans()

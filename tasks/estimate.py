@@ -9,7 +9,7 @@ import polars as pl
 from data_contracts.release import judge_releases, release_metrics
 from optstream.catalogue import ReleaseStatement, find_catalogue, read_staged, stage
 from optstream.errors import ContractError, LedgerError
-from optstream.ledger import ReleaseRecord, ReleaseState
+from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.stream import Measured
 from tasks.mechanism import mechanism_for
 from tasks.release import Run, renewed, void
@@ -66,6 +66,10 @@ def keep_staged(run: Run, work: Work) -> Work:
     """Keep the bytes to be published, and tell the ledger their hash."""
     staged = stage(*_estimated(work))
     write_private(run.settings.staging_of(work.day, work.revision) / staged.file_hash[:NAMED], staged.data)
+    if work.vintage and work.reservation:
+        vintage = Vintage(work.vintage, work.basis, staged.file_hash, staged.name, published=False)
+        run.ledger.record_vintage(work.reservation, vintage, run.clock())
+        return replace(work, rows=None, staged=staged)
     key = (run.stream, work.day.isoformat(), work.revision)
     run.ledger.record_staged(*key, staged.file_hash, staged.name, run.clock(), work.reservation)
     return replace(work, rows=None, staged=staged)

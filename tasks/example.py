@@ -75,6 +75,9 @@ value = "load_mw"
 folder = "trusted"
 validation_retention_days = 90  # for `optstream purge`; so too staging_, lineage_, raw_state_retention_days
 
+# [release]                     # of HistoryInformed: so many days before the newest get a new estimate
+# revise_days = 14              # each night, which costs nothing; 0 for none, see docs/history-informed.md
+
 # [watch]                       # of a stream that runs every night: alarms, see docs/monitoring.md
 # late_after = "12:00"          # of the day after: from then on a day that is not released is an alarm
 # max_runtime = "2h"            # a day that is under way for longer is stuck

@@ -1,14 +1,14 @@
 """Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
 from optstream.errors import PublicationError
-from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
 from tasks.measurements_check import Key, compare_measurements, place_of
 from tasks.settings import Settings
 
@@ -85,7 +85,7 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
             yield f"stream {settings.stream.name!r} has a release of {one.period!r}, which is no day"
     yield from _published(settings, catalogue, releases)
     if catalogue is not None:
-        yield from _listed(settings, catalogue, releases)
+        yield from _listed(settings, catalogue, releases, ledger.vintages(settings.stream.name))
         for head in ledger.missing_heads(catalogue.ledger_heads):
             yield (
                 f"{settings.published_folder}: its ledger head {head[:12]} is not in the ledger, which is an "
@@ -118,7 +118,12 @@ def _published(
             )
 
 
-def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, ReleaseOutline]) -> Iterator[str]:
+def _listed(
+    settings: Settings,
+    catalogue: Catalogue,
+    releases: dict[Key, ReleaseOutline],
+    vintages: Mapping[Key, Sequence[Vintage]],
+) -> Iterator[str]:
     """What the catalogue lists is PUBLISHED in the ledger, with the same bytes under the same name."""
     if catalogue.stream != settings.stream.name:
         yield (
@@ -134,11 +139,18 @@ def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, Releas
                 f"{place} is listed in catalogue.json and not in the ledger, so its cost is not charged; "
                 "bring back the ledger that the folder was written with"
             )
-        elif not _same_bytes(entry, release):
+        elif (recorded := _recorded(entry, release, known := vintages.get(_key(entry), ()))) is not None:
             yield (
-                f"{place} was recorded as {release.published_name}, and catalogue.json lists "
+                f"{place} was recorded as {recorded}, and catalogue.json lists "
                 f"{entry.file.rpartition('/')[2]}; restore catalogue.json from a copy"
             )
+        elif any(one.published and one.number > entry.vintage for one in known):
+            yield (
+                f"{place} has a newer vintage in the ledger than catalogue.json lists; restore "
+                "catalogue.json and data/ from a copy"
+            )
+        elif any(not one.published and one.number == entry.vintage for one in known) and not entry.withdrawn:
+            yield f"{place}, vintage {entry.vintage}, is listed and not recorded; the next run records it"
         elif release.state in NOT_OUT and not entry.withdrawn:
             remedy = "restore catalogue.json from a copy"
             if release.state is ReleaseState.DRAWN:
@@ -151,9 +163,16 @@ def _listed(settings: Settings, catalogue: Catalogue, releases: dict[Key, Releas
             )
 
 
-def _same_bytes(entry: Entry, release: ReleaseOutline) -> bool:
-    name = entry.file.rpartition("/")[2]
-    return (entry.file_hash, name) == (release.staged_hash, release.published_name)
+def _key(entry: Entry) -> Key:
+    return entry.period.isoformat(), entry.revision
+
+
+def _recorded(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:
+    """What the ledger has in the place of the bytes that are listed; None if it has these very bytes."""
+    named = {0: (release.staged_hash, release.published_name)}
+    named |= {one.number: (one.staged_hash, one.published_name) for one in known}
+    recorded = named.get(entry.vintage, (None, "no such vintage"))
+    return None if recorded == (entry.file_hash, entry.file.rpartition("/")[2]) else str(recorded[1])
 
 
 def _is_day(period: str) -> bool:

@@ -29,10 +29,11 @@ class PrivacyRunFacet(RunFacet):
     """What the release protects and what it cost; a facet of our own."""
 
     statement: dict[str, Any]
+    estimate: str
 
     @staticmethod
     def _get_schema() -> str:
-        return "urn:optstream:privacy-run-facet:1"
+        return "urn:optstream:privacy-run-facet:2"
 
 
 @attr.define
@@ -103,7 +104,7 @@ def lineage_event(
         eventTime=now.isoformat(),
         run=Run(
             runId=str(uuid5(NAMESPACE_URL, f"{PRODUCER}:{statement.stream}:{published_file}")),
-            facets={"optstream_privacy": PrivacyRunFacet(statement=document)},
+            facets={"optstream_privacy": PrivacyRunFacet(document, _estimate_words(statement))},
         ),
         job=Job(namespace="optstream", name=f"{statement.stream}.release"),
         inputs=[
@@ -113,6 +114,12 @@ def lineage_event(
         outputs=[output],
         producer=PRODUCER,
     )
+
+
+def _estimate_words(statement: ReleaseStatement) -> str:
+    if not statement.vintage:
+        return "first estimate"
+    return "revised estimate of measurements that were charged before; nothing more is spent"
 
 
 def _dataset(place: Location) -> tuple[str, str]:

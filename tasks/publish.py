@@ -22,11 +22,15 @@ def publish(run: Run, works: Sequence[Work]) -> list[Publication]:
 
 
 def record_published(run: Run, work: Work, publication: Publication) -> Work:
-    """DRAWN -> PUBLISHED, after the catalogue lists the day."""
+    """DRAWN -> PUBLISHED, after the catalogue lists the day; or that a vintage is listed."""
+    entry = publication.entry
+    if work.vintage and work.reservation:
+        run.ledger.record_vintage_published(work.reservation, work.vintage, run.clock())
+        told = f"revised estimate, vintage {work.vintage}, {entry.file_hash[:12]}; nothing was spent"
+        return work.ended(Status.PUBLISHED, told, entry.file)
     run.ledger.record_published(
         run.stream, work.day.isoformat(), work.revision, run.clock(), work.reservation
     )
-    entry = publication.entry
     return work.ended(
         Status.PUBLISHED, f"revision {work.revision}, release {entry.file_hash[:12]}", entry.file
     )
@@ -41,7 +45,7 @@ def _staged(work: Work) -> tuple[StagedRelease, ReleaseStatement]:
 def _head(run: Run, works: Sequence[Work], known: str | None) -> str:
     """Asked under the publishers' lock: a day that was withdrawn meanwhile is not listed any more."""
     for work in works:
-        _check_may_be_listed(run, work)
+        (_check_may_be_revised if work.vintage else _check_may_be_listed)(run, work)
     return run.ledger.head_after(run.stream, known)
 
 
@@ -56,3 +60,19 @@ def _check_may_be_listed(run: Run, work: Work) -> None:
         raise LedgerError(
             f"the ledger has {work.day} staged with other bytes: nothing is published; run it again"
         )
+
+
+def _check_may_be_revised(run: Run, work: Work) -> None:
+    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a day that is out, and
+    nobody has taken the day over: an owner that was thought dead shows nothing.
+    """
+    period = work.day.isoformat()
+    record = run.ledger.find(run.stream, period, work.revision)
+    known = run.ledger.vintages_of(run.stream, period, work.revision)
+    if record is None or record.state is not ReleaseState.PUBLISHED or record.withdrawn or record.compromised:
+        raise LedgerError(f"{work.day} is not published any more: its new estimate is not shown")
+    if work.reservation is None or record.fencing_token != work.reservation.fencing_token:
+        raise LedgerError(f"{work.day} was taken over by another run ({record.owner}): stop here")
+    newest = known[-1] if known else None
+    if newest is None or (newest.number, newest.staged_hash) != (work.vintage, _staged(work)[0].file_hash):
+        raise LedgerError(f"the ledger has {work.day} staged with other bytes: nothing is published")

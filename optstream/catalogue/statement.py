@@ -101,6 +101,11 @@ class ReleaseStatement:
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the promise.",
         ]
+        if self.vintage:
+            sentences.append(
+                f"This is vintage {self.vintage}, a revised estimate from measurements that were drawn and "
+                "charged before: it costs nothing more."
+            )
         if self.calibration == "paper":
             sentences.append(
                 "The noise scales are the paper's own, so the epsilon that was accounted is the one that "

@@ -4,6 +4,7 @@ from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.outline import ReleaseOutline
 from optstream.ledger.records import ReleaseRecord, ReleaseState, Reservation, StreamTerms, WindowLoss
 from optstream.ledger.room import Stretch
+from optstream.ledger.vintages import Vintage
 
 __all__ = [
     "Ledger",
@@ -13,6 +14,7 @@ __all__ = [
     "Reservation",
     "StreamTerms",
     "Stretch",
+    "Vintage",
     "WindowLoss",
     "open_ledger",
 ]

@@ -9,12 +9,13 @@ from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger import transitions
+from optstream.ledger import transitions, vintages
 from optstream.ledger.engine import open_engine, writing
 from optstream.ledger.enrol import amend, enrol
 from optstream.ledger.reader import Reader
 from optstream.ledger.records import Reservation, StreamTerms
 from optstream.ledger.reserve import Request, reserve
+from optstream.ledger.vintages import Vintage
 from optstream.privacy import Spend
 
 Result = TypeVar("Result")
@@ -156,6 +157,28 @@ class Ledger(Reader):
         """DRAWN -> PUBLISHED, once the catalogue lists it; repeating it changes nothing."""
         key = (stream, period, revision)
         self._write(lambda connection: transitions.record_published(connection, key, now, reservation))
+
+    def revise(
+        self, stream: str, period: str, revision: int, owner: str, now: datetime, lease: timedelta
+    ) -> Reservation:
+        """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
+
+        Earlier reservations are stale. Refused while another run holds it (HeldError), and for a release that
+        is withdrawn, compromised or restated.
+        """
+        key = (stream, period, revision)
+        return self._write(lambda connection: vintages.revise(connection, key, owner, now, lease))
+
+    def record_vintage(self, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
+        """Record the bytes of a new estimate before the catalogue shows them. Repeating changes nothing.
+
+        Its number must be above all others of the release; spends and measurements stay as they are.
+        """
+        self._write(lambda connection: vintages.record_vintage(connection, reservation, vintage, now))
+
+    def record_vintage_published(self, reservation: Reservation, number: int, now: datetime) -> None:
+        """Record that the catalogue lists a staged vintage, and let its release go."""
+        self._write(lambda connection: vintages.vintage_published(connection, reservation, number, now))
 
     def void(
         self,

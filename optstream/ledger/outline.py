@@ -27,6 +27,7 @@ class ReleaseOutline:
     reason: str | None
     withdrawn: str | None
     compromised: str | None
+    amendment: int
 
     @property
     def end(self) -> int:

@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, or_, select
 
 from optstream.errors import LedgerError
-from optstream.ledger import chain, transitions
+from optstream.ledger import chain, transitions, vintages
 from optstream.ledger.accounts import charged_to_release
 from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.engine import reading
@@ -16,6 +16,7 @@ from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, W
 from optstream.ledger.schema import grants, releases
 from optstream.ledger.shared_verify import problems_by_processes
 from optstream.ledger.survey import Survey
+from optstream.ledger.vintages import Vintage
 from optstream.privacy import Spend
 
 
@@ -85,6 +86,20 @@ class Reader(Survey):
             newest = query.order_by(releases.c.revision.desc()).limit(1)
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
+
+    def vintages(self, stream: str) -> dict[tuple[str, int], tuple[Vintage, ...]]:
+        """New estimates of a stream's releases, rising, by period and revision; others are left out."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            return {} if row is None else vintages.of_stream(connection, row.id)
+
+    def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
+        """New estimates of one release, rising; none for an unknown one."""
+        check_key(stream, period, revision)
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            release = None if row is None else transitions.find_row(connection, row.id, period, revision)
+            return () if release is None else tuple(vintages.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
         """What the worst window loses, of those that have one of these steps; all streams of the grant."""

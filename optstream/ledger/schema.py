@@ -20,7 +20,7 @@ from sqlalchemy import (
     UniqueConstraint,
 )
 
-SCHEMA = "0003"
+SCHEMA = "0004"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
@@ -114,6 +114,21 @@ releases = Table(
     UniqueConstraint("stream_id", "period", "revision", name="one_release"),
     Index("releases_by_step", "stream_id", "first_step"),
     CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
+)
+
+# new estimates of published releases, from measurements that are charged already
+vintages = Table(
+    "vintages",
+    metadata,
+    Column("id", Key, primary_key=True),
+    Column("release_id", ForeignKey("releases.id"), nullable=False),
+    Column("number", Integer, nullable=False),
+    # identifies the measurements that it was computed from
+    Column("basis", Text, nullable=False),
+    Column("staged_hash", Text, nullable=False),
+    Column("published_name", Text, nullable=False),
+    Column("published", Boolean, nullable=False),
+    UniqueConstraint("release_id", "number", name="one_vintage"),
 )
 
 spends = Table(

@@ -56,7 +56,7 @@ def key_of(reservation: Reservation) -> Key:
     return reservation.stream, reservation.period, reservation.revision
 
 
-def _held(connection: Connection, key: Key, reservation: Reservation | None) -> tuple[Any, Any]:
+def held_row(connection: Connection, key: Key, reservation: Reservation | None) -> tuple[Any, Any]:
     """The release's row and its grant's, under lock.
 
     Raises LedgerError if there is no such release, or if the reservation is not the newest for it.
@@ -84,7 +84,7 @@ def _require(key: Key, release: Any, state: ReleaseState, action: str) -> None:
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """Record that noise is about to be sampled."""
     key = key_of(reservation)
-    release, grant = _held(connection, key, reservation)
+    release, grant = held_row(connection, key, reservation)
     _require(key, release, ReleaseState.RESERVED, "drawn")
     if release.drawing:
         raise LedgerError(
@@ -111,7 +111,7 @@ def record_drawn(
     """RESERVED -> DRAWN. An error that is returned, not raised, comes with a VOID to keep."""
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
-    release, grant = _held(connection, key, reservation)
+    release, grant = held_row(connection, key, reservation)
     if release.state == ReleaseState.DRAWN and release.measurements_hash == measurements_hash:
         return None
     _require(key, release, ReleaseState.RESERVED, "recorded as drawn")
@@ -150,7 +150,7 @@ def record_staged(
     """Record what will be published. The same again changes nothing; something else is refused."""
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
-    release, _ = _held(connection, key, reservation)
+    release, _ = held_row(connection, key, reservation)
     staged = (staged_hash, published_name)
     if release.state in (ReleaseState.DRAWN, ReleaseState.PUBLISHED) and release.staged_hash is not None:
         if (release.staged_hash, release.published_name) == staged:
@@ -167,13 +167,15 @@ def record_published(
     connection: Connection, key: Key, now: datetime, reservation: Reservation | None
 ) -> None:
     """DRAWN -> PUBLISHED. Once more changes nothing."""
-    release, _ = _held(connection, key, reservation)
+    release, _ = held_row(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
         return
     _require(key, release, ReleaseState.DRAWN, "published")
     if release.staged_hash is None:
         raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
-    move(connection, release, "published", now, state=ReleaseState.PUBLISHED.value)
+    # nobody holds it any more: who gives it a new estimate takes it anew
+    columns = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
+    move(connection, release, "published", now, **columns)
 
 
 def void(
@@ -181,7 +183,7 @@ def void(
 ) -> None:
     """Give a release up, charged. Once more changes nothing."""
     check_name(reason, "reason of a VOID release")
-    release, _ = _held(connection, key, reservation)
+    release, _ = held_row(connection, key, reservation)
     if release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -196,7 +198,7 @@ def _void(connection: Connection, release: Any, reason: str, now: datetime) -> N
 def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> None:
     """Say that a release leaves the catalogue, or make it VOID if it never came there."""
     check_name(reason, "reason of a withdrawal")
-    release, _ = _held(connection, key, None)
+    release, _ = held_row(connection, key, None)
     if release.withdrawn is not None or release.state == ReleaseState.VOID:
         return
     if release.state == ReleaseState.PUBLISHED:
@@ -208,7 +210,7 @@ def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> No
 def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
     """Say that a release's noise protects nobody."""
     check_name(reason, "reason why noise is compromised")
-    release, _ = _held(connection, key, None)
+    release, _ = held_row(connection, key, None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
 
@@ -216,7 +218,7 @@ def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
     """Put off the end of the owner's lease; no event, for it says nothing about what was released."""
     key = key_of(reservation)
-    release, _ = _held(connection, key, reservation)
+    release, _ = held_row(connection, key, reservation)
     if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
         raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
     until = max(release.lease_until, lease_end(now, lease))
@@ -225,15 +227,15 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 
 def let_go(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """End the owner's lease now, unless its draw was begun and not recorded: that is not for others yet."""
-    release, _ = _held(connection, key_of(reservation), reservation)
-    if release.state in (ReleaseState.RESERVED, ReleaseState.DRAWN) and not release.drawing:
+    release, _ = held_row(connection, key_of(reservation), reservation)
+    if release.state != ReleaseState.VOID and not release.drawing:
         connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=stamp(now)))
 
 
 def adopt(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
     """Take up a DRAWN release whose owner is gone; whoever held it is fenced off."""
     check_name(owner, "owner of a release")
-    release, _ = _held(connection, key, None)
+    release, _ = held_row(connection, key, None)
     _require(key, release, ReleaseState.DRAWN, "adopted")
     if release.lease_until > stamp(now) and release.owner != owner:
         raise held(release, describe(*key))

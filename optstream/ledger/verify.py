@@ -18,6 +18,7 @@ from optstream.ledger.promises import PROMISED, promises_of
 from optstream.ledger.records import StreamTerms
 from optstream.ledger.schema import amendments, events, grants, releases, spends, streams
 from optstream.ledger.transitions import describe
+from optstream.ledger.verify_vintages import Told, vintage_problems
 
 # a renewed lease leaves no event
 REPLAYED = tuple(
@@ -78,7 +79,9 @@ def stream_problems(connection: Connection, stream: Any, account: Account) -> It
     """What does not fit in a stream by itself; its spends are entered into its grant's account."""
     replayed: Replay = {}
     recorded: dict[Generation, str] = {}
-    yield from _chain(connection, stream, replayed, recorded, account.promised)
+    told: Told = {}
+    yield from _chain(connection, stream, replayed, recorded, account.promised, told)
+    yield from vintage_problems(connection, stream, told)
     rows = yield from _releases(connection, stream, replayed)
     yield from _spends(connection, stream, rows, recorded, account)
 
@@ -89,8 +92,9 @@ def _chain(
     replayed: Replay,
     recorded: dict[Generation, str],
     promised: Promised,
+    told: Told,
 ) -> Iterator[str]:
-    """Recompute a stream's chain; fill in what its events say of its releases and spends."""
+    """Recompute a stream's chain; fill in what its events say of its releases, spends and vintages."""
     name, before, expected, terms = stream.name, GENESIS, 0, None
     columns = [events.c[name] for name in HASHED]
     query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
@@ -104,6 +108,9 @@ def _chain(
         if period is None:
             terms = body
             promised[body.get("grant"), body.get("amendment", 0)] = [body.get(name) for name in PROMISED]
+            continue
+        if "vintage" in body:
+            told.setdefault((period, revision, body["vintage"]), {}).update(body)
             continue
         said = replayed.setdefault((period, revision), body)
         if said is not body:

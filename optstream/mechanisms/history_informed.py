@@ -27,6 +27,10 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
+READY, PARTS = "ready", "parts"
+"""What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
+tree chose for all of its levels together.
+"""
 
 
 @dataclass(frozen=True)
@@ -89,7 +93,12 @@ class HistoryInformed(OnlineMechanism):
     @property
     def epsilon(self) -> Fraction:
         """What any window costs: m * L steps of it, each alpha / scale."""
-        return self.blocks.n_blocks * self.blocks.length * self._spend((), 0).unit_charge
+        return self.blocks.n_blocks * self.blocks.length * self.unit_charge
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """What a measured step is charged."""
+        return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
         """One spend: the steps of the blocks for which all windows have room. Raises ParameterError for
@@ -127,14 +136,31 @@ class HistoryInformed(OnlineMechanism):
     def rebuild(self, measured: Sequence[Measured]) -> State:
         """The memory that these consecutive periods leave, from their stored measurements alone.
 
-        Nothing is lost with a state: blocks are in the measurements, the prior is learned again. What was
-        spent is not in it: give it to `recall` as `before`. Costs no privacy.
+        Nothing is lost with a state: blocks are in the measurements, the prior is learned again, and what
+        they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
+        knows: give this to it as `before`. Costs no privacy.
         """
         belief = Belief.from_document(None, len(measured[0].sums[0]), self.public_days)
         for one in measured:
             belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
             belief = belief.after(BlockHistory.of(one), self.history_days)
-        return {"mechanism": NAME, **belief.to_document()}
+        end = measured[-1].first_step + measured[-1].n_steps
+        near = self._still_seen((spend for one in measured for spend in one.spends), end)
+        return {"mechanism": NAME, **belief.to_document(), "spends": near}
+
+    def prepared(self, state: State | None, first_step: int) -> State | None:
+        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        memory = own_state(state, NAME)
+        if not memory.get("history") or memory.get(READY) == first_step:
+            return state
+        belief = Belief.from_document(memory, len(memory["history"]["sums"]), self.public_days)
+        belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
+        return {**memory, **belief.to_document(), READY: first_step}
+
+    def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
+        """Those that share a window with a step at or after `end`, JSON-ready."""
+        first = end - self.model.window_length
+        return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
@@ -146,24 +172,22 @@ class HistoryInformed(OnlineMechanism):
         return Estimate(values * unit, variances * unit**2)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        memory = own_state(state, NAME)
+        # learned before the first sample: what fails here has drawn nothing
+        memory = own_state(self.prepared(state, period.first_step), NAME)
         parts = self._parts(period.n_steps, period.first_step, memory)
         spend = self._spend(_weights(parts, period.n_steps), period.first_step)
-        # learned before the first sample: what fails here has drawn nothing
         belief = Belief.from_document(memory, period.n_leaves, self.public_days)
-        belief = belief.refreshed(period.first_step, self.relearn_days, self.scale_units)
         measured = measure_blocks(period, parts, spend, noise)
         after = belief.after(BlockHistory.of(measured), self.history_days)
         end = period.first_step + period.n_steps
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
-        kept = [one for one in near if one.first_step + one.n_steps > end - self.model.window_length]
         return replace(
             measured,
             before=public_part({"mechanism": NAME, **belief.to_document()}),
             state={
                 "mechanism": NAME,
                 **after.to_document(),
-                "spends": [spend_to_document(one) for one in kept],
+                "spends": self._still_seen(near, end),
             },
         )
 
@@ -181,10 +205,12 @@ class HistoryInformed(OnlineMechanism):
         return None if self.scale is None else self.scale / float(self.model.resolution)
 
     def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:
+        if PARTS in memory:
+            return tuple(range(*one) for one in memory[PARTS])
         return parts_with_room(
             self.blocks.parts(first_step, n_steps),
             first_step,
-            self._spend((), 0).unit_charge,
+            self.unit_charge,
             [spend_from_document(one) for one in memory.get("spends", ())],
             self.model.window_length,
             self.model.epsilon,

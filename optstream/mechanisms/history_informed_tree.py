@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
 from typing import Any
 
@@ -15,14 +16,19 @@ from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.learning import learn
 from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
-from optstream.mechanisms.history_informed import HistoryInformed
+from optstream.mechanisms.history_informed import NAME as OWN
+from optstream.mechanisms.history_informed import PARTS, READY, HistoryInformed
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
+from optstream.privacy.room import parts_with_room
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 
+ELSEWHERE = "elsewhere"
+"""In a state: spends that lie on no level that is measured now."""
 LEARNED = ("prior", "began", "learned", "events")
 """What the tree's state holds beside its levels'."""
 
@@ -67,10 +73,45 @@ class HistoryInformedTree(Hierarchical):
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Each level's state, from that level's spends, and what the tree learned."""
-        state = super().recall(spends, before)
+        charged = list(spends)
+        state = super().recall(charged, before)
         assert state is not None  # every level has one
         known = before if before and before.get("mechanism") == NAME else {}
-        return {**state, **{key: known[key] for key in LEARNED if key in known}}
+        measured = {level for level, _ in self.levels}
+        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
+        return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """The levels' plans in a row, at blocks for which all levels together have room."""
+        return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
+
+    def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
+        """The state, each level told which blocks are measured: one choice for the tree (Lemma 13).
+
+        A level that looked at its own past alone would not see what another level, or another plan's shares,
+        has spent: two that each have room may have none together.
+        """
+        levels, states = self._informed, level_states(state)
+        others = [one for known in states.values() for one in (known or {}).get("spends", ())]
+        others += (state or {}).get(ELSEWHERE, [])
+        parts = parts_with_room(
+            levels[0][1].blocks.parts(first_step, n_steps),
+            first_step,
+            sum((own.unit_charge for _, own in levels), Fraction(0)),
+            [spend_from_document(one) for one in others],
+            self.model.window_length,
+            self.model.epsilon,
+        )
+        told = {PARTS: [[part.start, part.stop] for part in parts]}
+        with_parts = {
+            str(level): {"mechanism": OWN, **(states.get(str(level)) or {}), **told} for level, _ in levels
+        }
+        return {"mechanism": NAME, **(state or {}), "levels": with_parts}
+
+    @property
+    def _informed(self) -> tuple[tuple[int, HistoryInformed], ...]:
+        """`levels`, as what they are."""
+        return tuple((level, own) for level, own in self.levels if isinstance(own, HistoryInformed))
 
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every node and its variance; consistent, and not below the bound."""
@@ -99,6 +140,12 @@ class HistoryInformedTree(Hierarchical):
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
         return self._with_errors(measured, self._estimate(measured, belief, histories))
 
+    def measured(self, measured: Measured) -> bool:
+        """Whether these are measurements as this mechanism makes them, of this tree: what `revise` takes."""
+        sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
+        of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
+        return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
+
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
 
@@ -118,13 +165,27 @@ class HistoryInformedTree(Hierarchical):
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
-        belief = self._refreshed(state, period.first_step)
-        drawn = super()._draw(period, noise, state)
+        state = self.prepared(state, period.first_step)
+        belief = Belief.from_document(_learned(state), 0, self.pattern.public_days)
+        elsewhere = (state or {}).get(ELSEWHERE, [])
+        drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
         assert drawn.state is not None
+        end = period.first_step + period.n_steps
+        seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
         began = drawn.parts[-1].state["began"] if drawn.parts[-1].state else None
         learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
         after = {**learned, "began": began if belief.began is None else belief.began}
-        return replace(drawn, before={"mechanism": NAME, **learned}, state={**drawn.state, **after})
+        return replace(
+            drawn, before={"mechanism": NAME, **learned}, state={**drawn.state, ELSEWHERE: seen, **after}
+        )
+
+    def prepared(self, state: State | None, first_step: int) -> State | None:
+        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        level_states(state)  # refuses another's
+        if state is None or state.get(READY) == first_step:
+            return state
+        learned = self._refreshed(state, first_step).to_document()
+        return {**state, **{key: learned[key] for key in LEARNED}, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> Belief:
         """What the tree learned so far, learned again when due."""

@@ -57,6 +57,13 @@ class Mechanism(ABC):
         """
         return None
 
+    def prepared(self, state: State | None, first_step: int) -> State | None:
+        """The state for the draw of a period, with all that can be computed before its first sample.
+
+        Free, and `measure` does it if nobody did; done before, what fails in it has drawn nothing.
+        """
+        return state
+
     def measure(
         self,
         values: ArrayLike | PrivatePeriod,

@@ -9,7 +9,7 @@ from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.settings.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.settings.mechanisms import HAS_PAPER_SCALES
+from tasks.settings.mechanisms import HAS_PAPER_SCALES, REVISES
 from tasks.settings.zones import zone_checks
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
@@ -25,6 +25,8 @@ def cross_checks(
         problems += _calendar(sections["stream"], sections.get("features"))
     if {"mechanism", "privacy"} <= present:
         problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
+    if {"mechanism", "release"} <= present:
+        problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
         problems += _sampling(sections["privacy"], sections["sampling"])
     if {"stream", "privacy"} <= present:
@@ -75,6 +77,15 @@ def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
     if mechanism.name != "OptStream" and budget is not None and budget.stages is not None:
         yield 'budget.stages must be left out: it is for mechanism.name "OptStream"'
+
+
+def _revisions(mechanism: Any, release: Any) -> Iterator[str]:
+    if release.revise_days and mechanism.name not in REVISES:
+        names = ", ".join(f'"{name}"' for name in REVISES)
+        yield (
+            f"release.revise_days must be 0 or left out for mechanism.name {mechanism.name!r}, whose "
+            f"estimates learn nothing from later days: it is for {names}; got {release.revise_days}"
+        )
 
 
 def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:

@@ -103,6 +103,8 @@ MECHANISMS: dict[str, type[Mechanism]] = {
 NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
 ONLY_OPTSTREAM = ("sampling", "features")
 """Tables that no other mechanism has."""
+REVISES = ("HistoryInformed",)
+"""Mechanisms that learn more of a day from what is measured after it."""
 HAS_PAPER_SCALES = ("OptStream", "Fourier")
 
 

@@ -196,6 +196,14 @@ class Watch(Section):
     )
 
 
+class Release(Section):
+    """How releases go on after they are out; a configuration need not have it."""
+
+    revise_days: int | None = Field(
+        None, ge=0, le=366, description="a number of days, an integer in [0, 366]"
+    )
+
+
 SECTIONS: dict[str, type[Section]] = {
     "stream": Stream,
     "mechanism": Mechanism,
@@ -209,7 +217,8 @@ SECTIONS: dict[str, type[Section]] = {
     "trusted": Trusted,
     "ledger": Ledger,
     "watch": Watch,
+    "release": Release,
 }
-OPTIONAL = ("watch",)
+OPTIONAL = ("watch", "release")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

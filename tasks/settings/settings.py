@@ -18,7 +18,7 @@ from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
-from tasks.settings.mechanisms import Mechanism
+from tasks.settings.mechanisms import REVISES, Mechanism
 from tasks.settings.paths import located, resolve_ledger_url
 from tasks.settings.section import Section
 from tasks.settings.sections import (
@@ -29,11 +29,16 @@ from tasks.settings.sections import (
     Ledger,
     Privacy,
     Published,
+    Release,
     Sampling,
     Stream,
     Trusted,
     Watch,
 )
+
+PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "folder", "file"}
+"""What shapes no release, or is in it by another name."""
+USUAL_REVISE_DAYS = 14
 
 
 class Settings(Section):
@@ -55,6 +60,7 @@ class Settings(Section):
     trusted: Trusted
     ledger: Ledger
     watch: Watch | None = None
+    release: Release | None = None
     parents: tuple[tuple[str, str | None], ...]
     folder: Path
     file: Path
@@ -174,6 +180,14 @@ class Settings(Section):
         return self.watch or Watch()
 
     @property
+    def revise_days(self) -> int:
+        """How many days before the newest get a new estimate each night; 0 where the mechanism has none."""
+        given = self.release.revise_days if self.release else None
+        if given is not None:
+            return given
+        return USUAL_REVISE_DAYS if self.mechanism.name in REVISES else 0
+
+    @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
 
@@ -228,9 +242,7 @@ class Settings(Section):
     @property
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
-        document: dict[str, Any] = self.model_dump(
-            mode="json", exclude={"hierarchy", "ledger", "trusted", "watch", "folder", "file"}, by_alias=False
-        )
+        document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         del document["input"]["folder"], document["input"]["raw_retention_days"]
         del document["published"]["folder"], document["published"]["not_before"]
         # Keys that came later change no hash of a configuration without them.

@@ -3,7 +3,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,7 +13,7 @@ from typing import Any
 from sqlalchemy import create_engine, inspect, make_url, text
 from sqlalchemy.pool import NullPool
 
-from optstream.ledger import ReleaseRecord, open_ledger
+from optstream.ledger import ReleaseRecord, Vintage, open_ledger
 from optstream.privacy import worst_window
 from tests.faults.world import STREAM, World
 
@@ -31,9 +31,12 @@ class Event:
 
 @dataclass(frozen=True)
 class Books:
-    """records: by first step, then revision. problems: of `verify`. worst: of any window."""
+    """records: by first step, then revision. vintages: their new estimates. problems: of `verify`. worst: of
+    any window.
+    """
 
     records: tuple[ReleaseRecord, ...]
+    vintages: Mapping[tuple[str, int], tuple[Vintage, ...]]
     events: tuple[Event, ...]
     problems: tuple[str, ...]
     worst: Fraction
@@ -47,7 +50,7 @@ class Books:
         ]
 
 
-EMPTY = Books((), (), (), Fraction(0))
+EMPTY = Books((), {}, (), (), Fraction(0))
 
 
 def read_books(world: World) -> Books:
@@ -66,7 +69,8 @@ def read_books(world: World) -> Books:
             # added up here from the releases, and there from the rows that are in force
             known = ledger.worst(world.settings.privacy.population).epsilon if events else Fraction(0)
             again = worst_window(charged, model.window_length, model.windows).epsilon
-            return Books(records, events, tuple(ledger.verify()), max(known, again))
+            vintages = ledger.vintages(STREAM)
+            return Books(records, vintages, events, tuple(ledger.verify()), max(known, again))
         finally:
             ledger.close()
 

@@ -39,6 +39,7 @@ class Judge:
         books = read_books(self.world)
         broken = self._always(books)
         broken += [line for day in days for line in self._over(books, day, last)]
+        broken += self._sharpened(books)
         broken += self._strays(books)
         return broken
 
@@ -87,6 +88,10 @@ class Judge:
                 key = (record.period, record.revision, name)
                 if digest is not None and self.seen.setdefault(key, digest) != digest:
                     broken.append(f"DOUBLE SPEND: the {name} of {record.period} changed")
+            for one in books.vintages.get((record.period, record.revision), ()):
+                key = (record.period, record.revision, f"vintage {one.number}")
+                if self.seen.setdefault(key, one.staged_hash) != one.staged_hash:
+                    broken.append(f"DOUBLE SPEND: vintage {one.number} of {record.period} changed")
             staged = {
                 event.body["staged_hash"] for event in books.of(record.period, record.revision, "staged")
             }
@@ -113,7 +118,8 @@ class Judge:
         for entry in catalogue.entries:
             path = self.world.settings.published_folder / entry.file
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            first = self.seen.setdefault((entry.period.isoformat(), entry.revision, "staged bytes"), digest)
+            what = f"vintage {entry.vintage}" if entry.vintage else "staged bytes"
+            first = self.seen.setdefault((entry.period.isoformat(), entry.revision, what), digest)
             if digest != first:
                 broken.append(f"DOUBLE SPEND: {entry.period} is published with other bytes than were staged")
         return broken
@@ -127,7 +133,7 @@ class Judge:
         catalogue = find_catalogue(self.world.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
         if record.state is ReleaseState.PUBLISHED:
-            listed = entry is not None and entry.file_hash == record.staged_hash
+            listed = entry is not None and entry.file_hash == _newest(books, record)
             return [] if listed else [f"LOST: {day} is PUBLISHED and the catalogue does not list it"]
         if record.state is not ReleaseState.VOID:
             return [f"LOST: {day} is {record.state} after the rerun: {_words(last, day)}"]
@@ -136,6 +142,19 @@ class Judge:
         if last is None or last.is_good or not named:
             return [f"LOST: {day} is VOID and nobody is told"]
         return []
+
+    def _sharpened(self, books: Books) -> list[str]:
+        """Every day's newest estimate is out and recorded, and every one that is due was made."""
+        catalogue = find_catalogue(self.world.settings.published_folder)
+        broken = []
+        for (period, _), vintages in books.vintages.items():
+            entry = catalogue.entry(date.fromisoformat(period)) if catalogue else None
+            if not vintages[-1].published or entry is None or entry.vintage != vintages[-1].number:
+                broken.append(f"LOST: {period} has vintage {vintages[-1].number}, and readers do not")
+        if self.world.settings.revise_days and catalogue is not None:
+            out = [entry for entry in catalogue.entries if not entry.withdrawn]
+            broken += [f"LOST: {one.period} was never sharpened" for one in out[:-1] if not one.vintage]
+        return broken
 
     def _strays(self, books: Books) -> list[str]:
         """Nothing but what the catalogue lists, and nothing drawn but what the ledger knows."""
@@ -160,6 +179,12 @@ def _end(story: list[str], kind: str) -> int:
     return story.index(kind) + 1 if kind in story else len(story)
 
 
+def _newest(books: Books, record: ReleaseRecord) -> str | None:
+    """The bytes that readers should have of a release."""
+    known = books.vintages.get((record.period, record.revision), ())
+    return known[-1].staged_hash if known else record.staged_hash
+
+
 def _words(last: LastWords | None, day: date) -> str:
     return json.dumps(last.error or last.messages.get(day.isoformat())) if last else "it said nothing"
 
@@ -171,7 +196,12 @@ def _unfounded(books: Books, catalogue: Catalogue) -> list[str]:
     broken = []
     for entry in catalogue.entries:
         record = live.get((entry.period.isoformat(), entry.revision))
-        if record is None or record.staged_hash != entry.file_hash or entry.ledger_head not in heads:
+        known = books.vintages.get((entry.period.isoformat(), entry.revision), ())
+        staged = {one.number: one.staged_hash for one in known}
+        if record is not None and record.staged_hash is not None:
+            staged[0] = record.staged_hash
+        founded = record is not None and staged.get(entry.vintage) == entry.file_hash
+        if not founded or entry.ledger_head not in heads:
             broken.append(
                 f"LIVE: the catalogue lists {entry.period}, and the ledger does not stand behind it"
             )

@@ -17,7 +17,7 @@ from typing import Any
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
-from tasks import chunk
+from tasks import chunk, vintage
 from tasks.release import Run, enrol, let_go
 from tasks.report import write_report
 from tasks.work import Work
@@ -143,7 +143,12 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
         for step in chunk.RELEASING:
             group = _taken(step, run, group, noise)
         done += group
-    let_go(run, done)
+    works = vintage.due(run)
+    for step in chunk.REVISING:
+        works = step.take(run, works)
+    failed = [work for work in works if work.outcome and not work.outcome.status.is_good]
+    let_go(run, [*done, *works])
+    done += failed
     for work in done:
         assert work.outcome is not None
         said.outcomes[work.day.isoformat()] = work.outcome.status.value

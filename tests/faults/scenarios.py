@@ -43,9 +43,11 @@ def a_death(point: str) -> Callable[[Bench, World], None]:
 
 
 FIRST = Scenario("a first day", nothing)
+SHARPENED = Scenario("a day that sharpens the one before", a_day_before, DAYS[1:2], "HistoryInformed")
 ALL = (
     FIRST,
     Scenario("a second day with raw state", a_day_before, DAYS[1:2], "PeGaSus"),
+    SHARPENED,
     Scenario("two days in a chunk", nothing, DAYS[:2]),
     Scenario("a redraw after a death", a_death(DRAWING), hours=1),
     Scenario("a day that was drawn", a_death(DRAWN), hours=1),

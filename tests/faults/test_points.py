@@ -4,7 +4,7 @@ import pytest
 
 from tests.faults.acts import REFUSALS
 from tests.faults.attacks import kill_at_each, refusable, refuse_at_each
-from tests.faults.scenarios import FIRST
+from tests.faults.scenarios import FIRST, SHARPENED, record
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +44,22 @@ def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
     tally = kill_at_each(sqlite_bench, first_day.moments, FIRST)
     assert tally.broken == []
     assert tally.tried > 60
+    assert tally.voids == 0
+
+
+def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench):
+    """The old vintage or the new one is there, never none; a rerun completes it."""
+    said = record(sqlite_bench, SHARPENED)
+    began = said.moments.index("after commit in Ledger.revise, 1")
+    moments = said.moments[began - 1 :]
+    for method in ("record_vintage", "record_vintage_published"):
+        assert f"after commit in Ledger.{method}, 1" in moments
+    assert len(moments) > 15
+    tally = kill_at_each(sqlite_bench, moments, SHARPENED)
+    assert tally.broken == []
+    points = said.points[said.points.index("before commit in Ledger.revise, 1") :]
+    tally = refuse_at_each(sqlite_bench, refusable(points)[::3], list(REFUSALS), SHARPENED)
+    assert tally.broken == []
     assert tally.voids == 0
 
 

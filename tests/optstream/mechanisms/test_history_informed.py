@@ -10,7 +10,7 @@ import pytest
 from optstream.audit import MechanismSubject, audit, make_neighbours
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
-from optstream.mechanisms import HistoryInformed, HistoryInformedTree, Laplace, OptStream
+from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace, OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured
@@ -227,6 +227,56 @@ def test_a_lost_state_is_rebuilt_from_the_measurements_and_costs_no_promise():
     for again in (one, other):
         assert worst_window(spends_of(released + again), SLOTS).epsilon <= MODEL.epsilon
     assert missed(one, stream[:, 10 * SLOTS :]).mean() < missed(other, stream[:, 10 * SLOTS :]).mean()
+
+
+def test_a_rebuilt_state_charges_what_the_lost_one_did():
+    """Handed on as it is, without the ledger: read as "nothing spent" it would void the promise."""
+    mechanism, stream = informed(), load(3)
+    released = run(mechanism, stream[:, : 2 * SLOTS])
+    rebuilt = mechanism.rebuild([Measured.from_bytes(one.measured.to_bytes()) for one in released])
+    # a plan whose blocks lie elsewhere: it has room only where the past leaves it some
+    other = informed(n_blocks=3)
+    kept, again, none = (other.plan(SLOTS, 2 * SLOTS, state) for state in (released[-1].state, rebuilt, None))
+    assert again == kept
+    assert again != none
+    assert worst_window([*spends_of(released), *again], SLOTS).epsilon <= MODEL.epsilon
+    assert worst_window([*spends_of(released), *none], SLOTS).epsilon > MODEL.epsilon
+
+
+def test_levels_look_at_each_others_past():
+    """Half of epsilon was the root's; now the leaves have all of it, and do not know of the other half."""
+    before = Hierarchical(Laplace(MODEL), TREE, ["1/2", "1/2"])
+    mechanism = HistoryInformedTree(informed(), TREE, ["0", "1"])
+    spends = list(before.release(load(1), noise=simulated_noise(1)).spends)
+    state = mechanism.recall(iter(spends))
+    planned = []
+    for day in range(1, 4):
+        plan = mechanism.plan(SLOTS, day * SLOTS, state)
+        assert worst_window([*spends, *plan], SLOTS).epsilon <= MODEL.epsilon
+        alone = Hierarchical.plan(mechanism, SLOTS, day * SLOTS, state)
+        if day == 1:
+            assert worst_window([*spends, *alone], SLOTS).epsilon > MODEL.epsilon  # control
+        values = load(4)[:, day * SLOTS : (day + 1) * SLOTS]
+        release = mechanism.release(values, noise=simulated_noise(day), first_step=day * SLOTS, state=state)
+        assert release.spends == plan
+        spends += plan
+        planned.append(sum(plan[0].weights))
+        state = release.state
+    assert planned[0] < planned[1]
+
+
+def test_what_is_prepared_before_a_draw_changes_nothing_of_it():
+    mechanism, stream = HistoryInformedTree(informed(), TREE, ["1/2", "1/2"]), load(9)
+    state = run(mechanism, stream[:, : 8 * SLOTS])[-1].state
+    ready = mechanism.prepared(state, 8 * SLOTS)
+    assert ready["learned"] is not None
+    one, other = (
+        mechanism.measure(
+            stream[:, 8 * SLOTS :], noise=simulated_noise(3), first_step=8 * SLOTS, state=given
+        ).to_bytes()
+        for given in (state, ready)
+    )
+    assert one == other
 
 
 @pytest.mark.parametrize("on_tree", [False, True], ids=["series", "tree"])

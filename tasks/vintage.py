@@ -1,0 +1,125 @@
+"""New estimates of days that are out, from measurements that were charged already. Nothing is drawn here.
+
+What is smoothed: a day's measurements and those of the days after it. An amendment, a restatement, a
+withdrawal, compromised noise, or a day that is drawn and not out yet stops it there; a day that was never
+drawn is passed over.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from datetime import date, timedelta
+from itertools import takewhile
+
+from optstream.catalogue import read_staged
+from optstream.errors import HeldError, LedgerError
+from optstream.ledger import ReleaseOutline, ReleaseState
+from optstream.mechanisms import HistoryInformedTree
+from optstream.stream import Measured
+from tasks.mechanism import mechanism_for
+from tasks.release import Run
+from tasks.rows import published_rows
+from tasks.statement import statement_of
+from tasks.trusted_store import read_verified
+from tasks.work import Status, Work
+
+FOR_EVER = 2**62
+"""A step after all others."""
+MARGIN = timedelta(days=31)
+"""How far before the newest draw the newest day may lie that is out: held, void or failed days between."""
+
+Days = Mapping[date, Sequence[ReleaseOutline]]
+"""The releases of each day, by revision; days rising."""
+
+
+def due(run: Run) -> list[Work]:
+    """The days whose estimate is older than what is known of them: of the `release.revise_days` before the
+    newest that is out, those whose newest vintage was made of fewer measurements than there are by now.
+    """
+    n_days = run.settings.revise_days
+    newest = run.ledger.drawn_before(run.stream, FOR_EVER) if n_days else None
+    if newest is None:
+        return []
+    first = date.fromisoformat(newest.period) - timedelta(days=n_days) - MARGIN
+    steps = range(run.settings.calendar.first_step(first), newest.first_step + 1)
+    days: dict[date, list[ReleaseOutline]] = {}
+    for one in run.ledger.outlines(run.stream, steps):
+        days.setdefault(date.fromisoformat(one.period), []).append(one)
+    return list(_due(run, days, n_days))
+
+
+def _due(run: Run, days: Days, n_days: int) -> Iterator[Work]:
+    promise = run.ledger.promise_number(run.stream)
+    out = [day for day, found in days.items() if _is_out(found, promise)]
+    for day in out:
+        if not 0 < (out[-1] - day).days <= n_days:
+            continue
+        later = tuple(_smoothed(days, day, promise))
+        if not later:
+            continue
+        own = (day, days[day][-1].measurements_hash or "")
+        told = json.dumps([[str(one), digest] for one, digest in (own, *later)])
+        basis = hashlib.sha256(told.encode()).hexdigest()
+        known = run.ledger.vintages_of(run.stream, day.isoformat(), 0)
+        if not known or (known[-1].basis, known[-1].published) != (basis, True):
+            yield Work(day, basis=basis, later=later)
+
+
+def _smoothed(days: Days, day: date, promise: int) -> Iterator[tuple[date, str]]:
+    """The days after this one, with the hashes of their measurements, up to the first that stops it."""
+    never_drawn = (ReleaseState.RESERVED, ReleaseState.VOID)
+    after = ((one, found) for one, found in days.items() if one > day)
+    drawn = ((one, found) for one, found in after if len(found) > 1 or found[0].state not in never_drawn)
+    for one, found in takewhile(lambda entry: _is_out(entry[1], promise), drawn):
+        yield one, found[0].measurements_hash or ""
+
+
+def _is_out(found: Sequence[ReleaseOutline], promise: int) -> bool:
+    """Whether a day was released once, under this promise, and readers have it as it was."""
+    (first, *again) = found
+    clean = not again and first.withdrawn is None and first.compromised is None
+    return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
+
+
+def revise(run: Run, work: Work) -> Work:
+    """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
+    period, now = work.day.isoformat(), run.clock()
+    try:
+        held = run.ledger.revise(run.stream, period, work.revision, run.owner, now, run.lease)
+    except HeldError:
+        return work.ended(Status.UNCHANGED, "another run estimates it anew")
+    work = replace(work, reservation=held, held_since=now)
+    known = run.ledger.vintages_of(run.stream, period, work.revision)
+    if known and known[-1].basis == work.basis:
+        if known[-1].published:
+            return work.ended(Status.UNCHANGED, "estimated anew by another run")
+        with suppress(LedgerError):
+            # staged, and its run died: readers may have it already
+            kept = read_verified(run.settings.staging_of(work.day, work.revision), known[-1].staged_hash)
+            staged, statement = read_staged(kept)
+            return replace(work, vintage=known[-1].number, staged=staged, statement=statement)
+    return _estimated(run, replace(work, vintage=known[-1].number + 1 if known else 1))
+
+
+def _estimated(run: Run, work: Work) -> Work:
+    """The new estimate as rows. A function of the stored measurements and the configuration alone."""
+    settings, day, revision = run.settings, work.day, work.revision
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    mechanism = mechanism_for(settings, day, revision)
+    own = _stored(run, day, record.measurements_hash if record else None)
+    if not isinstance(mechanism, HistoryInformedTree) or not mechanism.measured(own):
+        return work.ended(Status.UNCHANGED, "it was measured by another mechanism: its estimate stays")
+    stored = (_stored(run, one, digest) for one, digest in work.later)
+    later = list(takewhile(mechanism.measured, stored))
+    if not later:
+        return work.ended(Status.UNCHANGED, "what came after was measured by another mechanism")
+    release = mechanism.revise(own, later)
+    rows = published_rows(settings, day, release, revision, work.vintage)
+    return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, work.vintage))
+
+
+def _stored(run: Run, day: date, digest: str | None) -> Measured:
+    """A day's measurements as the ledger recorded them. Raises LedgerError if they are gone or differ."""
+    return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))

@@ -1,0 +1,129 @@
+"""New estimates of published releases: recorded before they are shown, by their holder, at no cost."""
+
+import re
+from datetime import timedelta
+
+import pytest
+from sqlalchemy import text
+
+from optstream.errors import HeldError, LedgerError, ParameterError
+from optstream.ledger import Vintage
+
+FIRST = Vintage(1, "basis", "a" * 64, "release-a.parquet", False)
+KEY = ("load", "day 0", 0)
+
+
+@pytest.fixture
+def released(publish, ledger, kit):
+    """A ledger with a published day."""
+    publish("day 0", kit.plan(0, "1/8"))
+    return ledger
+
+
+@pytest.fixture
+def hold(released, kit):
+    return lambda owner="b", after=0: released.revise(
+        *KEY, owner, kit.now + timedelta(minutes=after), kit.lease
+    )
+
+
+def test_a_vintage_is_staged_then_published_and_costs_nothing(released, hold, kit):
+    before = released.find(*KEY)
+    cost = released.worst("customers")
+    held = hold()
+    assert held.fencing_token == before.fencing_token + 1
+    released.record_vintage(held, FIRST, kit.now)
+    released.record_vintage(held, FIRST, kit.now)
+    assert released.vintages_of(*KEY) == (FIRST,)
+    released.record_vintage_published(held, 1, kit.now)
+    head = released.head("load")
+    released.record_vintage_published(held, 1, kit.now)
+    assert released.head("load") == head
+    (kept,) = released.vintages("load")["day 0", 0]
+    assert kept.published
+    after = released.find(*KEY)
+    assert (after.state, after.spends, after.staged_hash, after.measurements_hash) == (
+        before.state,
+        before.spends,
+        before.staged_hash,
+        before.measurements_hash,
+    )
+    assert released.worst("customers") == cost
+    assert released.verify() == []
+
+
+def test_one_run_at_a_time_and_a_stale_one_writes_nothing(released, hold, kit):
+    stale = hold("b")
+    with pytest.raises(HeldError, match="another run"):
+        hold("c", after=1)
+    fresh = hold("c", after=60)
+    with pytest.raises(LedgerError, match="taken over"):
+        released.record_vintage(stale, FIRST, kit.now)
+    released.record_vintage(fresh, FIRST, kit.now)
+    with pytest.raises(LedgerError, match="taken over"):
+        released.record_vintage_published(stale, 1, kit.now)
+    assert not released.vintages_of(*KEY)[0].published
+    released.record_vintage_published(fresh, 1, kit.now)
+    hold("d", after=61)  # nobody holds it once it is out
+    assert released.verify() == []
+
+
+def test_numbers_rise_and_bytes_never_change(released, hold, kit):
+    held = hold()
+    released.record_vintage(held, FIRST, kit.now)
+    other = Vintage(1, "basis", "b" * 64, "release-b.parquet", False)
+    with pytest.raises(LedgerError, match="takes the next number"):
+        released.record_vintage(held, other, kit.now)
+    released.record_vintage(held, Vintage(3, "basis 2", "b" * 64, "release-b.parquet", False), kit.now)
+    with pytest.raises(LedgerError, match="takes the next number"):
+        released.record_vintage(held, Vintage(2, "x", "c" * 64, "release-c.parquet", False), kit.now)
+    with pytest.raises(LedgerError, match="no vintage 2"):
+        released.record_vintage_published(held, 2, kit.now)
+    for wrong in (0, True, -1):
+        with pytest.raises(ParameterError, match="at least 1"):
+            released.record_vintage(held, Vintage(wrong, "x", "c" * 64, "c", False), kit.now)
+    assert released.verify() == []
+
+
+def test_only_what_readers_have_gets_a_new_estimate(released, hold, kit, publish):
+    reserved = released.reserve("load", "day 1", 0, kit.plan(4, "1/8"), "a", kit.now, kit.lease)
+    assert reserved
+    with pytest.raises(LedgerError, match="it is RESERVED"):
+        released.revise("load", "day 1", 0, "b", kit.now, kit.lease)
+    held = hold()
+    released.withdraw(*KEY, "wrong dump", kit.now)
+    with pytest.raises(LedgerError, match="it is withdrawn"):
+        released.record_vintage(held, FIRST, kit.now)
+    publish("day 2", kit.plan(8, "1/8"))
+    released.compromise("load", "day 2", 0, "stolen", kit.now)
+    with pytest.raises(LedgerError, match="it is compromised"):
+        released.revise("load", "day 2", 0, "b", kit.now, kit.lease)
+    publish("day 3", kit.plan(40, "1/8"))
+    released.reserve("load", "day 3", 1, kit.plan(40, "1/8"), "a", kit.now, kit.lease)
+    with pytest.raises(LedgerError, match="it is restated"):
+        released.revise("load", "day 3", 0, "b", kit.now, kit.lease)
+    assert released.verify() == []
+
+
+@pytest.mark.parametrize(
+    ("statement", "finding"),
+    [
+        ("UPDATE vintages SET staged_hash = 'other'", "vintage 1: staged_hash differ"),
+        ("UPDATE vintages SET basis = 'other'", "vintage 1: basis differ"),
+        ("UPDATE vintages SET published = (1 = 0)", "vintage 1: published differ"),
+        (
+            "UPDATE vintages SET number = 7",
+            "vintage 7: no event tells of it.*vintage 1: its events are there",
+        ),
+        ("DELETE FROM vintages", "vintage 1: its events are there, its row is gone"),
+    ],
+)
+def test_an_edit_is_found(released, hold, kit, round_the_library, statement, finding):
+    held = hold()
+    released.record_vintage(held, FIRST, kit.now)
+    released.record_vintage_published(held, 1, kit.now)
+    assert released.verify() == []
+    with round_the_library() as connection:
+        assert connection.execute(text(statement)).rowcount > 0
+    found = " ".join(released.verify())
+    assert re.search(finding, found), found

@@ -1,0 +1,329 @@
+"""Revised estimates: later measurements sharpen earlier days, under the same spends, a vintage at a time."""
+
+import json
+import re
+from datetime import date, timedelta
+
+import numpy as np
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.errors import ConfigurationError, LedgerError
+from optstream.ledger import ReleaseState
+from optstream.mechanisms import HistoryInformedTree
+from optstream.stream import Measured
+from tasks import chunk, publish, vintage
+from tasks.ledger_check import verify
+from tasks.mechanism import mechanism_for
+from tasks.trusted_store import read_verified
+from tasks.withdraw import withdraw
+from tasks.work import Status, Work
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
+
+
+@pytest.fixture
+def learning(house):
+    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back."""
+    path = house.folder / "optstream.toml"
+    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000.0')
+    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
+    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
+    path.write_text(text + "\n[release]\nrevise_days = 2\n")
+    house.simulate(*DAYS)
+    return house
+
+
+def night(house, *days, **changes):
+    """Release these days, then give earlier ones the estimates that are due; the latter by date."""
+    for work in house.release(*days, **changes).values():
+        assert work.outcome.status is Status.PUBLISHED, work.outcome
+    return revised(house)
+
+
+def revised(house, **changes):
+    run = house.run(**changes)
+    works = vintage.due(run)
+    for step in chunk.REVISING:
+        works = step.take(run, works)
+    return {work.day: work.outcome for work in works}
+
+
+def listed(house):
+    return {entry.period: entry.vintage for entry in read_catalogue(house.folder / "published").entries}
+
+
+def stored(house, day):
+    record = house.record(day)
+    folder = house.settings.measurements_of(day, record.revision)
+    return Measured.from_bytes(read_verified(folder, record.measurements_hash))
+
+
+def sound(house):
+    assert house.ledger.verify() == []
+    assert verify(house.settings, house.ledger).problems == ()
+    assert check_files(house.folder / "published") == []
+
+
+def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
+    house = learning
+    assert night(house, DAYS[0]) == {}
+    first = read_published(house.folder / "published")
+    assert set(night(house, DAYS[1])) == {DAYS[0]}
+    before = house.ledger.worst("people"), house.record(DAYS[0]).spends
+    assert set(night(house, DAYS[2])) == {DAYS[0], DAYS[1]}
+    assert set(night(house, DAYS[3])) == {DAYS[1], DAYS[2]}
+    assert listed(house) == {DAYS[0]: 2, DAYS[1]: 2, DAYS[2]: 1, DAYS[3]: 0}
+    assert house.record(DAYS[0]).spends == before[1]
+    assert house.record(DAYS[0]).state is ReleaseState.PUBLISHED
+    rows = read_published(house.folder / "published", verify=True)
+    mechanism = mechanism_for(house.settings, DAYS[0])
+    expected = mechanism.revise(stored(house, DAYS[0]), [stored(house, day) for day in DAYS[1:3]])
+    wide = rows.filter(date=DAYS[0]).pivot(on="step", index="node", values="load_mw")
+    found = np.array([wide.filter(node=name).drop("node").row(0) for name in house.settings.tree.leaves])
+    assert np.allclose(found, expected.values[house.settings.tree.leaf_indices], atol=0.0006)
+    assert not rows.filter(date=DAYS[0])["load_mw"].equals(first["load_mw"])
+    assert rows.filter(date=DAYS[0])["load_mw_se"].mean() < first["load_mw_se"].mean()
+    sound(house)
+
+
+def test_a_second_run_of_a_night_changes_nothing(learning):
+    house = learning
+    night(house, *DAYS[:3])
+    before = house.files("published"), house.ledger.head("two-regions")
+    assert revised(house) == {}
+    assert (house.files("published"), house.ledger.head("two-regions")) == before
+
+
+def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
+    house = learning
+    night(house, DAYS[0])
+    night(house, DAYS[1])
+    entry = read_catalogue(house.folder / "published").entry(DAYS[0])
+    data = [path.name for path in (house.folder / f"published/data/date={DAYS[0]}").iterdir()]
+    assert data == [entry.file.rpartition("/")[2]]
+    assert len(list((house.folder / f"published/superseded/date={DAYS[0]}").iterdir())) == 1
+    statement = json.loads((house.folder / "published" / entry.manifest).read_text())["statement"]
+    assert statement["vintage"] == 1
+    assert "vintage 1, a revised estimate" in statement["privacy_in_words"]
+    assert "costs nothing more" in statement["privacy_in_words"]
+    events = [
+        json.loads(line) for line in (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
+    ]
+    told = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in events]
+    assert [words.split(" of ")[0] for words in told] == ["first estimate"] * 2 + ["revised estimate"]
+
+
+def test_an_amendment_stops_smoothing_across_it(learning):
+    house = learning
+    night(house, *DAYS[:2])
+    house.configure('alpha = "1"', 'alpha = "2"')
+    from tasks.release import terms_of
+
+    house.ledger.amend(terms_of(house.settings), "larger customers", house.now)
+    house.configure("revise_days = 2", "revise_days = 10")
+    done = {}
+    for day in DAYS[2:]:
+        if house.release(day)[day].outcome.status is Status.PUBLISHED:
+            done = revised(house)
+    assert done
+    assert DAYS[0] not in done
+    assert DAYS[1] not in done
+    assert listed(house)[DAYS[0]] == 1
+    sound(house)
+
+
+def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
+    """It may be held until its hour: a new estimate before would tell when it was drawn."""
+    house = learning
+    house.release(*DAYS[:2])
+    house.release(DAYS[2], steps=chunk.STEPS[:-1])
+    assert house.record(DAYS[2]).state is ReleaseState.DRAWN
+    (work,) = vintage.due(house.run())
+    assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
+
+
+def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learning):
+    house = learning
+    house.configure("revise_days = 2", "revise_days = 10")
+    night(house, *DAYS[:3])
+    (work,) = house.release(DAYS[1], restate=True).values()
+    assert work.outcome.status is Status.PUBLISHED
+    assert set(night(house, DAYS[3])) == {DAYS[2]}
+    assert listed(house) == {DAYS[0]: 1, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
+    assert read_catalogue(house.folder / "published").entry(DAYS[1]).revision == 1
+    sound(house)
+
+
+def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
+    house = learning
+    house.release(*DAYS[:4])
+    (work,) = house.release(DAYS[2], restate=True).values()
+    assert work.outcome.status is Status.PUBLISHED
+    record = house.ledger.find("two-regions", DAYS[2].isoformat(), 1)
+    folder = house.settings.measurements_of(DAYS[2], 1)
+    again = Measured.from_bytes(read_verified(folder, record.measurements_hash))
+    before, first = stored(house, DAYS[1]), stored(house, DAYS[2])
+    for part, earlier in zip(again.parts, before.parts, strict=True):
+        assert part.before["history"] == earlier.state["history"]
+    assert again.before["began"] == first.before["began"] is not None
+    # and nothing goes on from it
+    assert stored(house, DAYS[3]).parts[0].before["history"] == first.parts[0].state["history"]
+
+
+def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
+    house = learning
+    night(house, *DAYS[:2])
+    night(house, DAYS[2])
+    ended = withdraw(house.run(), Work(DAYS[0]), "wrong dump")
+    assert ended.outcome.status is Status.WITHDRAWN
+    for part in ("data", "superseded"):
+        assert not list((house.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
+    assert read_published(house.folder / "published")["date"].min() == DAYS[1]
+    assert DAYS[0] not in night(house, DAYS[3])
+    sound(house)
+
+
+def stages(house, work):
+    """A new estimate up to where its bytes are recorded and not shown."""
+    run = house.run()
+    (staged,) = chunk.REVISING[0].take(run, [work])
+    assert staged.outcome is None
+    return run, staged
+
+
+def test_a_withdrawal_in_between_is_not_undone(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, staged = stages(house, work)
+    withdraw(house.run(), Work(DAYS[0]), "wrong dump")
+    (late,) = chunk.REVISING[1].take(run, [staged])
+    assert late.outcome.status is Status.FAILED
+    assert "was withdrawn" in late.outcome.message
+    assert read_published(house.folder / "published")["date"].unique().to_list() == [DAYS[1]]
+
+
+def test_an_owner_that_was_thought_dead_shows_nothing(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, stale = stages(house, work)
+    house.later(hours=1)
+    assert {day: one.status for day, one in revised(house).items()} == {DAYS[0]: Status.PUBLISHED}
+    after = house.files("published")
+    with pytest.raises(LedgerError, match="taken over"):
+        publish.publish(run, [stale])
+    assert house.files("published") == after
+    assert listed(house)[DAYS[0]] == 1
+    sound(house)
+
+
+def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    _, staged = stages(house, work)
+    assert listed(house)[DAYS[0]] == 0
+    house.later(hours=1)
+    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
+    entry = read_catalogue(house.folder / "published").entry(DAYS[0])
+    assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
+    sound(house)
+
+
+def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, staged = stages(house, work)
+    publish.publish(run, [staged])
+    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
+    house.later(hours=1)
+    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
+    sound(house)
+
+
+def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
+    house = learning
+    house.release(*DAYS[:3])
+    found = []
+    for _ in range(2):
+        run = house.run()
+        works = [vintage.revise(run, work) for work in vintage.due(run)]
+        found.append([work.rows for work in works])
+    assert len(found[0]) == 2
+    for one, two in zip(*found, strict=True):
+        assert one.equals(two)
+
+
+def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    before = read_published(house.folder / "published")
+    for path in house.settings.measurements_of(DAYS[1], 0).iterdir():
+        path.unlink()
+    (outcome,) = revised(house).values()
+    assert outcome.status is Status.FAILED
+    assert "is gone" in outcome.message
+    assert read_published(house.folder / "published", verify=True).equals(before)
+
+
+class Forbidden:
+    """Noise that nobody may ask for."""
+
+    simulated = False
+
+    def discrete_laplace(self, scale, size):
+        raise AssertionError("a new estimate drew noise")
+
+
+def test_nothing_is_drawn_for_it(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    assert revised(house, noise=Forbidden())[DAYS[0]].status is Status.PUBLISHED
+    assert house.release(DAYS[2], noise=Forbidden())[DAYS[2]].outcome.status is Status.FAILED  # control
+
+
+def test_learning_that_fails_voids_no_day(learning, monkeypatch):
+    """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
+    house = learning
+    house.release(DAYS[0])
+
+    def fails(*_):
+        raise MemoryError("as told")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(HistoryInformedTree, "_refreshed", fails)
+        (work,) = house.release(DAYS[1]).values()
+    assert work.outcome.status is Status.FAILED
+    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert house.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    sound(house)
+
+
+def test_days_of_another_mechanism_keep_their_estimate(house):
+    house.simulate(*DAYS)
+    house.release(DAYS[0])
+    path = house.folder / "optstream.toml"
+    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"')
+    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    assert house.settings.revise_days == 14
+    house.release(*DAYS[1:3])
+    done = revised(house)
+    assert done[DAYS[0]].status is Status.UNCHANGED
+    assert done[DAYS[1]].status is Status.PUBLISHED
+    sound(house)
+
+
+def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(house):
+    assert house.settings.revise_days == 0
+    house.release(date(2016, 6, 1), date(2016, 6, 2))
+    assert vintage.due(house.run()) == []
+    plain = house.settings.configuration_hash
+    path = house.folder / "optstream.toml"
+    path.write_text(path.read_text() + "\n[release]\nrevise_days = 0\n")
+    assert house.settings.configuration_hash == plain
+    house.configure("revise_days = 0", "revise_days = 3")
+    with pytest.raises(ConfigurationError, match=r'release\.revise_days must be 0 .* it is for "HistoryInf'):
+        _ = house.settings
