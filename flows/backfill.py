@@ -18,9 +18,9 @@ from flows.options import days_between
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.backfill import plan_backfill
+from tasks.pages import write_pages
 from tasks.permissions import check_trusted
 from tasks.release import terms_of
-from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import write_private
 from tasks.work import Status, Work, unexpected
@@ -58,7 +58,7 @@ def backfill(
                 _wait_for(done)
                 again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
                 done = [*(work for work in done if not _is_busy(work)), *again]
-        write_report(settings, ledger)
+        write_pages(settings, ledger, datetime.now(UTC))
         return sorted(done, key=lambda work: work.day)
     finally:
         ledger.close()

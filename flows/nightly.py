@@ -21,9 +21,9 @@ from flows.workers import over_cluster
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
+from tasks.pages import write_pages
 from tasks.permissions import check_trusted
 from tasks.release import LEASE, Run, enrol, let_go
-from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.work import Status, Work
 
@@ -44,7 +44,7 @@ def release_days(
     """Release these days of the stream that the configuration file describes.
 
     restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
-    lease_minutes: how long the days stay with this run, should it die. report: whether to write the report.
+    lease_minutes: how long the days stay with this run, should it die. report: whether to write the pages.
 
     Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
     outcomes are the flow's result, kept in memory only.
@@ -70,7 +70,7 @@ def release_days(
         works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
         let_go(run, works)
         if report:
-            write_report(settings, ledger)
+            write_pages(settings, ledger, run.clock())
         keep_artifacts(settings, ledger, works)
         return works
     finally:

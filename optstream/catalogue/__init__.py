@@ -2,7 +2,9 @@
 
 from optstream.catalogue.check import check_files
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue, read_catalogue
+from optstream.catalogue.layout import PAGE
 from optstream.catalogue.noise_scales import NoiseScale, noise_scales
+from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
@@ -10,6 +12,7 @@ from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 
 __all__ = [
+    "PAGE",
     "Catalogue",
     "Entry",
     "NoiseScale",
@@ -18,12 +21,14 @@ __all__ = [
     "StagedRelease",
     "Withdrawal",
     "check_files",
+    "digest_of",
     "find_catalogue",
     "noise_scales",
     "publish",
     "read_catalogue",
     "read_published",
     "read_staged",
+    "replace_page",
     "stage",
     "withdraw",
 ]
