@@ -9,10 +9,11 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from prefect import flow, task
+from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
+from flows.names import tags_of
 from flows.nightly import no_heartbeat, release_days
 from flows.options import days_between
 from optstream.errors import ConfigurationError, OptStreamError
@@ -76,8 +77,8 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
         )
-    named: Any = release_days.with_options(flow_run_name=f"{stream} {days[0]} to {days[-1]}")
-    works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False)
+    with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
+        works: list[Work] = release_days(config, days, lease_minutes=lease_minutes, report=False)
     return [Work(work.day, work.revision, work.outcome) for work in works]
 
 
@@ -158,7 +159,7 @@ def run_backfill(
     try:
         name = f"{settings.stream.name} {first} to {last}"
         placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
-        with no_heartbeat():
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
             works: list[Work] = placed(
                 str(settings.file),
                 str(first),

@@ -10,12 +10,13 @@ from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
-from prefect import flow, task
+from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows.artifacts import keep_artifacts
+from flows.names import release_name, tags_of
 from flows.terminal import Terminal
 from flows.workers import over_cluster
 from optstream.ledger import open_ledger
@@ -33,7 +34,13 @@ RETRIES = 2
 WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
 
 
-@flow(name="optstream-release", persist_result=False, retries=0, validate_parameters=False)
+@flow(
+    name="optstream-release",
+    flow_run_name=release_name,
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+)
 def release_days(
     config: str,
     days: list[str],
@@ -133,7 +140,7 @@ def run_days(
     """Run the flow here and now, showing progress to the watcher."""
     token = WATCHER.set(watcher)
     try:
-        with no_heartbeat():
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
             works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days], restate)
         return works
     finally:

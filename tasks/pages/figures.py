@@ -101,14 +101,14 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
     )
     joined = [np.concatenate(parts) for parts in (places, values, noise)]
     title = f"Step by step, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
-    return _plot(title, UNITS_A_DAY * n_days, *joined, x_labels, f"{subject}, step by step", unit)
+    return plot_of(title, UNITS_A_DAY * n_days, *joined, x_labels, f"{subject}, step by step", unit)
 
 
 def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
     last = daily.first + timedelta(days=daily.n_days - 1)
     title = f"Daily means, {day_in_words(daily.first)} to {day_in_words(last)}"
     places = np.arange(daily.n_days) + 0.5
-    return _plot(
+    return plot_of(
         title,
         daily.n_days,
         np.floor(places),
@@ -131,7 +131,7 @@ def _date_labels(first: date, n_days: int) -> Iterator[tuple[str, float]]:
         yield label, round(100 * (day - first).days / n_days, 2)
 
 
-def _plot(
+def plot_of(
     title: str,
     width: int,
     places: Values,
@@ -141,6 +141,10 @@ def _plot(
     subject: str,
     unit: str,
 ) -> Plot:
+    """Values and the band of their noise, (n,) each, at places from 0 to width; NaN where nothing is known.
+
+    subject: what the values are, for the sentence that stands for the picture.
+    """
     lower, upper = values - Z * noise, values + Z * noise
     seen = np.concatenate([values, lower, upper])
     seen = seen[np.isfinite(seen)]

@@ -97,7 +97,7 @@ def test_prefect_shows_days_nodes_budget_and_file_and_stores_no_result(released)
         keys = {key for (key,) in database.execute("SELECT key FROM artifact")}
         states = dict(database.execute("SELECT state_type, count(*) FROM task_run GROUP BY 1"))
         parameters = [json.loads(text) for (text,) in database.execute("SELECT parameters FROM flow_run")]
-    assert keys == {"optstream-days", "optstream-nodes", "optstream-budget", "optstream-file"}
+    assert keys == {f"optstream-{key}" for key in ("days", "nodes", "budget", "file", "release")}
     assert set(states) == {"COMPLETED"}
     assert all(set(entry) == {"config", "days", "restate", "lease_minutes", "report"} for entry in parameters)
     assert not (here / "trusted/prefect/storage").exists()
