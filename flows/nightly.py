@@ -115,6 +115,7 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
     as_task: Any = task(
         _attempt,
         name=step.name,
+        task_run_name=step.name,
         retries=RETRIES if step.repeatable else 0,
         retry_delay_seconds=2,
         cache_policy=NO_CACHE,
