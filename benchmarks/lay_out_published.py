@@ -4,7 +4,6 @@ For measuring what reads published folders. The files are as OptStream writes th
 load with normal noise of the stated standard deviation, and nothing in them was anybody's.
 """
 
-import hashlib
 from datetime import date, timedelta
 from fractions import Fraction
 from pathlib import Path
@@ -12,9 +11,15 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from optstream.catalogue import NoiseScale, ReleaseStatement, StagedRelease, publish
-from optstream.catalogue.layout import release_name
-from optstream.catalogue.parquet import Footer, encode
+from optstream.catalogue import (
+    NoiseScale,
+    ReleaseStatement,
+    StagedRelease,
+    StandardErrors,
+    error_columns,
+    publish,
+    stage,
+)
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar
 from tasks.load_shapes import FRENCH_REGIONS, daily_load, region_of
@@ -56,13 +61,10 @@ def _release(
         noise=tuple(NoiseScale(level, "samples", Fraction(400_000)) for level in (0, 1)),
         simulated=False, code_version="0.1.0", configuration_hash="0" * 64, value_column="load_mw",
         step_minutes=30, time_zone="Europe/Paris", day="elapsed",
+        standard_errors=StandardErrors("all", "none") if with_noise_column else None,
     )  # fmt: skip
     rows = _rows(tree, calendar, day, seed)
-    if not with_noise_column:
-        rows = rows.drop("load_mw_noise_se")
-    data = encode(rows, Footer("0" * 64, statement.to_document()))
-    digest = hashlib.sha256(data).hexdigest()
-    return StagedRelease(data, "0" * 64, digest, release_name(digest)), statement
+    return stage(rows if with_noise_column else rows.drop(error_columns("load_mw")), statement), statement
 
 
 def _rows(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl.DataFrame:
@@ -84,7 +86,8 @@ def _rows(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl
             "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
             "load_mw": values.ravel(),
             "load_mw_noise_se": spread.ravel(),
+            "load_mw_se": pl.repeat(None, values.size, dtype=pl.Float64(), eager=True),
             "revision": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
             "vintage": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
         }
-    ).sort("date", "step", "node")
+    )

@@ -8,6 +8,7 @@ from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
+from optstream.catalogue.standard_errors import StandardErrors, error_columns
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 
@@ -19,9 +20,11 @@ __all__ = [
     "Publication",
     "ReleaseStatement",
     "StagedRelease",
+    "StandardErrors",
     "Withdrawal",
     "check_files",
     "digest_of",
+    "error_columns",
     "find_catalogue",
     "noise_scales",
     "publish",

@@ -11,8 +11,6 @@ from optstream.catalogue import Catalogue, Entry, ReleaseStatement
 Values = NDArray[np.float64]
 RECENT_DAYS = 28
 """Days whose steps are drawn; of the days before, their means."""
-NOISE_SUFFIX = "_noise_se"
-"""Of the column that says how far the noise moves a value, as a standard deviation."""
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from optstream.catalogue import Entry, read_catalogue
+from optstream.catalogue import Entry, error_columns, read_catalogue
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.places import Location, open_place
 from optstream.errors import PublicationError
-from tasks.pages.facts import NOISE_SUFFIX
 from tasks.pages.figures import Plot, plot_of
 from tasks.pages.numbers import amount, day_in_words, quantity_of, unit_of
 from tasks.pages.picture import curve_picture, data_uri, lineage_picture
@@ -34,7 +33,7 @@ def day_in_markdown(folder: Location, day: date) -> str:
     if entry is None or entry.withdrawn:
         raise PublicationError(f"{day} is not published; nothing is drawn of it")
     value = catalogue.value_column
-    rows = read_columns(place, entry, {"step", "node", "parent", value, value + NOISE_SUFFIX})
+    rows = read_columns(place, entry, {"step", "node", "parent", value, error_columns(value)[0]})
     root = rows.filter(pl.col("parent").is_null()).sort("step")
     unit, name = unit_of(value), str(root["node"][0])
     document = read_statement(place, entry).to_document()
@@ -64,8 +63,8 @@ def _plain(text: str) -> str:
 def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, step_minutes: int) -> Plot:
     n_steps = root.height
     noise = np.full(n_steps, np.nan)
-    if value + NOISE_SUFFIX in root.columns:
-        noise = root[value + NOISE_SUFFIX].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    if error_columns(value)[0] in root.columns:
+        noise = root[error_columns(value)[0]].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     every = max(1, 180 // step_minutes)
     labels = tuple(
         (f"{step * step_minutes // 60} h", round(100 * step / n_steps, 2))

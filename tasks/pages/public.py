@@ -6,10 +6,10 @@ from datetime import timedelta
 import numpy as np
 import polars as pl
 
-from optstream.catalogue import Catalogue, Entry
+from optstream.catalogue import Catalogue, Entry, error_columns
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.places import Place
-from tasks.pages.facts import NOISE_SUFFIX, RECENT_DAYS, Daily, Node, PublicFacts, Recent, Values
+from tasks.pages.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent, Values
 from tasks.pages.summaries import Summaries
 
 MOST_POINTS = 60_000
@@ -29,7 +29,7 @@ def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[
         return PublicFacts(catalogue, None, (), None, None), Summaries.empty()
     newest, value = listed[-1], catalogue.value_column
     nodes = _nodes(place, newest)
-    summaries = known.completed(place, listed, value, value + NOISE_SUFFIX)
+    summaries = known.completed(place, listed, value, error_columns(value)[0])
     n_days = (newest.period - listed[0].period).days + 1
     drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
     facts = PublicFacts(
@@ -72,7 +72,7 @@ def _recent(place: Place, listed: Sequence[Entry], drawn: Sequence[str], value: 
     last = listed[-1].period
     first = last - timedelta(days=RECENT_DAYS - 1)
     some = [entry for entry in listed if entry.period >= first]
-    noise_column = value + NOISE_SUFFIX
+    noise_column = error_columns(value)[0]
     values, noise = [], []
     for entry in some:
         rows = read_columns(place, entry, {"step", "node", value, noise_column})
