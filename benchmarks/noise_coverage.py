@@ -1,6 +1,6 @@
 """How often a noise-only band holds the truth, on simulated load: the table that report pages show.
 
-    python benchmarks/noise_coverage.py --into tasks/pages/coverage.json
+    make coverage   # python -m benchmarks.noise_coverage --into tasks/pages/coverage.json
 
 The example's mechanism releases simulated days with simulated noise. The band is 1.96 published standard
 deviations of the noise (`load_mw_noise_se`) on each side: one that left nothing out would hold 95 % of the
@@ -26,7 +26,7 @@ EPSILONS = ("1", "0.1", "0.01")
 FIRST, EVERY_DAYS, N_DAYS = date(2016, 1, 6), 12, 30
 """Days of every season and weekday."""
 Z = 1.96
-COMMAND = "python benchmarks/noise_coverage.py --into tasks/pages/coverage.json"
+COMMAND = "make coverage"
 
 
 def settings_with(epsilon: str, folder: Path) -> Settings:

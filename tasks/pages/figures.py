@@ -96,7 +96,7 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
     n_days = (recent.last - recent.first).days + 1
     x_labels = tuple(
         (f"{day.day} {MONTHS[day.month - 1]}", round(100 * offset / n_days, 2))
-        for offset in range(0, n_days, 7 if n_days > 7 else 1)
+        for offset in range(0, n_days, 7 if n_days > 14 else -(-n_days // 5))
         if (day := recent.first + timedelta(days=offset))
     )
     joined = [np.concatenate(parts) for parts in (places, values, noise)]
