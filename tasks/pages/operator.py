@@ -1,8 +1,7 @@
 """What only the page of the trusted zone says: budget, alarms, and how each day stands."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import datetime
 from fractions import Fraction
 
 from optstream.ledger import Ledger
@@ -23,11 +22,13 @@ class Charge:
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """view: the days and alarms. shares: of epsilon, by level. links: what a file's name in the published
-    folder is preceded by, for the page to link to it, or None. problem: why data users have no new page.
+    """view: the days and alarms. nodes: how many each level has. shares: of epsilon, by level. links: what a
+    file's name in the published folder is preceded by, for the page to link to it, or None. problem: why data
+    users have no new page.
     """
 
     view: StreamView
+    nodes: tuple[int, ...]
     shares: tuple[Fraction, ...]
     charges: tuple[Charge, ...]
     links: str | None
@@ -54,9 +55,5 @@ def operator_facts(
         for stream in own
         for one in stream.releases
     )
-    return OperatorFacts(view, settings.level_shares, charges, links, problem)
-
-
-def days_lost(view: StreamView) -> Sequence[date]:
-    """Days that are not out, for which nobody has said that they are given up."""
-    return [day.day for day in view.days if not day.state.is_out and not day.accepted]
+    nodes = tuple(len(level) for level in settings.tree.levels)
+    return OperatorFacts(view, nodes, settings.level_shares, charges, links, problem)

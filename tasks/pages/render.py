@@ -75,7 +75,7 @@ def _page(
             legend=used_states(marks),
             last=last,
             months=list(month_spans(last)),
-            level_rows=level_rows(last, by_level),
+            level_rows=level_rows(last, by_level if operator is None else operator.nodes),
             by_level=by_level,
             stretches=found[:STRETCHES_SHOWN],
             n_stretches=len(found),

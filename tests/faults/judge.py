@@ -133,7 +133,9 @@ class Judge:
         if record.state is not ReleaseState.VOID:
             return [f"LOST: {day} is {record.state} after the rerun: {_words(last, day)}"]
         report = self.world.settings.report_file
-        named = report.exists() and f"{day_in_words(day)}: void" in report.read_text()
+        named = (
+            report.exists() and f'<th scope="row">{day_in_words(day)}</th><td>void</td>' in report.read_text()
+        )
         if last is None or last.is_good or not named:
             return [f"LOST: {day} is VOID and nobody is told"]
         return []
