@@ -14,6 +14,7 @@ from optstream.catalogue import (
     withdraw,
 )
 from optstream.catalogue.page import BLANK, MARKER, MOST_TRIES
+from optstream.catalogue.places.objects import ObjectTurn
 from optstream.catalogue.times import catalogue_time
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.test_times import times
@@ -120,9 +121,18 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
             replace_page(in_store.name, made)
         return found
 
+    seen = []
+    real_put = ObjectTurn.replace_marked
+
+    def watched(turn, name, data, mark):
+        real_put(turn, name, data, mark)
+        seen.append(in_store.read(PAGE).count(b"2016-"))
+
+    monkeypatch.setattr(ObjectTurn, "replace_marked", watched)
     monkeypatch.setattr(module, "read_catalogue", racing)
     replace_page(in_store.name, made)
     assert raced
+    assert seen == sorted(seen), "days are only ever added"
     assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)
     assert check_files(in_store.name) == []
 
