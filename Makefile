@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit canary evaluation faults fuzz clean
+.PHONY: demo test check format picture screenshots coverage audit canary evaluation faults fuzz clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -30,6 +30,12 @@ format: $(BIN)/.installed
 
 picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 	$(BIN)/python docs/picture.py --config $(DEMO)/optstream.toml --into docs/pictures
+
+screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make demo`'s output; needs Chromium.
+	$(BIN)/python -m docs.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
+
+coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
+	$(BIN)/python -m benchmarks.noise_coverage --into tasks/pages/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg

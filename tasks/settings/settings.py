@@ -231,6 +231,16 @@ class Settings(Section):
         return self.trusted_folder / "watch" / self.stream.name
 
     @property
+    def report_file(self) -> Path:
+        """The page that operators open each morning."""
+        return self.report_folder / "report.html"
+
+    @property
+    def report_folder(self) -> Path:
+        """Of one stream: two may share a trusted folder."""
+        return self.trusted_folder / "report" / self.stream.name
+
+    @property
     def lineage_folder(self) -> Path:
         return self.trusted_folder / "lineage"
 
