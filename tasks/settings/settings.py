@@ -20,6 +20,7 @@ from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import Mechanism
 from tasks.settings.paths import located, resolve_ledger_url
+from tasks.settings.schedule import Schedule
 from tasks.settings.section import Section
 from tasks.settings.sections import (
     Budget,
@@ -55,6 +56,7 @@ class Settings(Section):
     trusted: Trusted
     ledger: Ledger
     watch: Watch | None = None
+    schedule: Schedule | None = None
     parents: tuple[tuple[str, str | None], ...]
     folder: Path
     file: Path
@@ -174,6 +176,11 @@ class Settings(Section):
         return self.watch or Watch()
 
     @property
+    def scheduling(self) -> Schedule:
+        """When nights run, with its defaults where the configuration has no such table."""
+        return self.schedule or Schedule()
+
+    @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
 
@@ -217,6 +224,11 @@ class Settings(Section):
         return self.trusted_folder / "watch" / self.stream.name
 
     @property
+    def serve_folder(self) -> Path:
+        """The memory of the server that `optstream serve` starts, its password and its log lines."""
+        return self.trusted_folder / "serve"
+
+    @property
     def lineage_folder(self) -> Path:
         return self.trusted_folder / "lineage"
 
@@ -229,7 +241,9 @@ class Settings(Section):
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document: dict[str, Any] = self.model_dump(
-            mode="json", exclude={"hierarchy", "ledger", "trusted", "watch", "folder", "file"}, by_alias=False
+            mode="json",
+            exclude={"hierarchy", "ledger", "trusted", "watch", "schedule", "folder", "file"},
+            by_alias=False,
         )
         del document["input"]["folder"], document["input"]["raw_retention_days"]
         del document["published"]["folder"], document["published"]["not_before"]
