@@ -3,7 +3,9 @@
 The documents are those of `prefect.yaml` and `automations.yaml`, for those who run a Prefect of their own.
 """
 
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from flows.orchestrator import ALWAYS
@@ -15,7 +17,10 @@ HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
 HEARTBEAT_SECONDS = 60
 MISSED_HEARTBEATS = 3
 """So many missing, and a run is taken for dead."""
+SCHEDULED_SECONDS = 60
 ZOMBIES = "optstream: runs whose process died"
+OVER = "optstream.run.over"
+"""The event by which a run says so itself: see `flows.heartbeats`."""
 ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
 
 
@@ -57,10 +62,10 @@ def deployment_documents(
 
 
 def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
-    """The automation, as automations.yaml writes it: a run that was taken up and is silent is Crashed.
+    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed.
 
-    Silent: neither a heartbeat nor an end for MISSED_HEARTBEATS heartbeats. What has no heartbeats, such as
-    a run in somebody's terminal, is left alone.
+    So long after the last one as MISSED_HEARTBEATS take. What has no heartbeats, such as a run in somebody's
+    terminal, is left alone; so are other flows of the server, which may have rarer ones.
     """
     return {
         "name": ZOMBIES,
@@ -70,15 +75,10 @@ def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
             "type": "event",
             "posture": "Proactive",
             "match": {"prefect.resource.id": ["prefect.flow-run.*"]},
-            # other flows of this server may have rarer heartbeats
             "match_related": {"prefect.resource.role": ["flow"], "prefect.resource.name": ["optstream-*"]},
             "for_each": ["prefect.resource.id"],
-            "after": ["prefect.flow-run.Pending", "prefect.flow-run.heartbeat"],
-            "expect": [
-                "prefect.flow-run.heartbeat",
-                "prefect.flow-run.Running",
-                *(f"prefect.flow-run.{end}" for end in ENDS),
-            ],
+            "after": ["prefect.flow-run.heartbeat"],
+            "expect": ["prefect.flow-run.heartbeat", OVER, *(f"prefect.flow-run.{end}" for end in ENDS)],
             "threshold": 1,
             "within": MISSED_HEARTBEATS * heartbeat,
         },
@@ -105,6 +105,49 @@ def register(documents: list[dict[str, Any]], zombies: Mapping[str, Any]) -> Non
         _replace_automation(client, zombies)
     for document in documents:
         _deploy(document)
+
+
+def close_runs(stream: str) -> int:
+    """Mark as Crashed what the server still takes for running of the stream's deployments; return how many.
+
+    For whoever knows that no worker of theirs is left.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+    from prefect.states import Crashed
+
+    alive = FlowRunFilter.model_validate({"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}})
+    ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=alive, deployment_filter=ours)
+        for run in runs:
+            client.set_flow_run_state(run.id, Crashed(message="its worker was ended"))
+    return len(runs)
+
+
+def next_run(flow: str, stream: str) -> datetime:
+    """When the server will run a deployment next. Raises ConfigurationError if it schedules nothing."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    first = FlowRunSort.EXPECTED_START_TIME_ASC
+    scheduled = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
+    deadline = time.monotonic() + SCHEDULED_SECONDS
+    with get_client(sync_client=True) as client:
+        known = client.read_deployment_by_name(f"{flow}/{stream}")
+        ours = DeploymentFilter.model_validate({"id": {"any_": [known.id]}})
+        while time.monotonic() < deadline:
+            runs = client.read_flow_runs(
+                deployment_filter=ours, flow_run_filter=scheduled, sort=first, limit=1
+            )
+            if runs and runs[0].expected_start_time:
+                return runs[0].expected_start_time
+            time.sleep(0.5)
+    raise ConfigurationError(
+        f"the server planned no run of {flow}/{stream} in {SCHEDULED_SECONDS} s: its scheduler does not "
+        "work, or the deployment is paused; see the server's log"
+    )
 
 
 def _need_pool(client: Any, name: str) -> None:

@@ -8,6 +8,7 @@ from prefect import flow
 from prefect.states import Completed
 
 from flows.backfill import backfill
+from flows.heartbeats import tell_over
 from optstream.ledger import open_ledger
 from tasks.backfill import plan_backfill
 from tasks.night import UnreleasedError, days_of_night, night_of
@@ -16,7 +17,14 @@ from tasks.release import terms_of
 from tasks.settings import load_settings
 
 
-@flow(name="optstream-nightly", persist_result=False, retries=0, validate_parameters=False)
+@flow(
+    name="optstream-nightly",
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+    on_completion=[tell_over],
+    on_failure=[tell_over],
+)
 def nightly(config: str) -> Any:
     """Look once: release what is complete of the newest days; what is not is for the next look.
 

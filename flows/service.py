@@ -1,11 +1,13 @@
 """The server and the worker that `optstream serve` keeps running, and how they end."""
 
+import fcntl
 import os
 import secrets
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from threading import Event
@@ -21,6 +23,8 @@ REST_SECONDS = 5
 """Between a child's death and its next start."""
 LOOK_SECONDS = 0.5
 SERVER_STOP_SECONDS, WORKER_STOP_SECONDS = 15, 45
+LOCK_SECONDS = 20
+"""For what another `serve` left, to end."""
 LARGEST_LOG = 10 * 2**20
 OF_THE_SERVER = {
     # the pages are copied there: where the package lies may not be writable
@@ -144,3 +148,34 @@ def worker_for(settings: Settings, work_pool: str) -> Child:
 def pages_of(url: str) -> str:
     """Where people look."""
     return url.removesuffix("/api")
+
+
+@contextmanager
+def alone(settings: Settings, name: str, rule: str) -> Iterator[int]:
+    """Hold a lock of the stream's folder, whose file names who holds it; yield its descriptor.
+
+    Raises ConfigurationError if another process keeps it.
+    """
+    make_private_folder(settings.serve_folder)
+    path = settings.serve_folder / name
+    with os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+") as file:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while not _locked(file.fileno()):
+            if time.monotonic() > deadline:
+                raise ConfigurationError(
+                    f"another `optstream serve` {rule} (process {file.read(20).strip() or 'unknown'}, which "
+                    f"holds {path}); end that one first"
+                )
+            time.sleep(0.2)
+        file.truncate(0)
+        file.write(f"{os.getpid()}\n")
+        file.flush()
+        yield file.fileno()
+
+
+def _locked(descriptor: int) -> bool:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
