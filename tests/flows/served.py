@@ -10,7 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, TypeVar
@@ -44,7 +44,8 @@ if "prefect.engine" in sys.orig_argv:
             except FileNotFoundError:
                 return
             os.kill(os.getpid(), signal.SIGSTOP)
-    Hook(flag.parent, act).installed().__enter__()
+    hooked = Hook(flag.parent, act).installed()
+    hooked.__enter__()  # for ever
 """
 Found = TypeVar("Found")
 
@@ -92,12 +93,11 @@ def until(what: str, look: Callable[[], Found | None], seconds: float) -> Found:
 
 @dataclass
 class Served:
-    """One `optstream serve`. lines: what it said so far."""
+    """One `optstream serve`, what it said, and what its ledger has."""
 
     settings: Settings
     process: "subprocess.Popen[bytes]"
     output: Path
-    lines: list[str] = field(default_factory=list)
 
     @property
     def password(self) -> str:
@@ -111,9 +111,9 @@ class Served:
             if self.process.poll() is not None and start not in self.output.read_text():
                 raise AssertionError(f"it ended: {self.output.read_text()}")
             lines = self.output.read_text().splitlines()
-            return next((line.removeprefix(start) for line in lines if line.startswith(start)), None)
+            return next((line for line in lines if line.startswith(start)), None)
 
-        return until(f"it says {start!r}", look, seconds)
+        return until(f"it says {start!r}", look, seconds).removeprefix(start)
 
     def children(self) -> dict[str, int]:
         """The process of each child, by what it is."""
