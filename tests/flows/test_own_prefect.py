@@ -120,6 +120,7 @@ def known():
                 "concurrency_limit": limit,
                 "schedules": sorted(schedules),
                 "variables": one.job_variables,
+                "pull_steps": one.pull_steps or [],
             }
         ours = client.read_automations_by_name(zombie_document()["name"])
         found["automations"] = [(one.enabled, one.trigger.within.total_seconds()) for one in ours]
