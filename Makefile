@@ -18,11 +18,12 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 test: $(BIN)/.installed  ## All tests.
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: $(BIN)/.installed  ## Style, types, borders.
+check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
 
 format: $(BIN)/.installed
 	$(BIN)/ruff format .

@@ -37,20 +37,26 @@ WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
 
 @flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
 def backfill(
-    config: str, first: str, last: str, at_once: bool = False, lease_minutes: float = LEASE_MINUTES
+    config: str,
+    first: str,
+    last: str,
+    at_once: bool = False,
+    lease_minutes: float = LEASE_MINUTES,
+    without: Sequence[str] = (),
 ) -> list[Work]:
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
     at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once. The days' outcomes are returned; they
-    hold no reading.
+    days of a run that died stay with it; they are waited for, once. without: days to leave out; one at least
+    stays. The days' outcomes are returned; they hold no reading.
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
-        days = days_between(date.fromisoformat(first), date.fromisoformat(last))
+        span = days_between(date.fromisoformat(first), date.fromisoformat(last))
+        days = [day for day in span if day.isoformat() not in without]
         plan = plan_backfill(settings, ledger, days)
         progress = _Progress(settings.stream.name, len(plan.to_run))
         with _marked(settings) as mark:

@@ -13,6 +13,7 @@ from flows.data_commands import import_rte, simulate
 from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
 from flows.report_command import report
+from flows.serve_command import serve
 from flows.study_commands import audit, evaluate, leakage
 from flows.terminal import Terminal
 from flows.upkeep_commands import doctor, purge, withdraw
@@ -132,6 +133,7 @@ app.command()(leakage)
 app.command()(evaluate)
 app.command()(watch)
 app.command()(report)
+app.command()(serve)
 app.command()(doctor)
 app.command()(purge)
 app.command()(withdraw)

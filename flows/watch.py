@@ -14,6 +14,7 @@ from prefect.events import emit_event
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows import apprise_block
+from flows.heartbeats import tell_over
 from flows.names import tags_of, watch_name
 from optstream.errors import OptStreamError
 from tasks.ledger_place import find_ledger
@@ -56,6 +57,8 @@ class NotToldError(OptStreamError):
     persist_result=False,
     retries=0,
     validate_parameters=False,
+    on_completion=[tell_over],
+    on_failure=[tell_over],
 )
 def watch_stream(config: str, events: bool = True) -> Watched:
     """Look at the stream that the configuration describes; tell each channel what it has not heard yet.

@@ -10,6 +10,8 @@ from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.settings.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.settings.mechanisms import HAS_PAPER_SCALES, REVISES
+from tasks.settings.schedule import schedule_problems
+from tasks.settings.sections import Watch
 from tasks.settings.zones import zone_checks
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
@@ -39,6 +41,8 @@ def cross_checks(
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
+    if "schedule" in present:
+        problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
     problems += zone_checks(sections, folder)
     return problems
 

@@ -20,6 +20,7 @@ from tasks.settings.fields import (
     StepLength,
 )
 from tasks.settings.mechanisms import Mechanism
+from tasks.settings.schedule import Schedule
 from tasks.settings.section import Section
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
@@ -218,7 +219,8 @@ SECTIONS: dict[str, type[Section]] = {
     "ledger": Ledger,
     "watch": Watch,
     "release": Release,
+    "schedule": Schedule,
 }
-OPTIONAL = ("watch", "release")
+OPTIONAL = ("watch", "release", "schedule")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

@@ -20,6 +20,7 @@ from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import REVISES, Mechanism
 from tasks.settings.paths import located, resolve_ledger_url
+from tasks.settings.schedule import Schedule
 from tasks.settings.section import Section
 from tasks.settings.sections import (
     Budget,
@@ -36,7 +37,7 @@ from tasks.settings.sections import (
     Watch,
 )
 
-PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "folder", "file"}
+PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "folder", "file"}
 """What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
 
@@ -61,6 +62,7 @@ class Settings(Section):
     ledger: Ledger
     watch: Watch | None = None
     release: Release | None = None
+    schedule: Schedule | None = None
     parents: tuple[tuple[str, str | None], ...]
     folder: Path
     file: Path
@@ -188,6 +190,11 @@ class Settings(Section):
         return USUAL_REVISE_DAYS if self.mechanism.name in REVISES else 0
 
     @property
+    def scheduling(self) -> Schedule:
+        """When nights run, with its defaults where the configuration has no such table."""
+        return self.schedule or Schedule()
+
+    @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
 
@@ -239,6 +246,11 @@ class Settings(Section):
     def report_folder(self) -> Path:
         """Of one stream: two may share a trusted folder."""
         return self.trusted_folder / "report" / self.stream.name
+
+    @property
+    def serve_folder(self) -> Path:
+        """The memory of the server that `optstream serve` starts, its password and its log lines."""
+        return self.trusted_folder / "serve"
 
     @property
     def lineage_folder(self) -> Path:
