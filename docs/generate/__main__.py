@@ -1,0 +1,69 @@
+"""`python -m docs.generate`: stage every page in build/docs, then build build/site, broken links refused."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from docs.generate.command_pages import command_page
+from docs.generate.configuration_page import configuration_page
+from docs.generate.data_page import data_page
+from docs.generate.decision_page import decision_page
+from docs.generate.python_page import python_pages
+
+HOUSE = Path(__file__).parents[2]
+STAGED = HOUSE / "build/docs"
+SITE = HOUSE / "build/site"
+COPIED = (".md", ".svg", ".png", ".css", ".js")
+FROM_THE_TOP = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
+"""Pages that the repository keeps beside docs/, and what the site calls them."""
+
+
+def stage(into: Path) -> None:
+    """Write every page and picture of the site below `into`, which is emptied first."""
+    shutil.rmtree(into, ignore_errors=True)
+    source = HOUSE / "docs"
+    for file in sorted(source.rglob("*")):
+        if file.is_file() and file.suffix in COPIED:
+            _write(into / file.relative_to(source), file)
+    for name, staged in FROM_THE_TOP.items():
+        _write(into / staged, HOUSE / name)
+    reference = into / "reference"
+    pages = {
+        reference / "commands.md": command_page(),
+        reference / "configuration.md": configuration_page(),
+        reference / "data.md": data_page(),
+        into / "decisions/index.md": decision_page(source / "decisions"),
+        **{reference / name: page for name, page in python_pages().items()},
+    }
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _write(path: Path, file: Path) -> None:
+    """Copy a file; in a page, links to pages beside docs/ lead to where the site has them."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix != ".md":
+        shutil.copyfile(file, path)
+        return
+    text = file.read_text(encoding="utf-8")
+    if file.name in FROM_THE_TOP:
+        text = text.replace("](docs/", "](")
+    for name, staged in FROM_THE_TOP.items():
+        text = text.replace(f"](../{name}", f"]({staged}")
+    path.write_text(text, encoding="utf-8")
+
+
+def build() -> int:
+    """Build the staged pages; the builder's exit code, 1 for any broken link."""
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    return subprocess.run(command, cwd=HOUSE, check=False).returncode
+
+
+if __name__ == "__main__":
+    stage(STAGED)
+    code = build()
+    if code == 0:
+        print(f"open {SITE / 'index.html'}")
+    sys.exit(code)
