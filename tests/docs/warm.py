@@ -101,21 +101,12 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
     os.environ.clear()
     os.environ.update(environ)
     sys.argv = ["optstream", *words]
+    sys.modules["__main__"].__package__ = None  # help names the program by it
     from flows.command_line import main
 
-    try:
-        main()
-        raise SystemExit(0)
-    except SystemExit as ended:
-        code = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except BaseException:  # noqa: BLE001 - as Python itself would: the traceback, and 1
-        import traceback
-
-        traceback.print_exc()
-        code = 1
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(code)
+    # its end is a process's own: exit hooks run, the ledger's connections are closed, a traceback is shown
+    main()
+    sys.exit(0)
 
 
 if __name__ == "__main__":
