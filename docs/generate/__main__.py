@@ -1,5 +1,6 @@
 """`python -m docs.generate`: stage every page in build/docs, then build build/site, broken links refused."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -12,8 +13,10 @@ from docs.generate.decision_page import decision_page
 from docs.generate.python_page import python_pages
 
 HOUSE = Path(__file__).parents[2]
-STAGED = HOUSE / "build/docs"
-SITE = HOUSE / "build/site"
+CONFIGURATION = "zensical.toml"
+STAGED = "build/docs"
+SITE = "build/site"
+"""Below the folder of the configuration, as that says."""
 COPIED = (".md", ".svg", ".png", ".css", ".js")
 FROM_THE_TOP = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 """Pages that the repository keeps beside docs/, and what the site calls them."""
@@ -55,15 +58,21 @@ def _write(path: Path, file: Path) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def build() -> int:
-    """Build the staged pages; the builder's exit code, 1 for any broken link."""
+def build(folder: Path) -> int:
+    """Stage and build below `folder`, which has the configuration; the builder's code, 1 on broken links."""
+    stage(folder / STAGED)
+    return build_staged(folder)
+
+
+def build_staged(folder: Path) -> int:
+    """Build what is staged there."""
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
-    return subprocess.run(command, cwd=HOUSE, check=False).returncode
+    environment = os.environ | {"PYTHONPATH": str(HOUSE)}  # docstrings are read from there
+    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
-    stage(STAGED)
-    code = build()
+    code = build(HOUSE)
     if code == 0:
-        print(f"open {SITE / 'index.html'}")
+        print(f"open {HOUSE / SITE / 'index.html'}")
     sys.exit(code)

@@ -17,9 +17,10 @@ MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\
 # Configuration
 
-One TOML file, `optstream.toml` unless `--config` says otherwise; `optstream init` writes it. Relative paths start at
-the file's folder. Keys that are not here are refused, and so is a value outside its range: the message names the key,
-the range and what was found. Exact numbers are texts (`"1/2"`, `"0.001"`), so that nothing is rounded.
+One TOML file, `optstream.toml` unless `--config` says otherwise; `optstream init` writes it. Relative
+paths start at the file's folder. Keys that are not here are refused, and so is a value outside its range:
+the message names the key, the range and what was found. Exact numbers are texts (`"1/2"`, `"0.001"`), so
+that nothing is rounded.
 """
 WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", dict: "table", tuple: "list"}
 
@@ -73,7 +74,7 @@ def type_of(annotation: Any) -> str:
 
 def configuration_page() -> str:
     """Markdown: a table for each table of the file, and the file that `optstream init` writes."""
-    said, lines = meanings(), [HEAD]
+    said, lines = meanings(), [HEAD, '<div class="described" markdown>\n']
     for name, (heading, keys) in tables().items():
         lines += [f"## {heading}\n"]
         if name in OPTIONAL:
@@ -81,7 +82,14 @@ def configuration_page() -> str:
         lines += ["| key | meaning | type | default | legal |", "| --- | --- | --- | --- | --- |"]
         lines += [_row(key, said[name][key], field) for key, field in keys.items()]
         lines += [""]
-    lines += ["## The file that `optstream init` writes\n", "```toml", EXAMPLE.rstrip(), "```", ""]
+    lines += [
+        "</div>\n",
+        "## The file that `optstream init` writes\n",
+        "```toml",
+        EXAMPLE.rstrip(),
+        "```",
+        "",
+    ]
     return "\n".join(lines)
 
 

@@ -21,8 +21,8 @@ ROOMS = (
 HEAD = """\
 # Python
 
-`import optstream` has the names that most programs need; each room has the rest. What a name costs in privacy, what
-shapes it takes and what it raises stands with it.
+`import optstream` has the names that most programs need; each room has the rest. What a name costs in
+privacy, what shapes it takes and what it raises stands with it.
 """
 
 

@@ -1,15 +1,18 @@
 """What the documents' code blocks are, and how they run: sybil finds them, a shell or Python runs them.
 
-`sh` blocks run as they stand. `console` blocks run line by line where a line begins with "$ "; what follows it
-is compared with what was said, "…" standing for anything. `python` blocks of a page share their names. All of
-a page's blocks run in one folder, in their order. Comments in a page, which no reader sees, steer it:
+`sh` blocks run as they stand. `console` blocks run line by line where a line begins with "$ "; what
+follows it is compared with what was said, "…" standing for anything. `python` blocks of a page share
+their names. All of a page's blocks run in one folder, in their order. Comments in a page, which no reader
+sees, steer it:
 
     <!-- begins: tutorial.md -->      the page's folder is a copy of what that page left behind
-    <!-- skip: next "a reason" -->    the next block cannot run here
+    <!-- invisible-code: sh … -->     a block that no reader sees: what the page takes for granted
+    <!-- skip: next "a reason" -->    the next block cannot run here; a skip without a reason is an error
     <!-- exits: 1 -->                 the next shell block's last command ends with this code
 """
 
 import doctest
+import re
 import subprocess
 import time
 from collections.abc import Iterator
@@ -26,6 +29,7 @@ from sybil.parsers.markdown.lexers import DirectiveInHTMLCommentLexer
 
 PROMPT = "$ "
 SHELLS = ("sh", "console")
+BEGINS = re.compile(r"^<!-- begins: (\S+) -->$", re.MULTILINE)
 CHECKER = doctest.OutputChecker()
 LOOSE = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
 
@@ -59,13 +63,19 @@ class Directive:
         example.namespace[f"{self.name}:"] = example.parsed
 
 
+def begins_from(page: Path) -> str | None:
+    """The page in whose folder this one goes on, if it says so."""
+    found = BEGINS.search(page.read_text(encoding="utf-8"))
+    return found[1] if found else None
+
+
 def parse(page: Path, environment: dict[str, str]) -> Document:
     """The page's blocks and directives, in order."""
     shells = [
         CodeBlockParser(language, lambda example: _run_shell(example, environment)) for language in SHELLS
     ]
     python = CodeBlockParser("python", PythonEvaluator())
-    return Document.parse(str(page), SkipParser(), Directive("begins"), Directive("exits"), *shells, python)
+    return Document.parse(str(page), SkipParser(), Directive("exits"), *shells, python)
 
 
 @dataclass
@@ -81,8 +91,11 @@ class Page:
         """Run every block; raises AssertionError at the first that does not do as the page says."""
         with chdir(self.folder):
             for example in parse(self.file, self.environment):
-                if not isinstance(example.parsed, str) or example.document.text[example.start] == "<":
-                    example.evaluate()  # a directive
+                if example.document.text[example.start] == "<":  # a comment
+                    assert example.parsed != ("next", None), (
+                        f"{self.file.name}:{example.line} skips without a reason"
+                    )
+                    example.evaluate()
                     continue
                 place, words = f"{self.file.name}:{example.line}", commands_of(example)
                 started = time.monotonic()

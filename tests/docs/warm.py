@@ -1,9 +1,10 @@
 """`optstream` for the documents' commands: the real command line, in processes that need not import it first.
 
-`python -m tests.docs.warm SOCKET` imports everything and does nothing; for each call it forks a process, which
-takes over the caller's words, folder, environment and streams, and runs `flows.command_line.main`. `CALLER` is
-the text of the `optstream` that the documents' shells find: it asks, waits, and ends as that process did.
-Neither polars' threads nor a noise buffer exist before the fork, as in tests/faults/nursery.py.
+`python -m tests.docs.warm SOCKET` imports what takes long and does nothing; for each call it forks a
+process, which takes over the caller's words, folder, environment and streams, and runs
+`flows.command_line.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
+asks, waits, and ends as that process did. Neither polars' threads nor a noise buffer exist before the
+fork, as in tests/faults/nursery.py.
 """
 
 import json
@@ -13,10 +14,26 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
 
 HOUSE = Path(__file__).parents[2]
 LONGEST_CALL = 2**20
+WARM = (
+    "cvxpy",
+    "opendp.prelude",
+    "optstream.catalogue",
+    "optstream.ledger",
+    "prefect.artifacts",
+    "prefect.events",
+    "prefect.flow_engine",
+    "prefect.task_engine",
+    "pyarrow.dataset",
+    "scipy.sparse",
+    "tasks.settings",
+    "typer",
+)
+"""What takes long to import; nothing that opens the noise."""
 CALLER = """\
 #!{python} -ISE
 import array, json, os, socket, sys
@@ -53,19 +70,8 @@ def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
 
 
 def _serve(address: str) -> None:
-    import cvxpy  # noqa: F401
-    import opendp.prelude  # noqa: F401
-    import prefect.artifacts  # noqa: F401
-    import prefect.events  # noqa: F401
-    import prefect.flow_engine  # noqa: F401
-    import prefect.task_engine  # noqa: F401
-    import pyarrow.dataset  # noqa: F401
-    import scipy.sparse  # noqa: F401
-    import typer  # noqa: F401
-
-    import optstream.catalogue
-    import optstream.ledger
-    import tasks.settings  # noqa: F401
+    for name in WARM:
+        import_module(name)
     from data_contracts.judge import preload
 
     preload()
