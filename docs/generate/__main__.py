@@ -1,6 +1,7 @@
 """`python -m docs.generate`: stage every page in build/docs, then build build/site, broken links refused."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -20,6 +21,8 @@ SITE = "build/site"
 COPIED = (".md", ".svg", ".png", ".css", ".js")
 FROM_THE_TOP = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
 """Pages that the repository keeps beside docs/, and what the site calls them."""
+NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z-]+)\.md|SECURITY\.md)(?!`)")
+"""A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
 
 
 def stage(into: Path) -> None:
@@ -45,7 +48,7 @@ def stage(into: Path) -> None:
 
 
 def _write(path: Path, file: Path) -> None:
-    """Copy a file; in a page, links to pages beside docs/ lead to where the site has them."""
+    """Copy a file; in a page, what names another page becomes a link to where the site has it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix != ".md":
         shutil.copyfile(file, path)
@@ -55,6 +58,8 @@ def _write(path: Path, file: Path) -> None:
         text = text.replace("](docs/", "](")
     for name, staged in FROM_THE_TOP.items():
         text = text.replace(f"](../{name}", f"]({staged}")
+    up = "../" if file.parent.name == "decisions" else ""
+    text = NAMED.sub(lambda found: f"[{found[0]}]({up}{(found[1] or 'security')}.md)", text)
     path.write_text(text, encoding="utf-8")
 
 

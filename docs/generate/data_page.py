@@ -24,8 +24,8 @@ PUBLISHED = """\
 ## Published rows
 
 `<published>/data/date=<YYYY-MM-DD>/release-<hash>.parquet`; `optstream.read_published` reads what the
-catalogue lists. The value column is called as `[published] value` says. The column `date` is in the path,
-not in the file.
+catalogue lists ([What is published](../published.md)). The value column is called as `[published] value`
+says. The column `date` is in the path, not in the file.
 
 | column | type | what it is |
 | --- | --- | --- |
@@ -38,7 +38,8 @@ MEANT = {
     "parent": "the node above; null for the root",
     "level": "the node's depth, root 0",
     "load_mw": "the private estimate; a node is the sum of its children",
-    "load_mw_noise_se": "its standard error from noise alone; what interpolation gets wrong is not in it",
+    "load_mw_noise_se": "its standard error from noise alone: no error band; null where not known",
+    "load_mw_se": "its posterior standard error, of mechanisms that have one; null of others",
     "revision": "0 for a first release; each restatement is one more, and was charged",
     "vintage": "estimates of the same measurements, numbered; they cost nothing",
 }
@@ -56,7 +57,9 @@ def data_page() -> str:
     parts += _rules("Contract of the private period", "every day", private_period.RULES)
     parts += _rules("Contract of the release", "before it is published", release.RULES, UNPUBLISHED)
     rows = empty_rows("load_mw").schema
-    parts += [PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT[name]} |" for name, kind in rows.items())]
+    parts += [
+        PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT.get(name, '')} |" for name, kind in rows.items())
+    ]
     parts += ["", "## JSON documents\n", "JSON Schemas (2020-12) are in the package `tasks.schemas`.\n"]
     for file in sorted(files("tasks.schemas").iterdir(), key=lambda one: one.name):
         if file.name.endswith(".schema.json"):

@@ -13,7 +13,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -92,6 +92,9 @@ def _serve(address: str) -> None:
         for opened in (*streams, call.fileno()):
             os.close(opened)
         call.detach()
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
 
 
 def _answer(call: socket.socket, streams: list[int], words: list[str], folder: str, environ: dict) -> None:
