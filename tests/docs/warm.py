@@ -7,11 +7,14 @@ asks, waits, and ends as that process did. Neither polars' threads nor a noise b
 fork, as in tests/faults/nursery.py.
 """
 
+import atexit
+import gc
 import json
 import os
 import socket
 import subprocess
 import sys
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
@@ -77,6 +80,7 @@ def _serve(address: str) -> None:
     preload()
     # a process forked after the noise was opened may not draw
     assert "optstream.noise.secure" not in sys.modules
+    gc.freeze()  # what is here stays; no child looks through it again
     server = socket.socket(socket.AF_UNIX)
     server.bind(address)
     server.listen()
@@ -111,11 +115,27 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
     os.environ.update(environ)
     sys.argv = ["optstream", *words]
     sys.modules["__main__"].__package__ = None  # help names the program by it
+    code = _run()
+    # no more of an end than this: taking down the libraries that it was born with takes a second. So SQLite's
+    # log may stay beside the ledger, as after a kill; the next command reads it
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _run() -> int:
+    """The command line; its exit code."""
     from flows.command_line import main
 
-    # its end is a process's own: exit hooks run, the ledger's connections are closed, a traceback is shown
-    main()
-    sys.exit(0)
+    try:
+        main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # noqa: BLE001 - as Python itself: the traceback, and 1
+        traceback.print_exc()
+        return 1
+    return 0
 
 
 if __name__ == "__main__":
