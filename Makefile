@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture screenshots coverage audit canary evaluation faults fuzz clean
+.PHONY: demo test check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -24,6 +24,12 @@ check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	$(BIN)/hadolint Dockerfile
+
+docs: $(BIN)/.installed  ## The documents as a site in build/site; a broken link is an error.
+	$(BIN)/python -m docs.generate
+
+commands: $(BIN)/.installed  ## Run every command of the documents, and list them.
+	$(BIN)/python -m pytest -s tests/docs/test_pages_run.py
 
 format: $(BIN)/.installed
 	$(BIN)/ruff format .
@@ -58,4 +64,4 @@ fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by co
 	$(BIN)/python benchmarks/fuzz.py --runs $(or $(RUNS),10000) --seed $(or $(SEED),1)
 
 clean:
-	rm -rf .venv $(DEMO) dist
+	rm -rf .venv $(DEMO) dist build
