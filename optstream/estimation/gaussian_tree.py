@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular  # type: ignore[import-untyped]
+from scipy.linalg import cholesky, eigh  # type: ignore[import-untyped]
+from scipy.linalg.lapack import dpotri  # type: ignore[import-untyped]
 
 from optstream.estimation.blocks import Blocks
 from optstream.estimation.temporal_prior import NUGGET, TemporalPrior
@@ -46,7 +47,7 @@ class Rotation:
         """Of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
         own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
-        spectrum, basis = eigh(own)
+        spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
         least = 1e-14 * max(float(spectrum[-1]), 1e-300)
         return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
 
@@ -87,8 +88,9 @@ class TreePosterior:
         n = self.spectrum.size
         root = np.sqrt(np.maximum(self.precision, 1e-300))
         factor = cholesky(np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True)
-        inverse = solve_triangular(factor, np.eye(n), lower=True)
-        self.kept = (np.eye(n) - inverse.T @ inverse) / root[:, None] / root[None, :]
+        half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
+        inverse = half + np.tril(half, -1).T
+        self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
         self.factor_mean = self.kept @ first
         self.log_likelihood = float(
             self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
