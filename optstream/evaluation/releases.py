@@ -7,43 +7,68 @@ from fractions import Fraction
 import numpy as np
 
 from optstream.evaluation.data import STEPS_PER_DAY, Values
+from optstream.mechanisms import Release
 from optstream.mechanisms.mechanism import Mechanism
 from optstream.noise import NoiseSource
-from optstream.privacy import Spend, worst_window
+from optstream.privacy import worst_window
+from optstream.stream import Measured, State
 
 
 @dataclass(frozen=True, eq=False)
 class Released:
     """values: (n_days, n_nodes, 48), MW. drawn, drawn_aligned: the worst window of this history, any and
-    those inside one day; None for what has no promise.
+    those inside one day; None for what has no promise. errors: standard errors of the values, their shape,
+    where the mechanism says how far it may be from the truth. measured: of each day, lead days included;
+    state: what the last one left.
     """
 
     values: Values
     drawn: Fraction | None
     drawn_aligned: Fraction | None
+    errors: Values | None = None
+    measured: tuple[Measured, ...] = ()
+    state: State | None = None
 
 
 def release_days(
-    mechanism: Mechanism, values: Values, first_row: int, noise: NoiseSource, *, accounted: bool = True
+    mechanism: Mechanism,
+    values: Values,
+    first_row: int,
+    noise: NoiseSource,
+    *,
+    accounted: bool = True,
+    only_measured: int = 0,
+    state: State | None = None,
 ) -> Released:
     """Release days (n_days, n_series, 48) in a row. first_row: how many days the stream is old.
 
     accounted: whether the accountant looks at what was drawn; what does not depend on draws need not be
-    looked at in every trial.
+    looked at in every trial. only_measured: so many days are measured and nothing is computed from them
+    before later days ask; `values` begins after them. state: what the day before left.
     """
-    state, spends, released = None, list[Spend](), []
-    for number, day in enumerate(values, start=first_row):
-        release = mechanism.release(day, noise=noise, first_step=number * STEPS_PER_DAY, state=state)
-        state = release.state
-        spends += release.spends
-        released.append(release.values)
-    drawn = worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None
-    aligned = worst_window(spends, STEPS_PER_DAY, "aligned").epsilon if accounted else None
-    return Released(np.array(released), drawn, aligned)
+    drawn, releases = list[Measured](), list[Release]()
+    for number, day in enumerate(values):
+        first_step = (first_row + number) * STEPS_PER_DAY
+        drawn.append(mechanism.measure(day, noise=noise, first_step=first_step, state=state))
+        state = drawn[-1].state
+        if number >= only_measured:
+            releases.append(mechanism.estimate(drawn[-1]))
+    spends = [spend for one in drawn for spend in one.spends]
+    errors = [one.standard_errors for one in releases if one.standard_errors is not None]
+    return Released(
+        np.array([one.values for one in releases]),
+        worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None,
+        worst_window(spends, STEPS_PER_DAY, "aligned").epsilon if accounted else None,
+        np.array(errors) if errors else None,
+        tuple(drawn),
+        state,
+    )
 
 
 def side_by_side(parts: Sequence[Released]) -> Released:
     """Series that were released apart, as one release; the worst of what each costs its own customers."""
+    if len(parts) == 1:
+        return parts[0]
     drawn = [part.drawn for part in parts if part.drawn is not None]
     aligned = [part.drawn_aligned for part in parts if part.drawn_aligned is not None]
     values = np.concatenate([part.values for part in parts], axis=1)
