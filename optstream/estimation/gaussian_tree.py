@@ -74,6 +74,7 @@ class TreePosterior:
         self.passed: Passed = pass_over_tree(
             seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
         )
+        self._asked: dict[int, tuple[Floats, Floats]] = {}
         self._join_shared()
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
@@ -128,8 +129,13 @@ class TreePosterior:
         (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
         prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
         exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
-        mean of them all, which takes no n x n product for each node.
+        mean of them all, which takes no n x n product for each node. What was asked is kept.
         """
+        if exact_for not in self._asked:
+            self._asked[exact_for] = self._left_out(exact_for)
+        return self._asked[exact_for]
+
+    def _left_out(self, exact_for: int) -> tuple[Floats, Floats]:
         known = np.isfinite(self.seen.noise)
         n, last = self.spectrum.size, min(exact_for, self.spectrum.size)
         alone = self._alone()
