@@ -4,12 +4,25 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from optstream.evaluation.cells import Calibration, Cell, Point, Study
-from optstream.evaluation.contenders import CONTENDERS, INFORMED, LEVELS_APART, POINTS_ONLY, RAW, cell_of
-from optstream.evaluation.data import FEBRUARY, JUNE, OCTOBER, YEAR
+from optstream.evaluation.contenders import (
+    CONTENDERS,
+    INFORMED,
+    INFORMED_BLOCKS,
+    LEVELS_APART,
+    POINTS_ONLY,
+    RAW,
+    cell_of,
+)
+from optstream.evaluation.data import ALL_YEARS, BEGINNING, FEBRUARY, JUNE, OCTOBER, YEAR
 
 EPSILONS = ("1", "0.1", "0.01")
 MONTHS = (FEBRUARY.name, JUNE.name, OCTOBER.name)
 TRIALS, FORECAST_TRIALS, GRID_TRIALS = 30, 5, 3
+INFORMED_TRIALS, STREAM_TRIALS, COUNTED_TRIALS = 10, 2, 3
+"""Of what learns from its past, where a trial is a hundred times as dear as another mechanism's; its trials
+hardly differ."""
+UNUSUAL_DAYS = ("2016-04-13", "2016-11-16")
+"""Ordinary Wednesdays, of no month that was looked at when something was chosen."""
 SHORT_TRIALS = 3
 BLOCK = 3
 """Trials of a cell, at most: what an interrupted run does again is short, and the short form is a part."""
@@ -26,6 +39,7 @@ class Block:
     points: tuple[Point, ...]
     spans: tuple[str, ...] = MONTHS
     trials: int = TRIALS
+    in_a_cell: int = BLOCK
 
     def cells(self) -> list[Cell]:
         """All of them, each trial once."""
@@ -34,7 +48,7 @@ class Block:
             for name, calibration in self.entries
             for point in self.points
             for span in self.spans
-            for trials in _blocks(1 if name == RAW else self.trials)
+            for trials in _blocks(1 if name == RAW else self.trials, self.in_a_cell)
         ]
 
 
@@ -57,17 +71,27 @@ class Experiment:
         return replace(self, blocks=tuple(blocks))
 
     def short(self) -> "Experiment":
-        """Three trials at most, February instead of months and year, everything else as it is."""
-        february = (FEBRUARY.name,)
-        blocks = (
-            block if block.study == "counts" else replace(block, spans=february)
-            for block in self.limited(SHORT_TRIALS).blocks
-        )
-        return replace(self, blocks=tuple(blocks))
+        """February instead of months and year, nine weeks instead of four years, one day instead of two; three
+        trials at most, and one of what is dear: forecasts and whatever learns from its past.
+        """
+        return replace(self, blocks=tuple(_shortened(block) for block in self.blocks))
 
 
-def _blocks(trials: int) -> list[tuple[int, int]]:
-    return [(first, min(first + BLOCK, trials)) for first in range(0, trials, BLOCK)]
+def _shortened(block: Block) -> Block:
+    short = replace(block, trials=min(block.trials, SHORT_TRIALS))
+    if block.study == "counts":
+        return short
+    if block.study == "forecast" or block.entries == both(INFORMED):
+        short = replace(short, trials=1)
+    if block.study == "stream":
+        return replace(short, spans=(BEGINNING.name,))
+    if block.study == "unusual":
+        return replace(short, spans=block.spans[:1])
+    return replace(short, spans=(FEBRUARY.name,))
+
+
+def _blocks(trials: int, in_a_cell: int) -> list[tuple[int, int]]:
+    return [(first, min(first + in_a_cell, trials)) for first in range(0, trials, in_a_cell)]
 
 
 def both(*names: str) -> tuple[Entry, ...]:
@@ -105,13 +129,14 @@ _FAST = both("Fast", "Fast, fixed", "Fast, linear", "Fast, fixed, linear")
 _PAPERS_WEIGHTS: Entry = ("OptStream ES, paper's weights", "strict")
 
 
-def _counted(name: str, n_steps: int) -> tuple[Block, Block]:
-    """FAST on one series over its number of samples; beside it noise on every step."""
+def _counted(name: str, n_steps: int) -> tuple[Block, ...]:
+    """FAST on one series over its number of samples; beside it noise on every step, and blocks of as many."""
     counts = sorted({max(2, n_steps * percent // 100) for percent in SAMPLED_PERCENT})
     epsilons = ("1", "0.1")
     return (
         Block("counts", _FAST, grid(epsilons, counts=counts), (name,)),
         Block("counts", both("Laplace"), grid(epsilons), (name,)),
+        Block("counts", both(INFORMED_BLOCKS), grid(epsilons, counts=counts), (name,), COUNTED_TRIALS),
     )
 
 
@@ -120,9 +145,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         1, "Error a step, region by region", "Figures 2 and 3",
         (
             Block(
-                "regions", (*_FOUR, _PAPERS_WEIGHTS, *_OTHERS, *both("PeGaSus", INFORMED, RAW)),
+                "regions", (*_FOUR, _PAPERS_WEIGHTS, *_OTHERS, *both("PeGaSus", RAW)),
                 grid(EPSILONS),
             ),
+            Block("regions", both(INFORMED), grid(EPSILONS)),
             # decided twelve times, hence twelve times as slow
             Block("regions", both("OptStream L1, each region"), grid(EPSILONS), trials=10),
         ),
@@ -131,7 +157,10 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         2, "A hierarchy of two levels", "Figure 4",
         (
             Block(
-                "hierarchy", (*_FOUR, *both(LEVELS_APART, INFORMED)), grid(["1"], ["10", "50", "100"]),
+                "hierarchy", (*_FOUR, *both(LEVELS_APART)), grid(["1"], ["10", "50", "100"]),
+            ),
+            Block(
+                "hierarchy", both(INFORMED), grid(["1"], ["10", "50", "100"]), trials=INFORMED_TRIALS,
             ),
         ),
     ),
@@ -171,9 +200,12 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     ),
     Experiment(
         6, "Larger protected changes", "Figures 10 and 11",
-        tuple(
-            Block("regions", _FOUR, grid(["1"], [alpha], [count]))
-            for alpha, count in (("10", 10), ("50", 10), ("100", 5))
+        (
+            *(
+                Block("regions", _FOUR, grid(["1"], [alpha], [count]))
+                for alpha, count in (("10", 10), ("50", 10), ("100", 5))
+            ),
+            Block("regions", both(INFORMED), grid(["1"], ["10", "50", "100"]), trials=INFORMED_TRIALS),
         ),
     ),
     Experiment(
@@ -198,5 +230,23 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     Experiment(
         9, "FAST: how many samples", "FAST, relative error against samples",
         tuple(block for name, n_steps in COUNTED_STEPS.items() for block in _counted(name, n_steps)),
+    ),
+    Experiment(
+        10, "A stream of four years, from its first day", "No figure of the papers",
+        (
+            Block(
+                "stream", both("Laplace", "OptStream ES", INFORMED), grid(EPSILONS), (ALL_YEARS.name,),
+                trials=STREAM_TRIALS, in_a_cell=1,
+            ),
+        ),
+    ),
+    Experiment(
+        11, "Days unlike all others", "No figure of the papers",
+        (
+            Block(
+                "unusual", both("Laplace", "OptStream ES", INFORMED), grid(EPSILONS), UNUSUAL_DAYS,
+                trials=INFORMED_TRIALS,
+            ),
+        ),
     ),
 )  # fmt: skip

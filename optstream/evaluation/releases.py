@@ -7,10 +7,11 @@ from fractions import Fraction
 import numpy as np
 
 from optstream.evaluation.data import STEPS_PER_DAY, Values
-from optstream.mechanisms import Release
+from optstream.mechanisms import HistoryInformed, Release
 from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
-from optstream.privacy import worst_window
+from optstream.privacy import Spend, worst_window
 from optstream.stream import Measured, State
 
 
@@ -63,6 +64,23 @@ def release_days(
         tuple(drawn),
         state,
     )
+
+
+def release_counts(
+    mechanism: SeriesMechanism, values: Values, steps: int | None, noise: NoiseSource
+) -> Released:
+    """Release one finite series (n_steps,), so many steps at a time where the mechanism learns from its past,
+    or all at once. The window is the whole series.
+    """
+    at_once = steps if steps and isinstance(mechanism, HistoryInformed) else values.size
+    state, parts, spends = None, list[Values](), list[Spend]()
+    for first in range(0, values.size, at_once):
+        part = values[None, first : first + at_once]
+        release = mechanism.release(part, noise=noise, first_step=first, state=state)
+        state, spends = release.state, [*spends, *release.spends]
+        parts.append(release.values[0])
+    drawn = worst_window(spends, values.size).epsilon
+    return Released(np.concatenate(parts), drawn, drawn)
 
 
 def side_by_side(parts: Sequence[Released]) -> Released:

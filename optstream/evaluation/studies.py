@@ -12,7 +12,7 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.evaluation.build import on_finite_series, on_series, on_tree
-from optstream.evaluation.cells import Cell, Study, TrialResult
+from optstream.evaluation.cells import Cell, Study, Trial, TrialResult
 from optstream.evaluation.contenders import CONTENDERS, LEAD_DAYS, POINTS_ONLY, RAW
 from optstream.evaluation.data import (
     FEBRUARY,
@@ -27,15 +27,13 @@ from optstream.evaluation.data import (
 )
 from optstream.evaluation.forecasting import LEARNED_DAYS, forecast_errors
 from optstream.evaluation.metrics import covered, mean_absolute_error, relative_error, step_errors, violation
-from optstream.evaluation.releases import Released, release_days, side_by_side
+from optstream.evaluation.releases import Released, release_counts, release_days, side_by_side
+from optstream.evaluation.streams import stream, unusual
 from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
-from optstream.privacy import worst_window
 
 RELATIVE_FLOOR = 1.0
 SPANS = {span.name: span for span in (FEBRUARY, JUNE, OCTOBER, YEAR)}
-
-Trial = tuple[TrialResult, Fraction | None]
 
 
 def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
@@ -113,16 +111,15 @@ def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tr
 def _counts(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
     """One finite series, protected as a whole."""
     counts = data.counts[cell.span]
-    mechanism = on_finite_series(cell, counts.values.size, counts.resolution, counts.deviation)
-    release = mechanism.release(counts.values[None, :], noise=noise)
-    published = np.maximum(release.values[0], 0.0)
+    mechanism = on_finite_series(cell, counts)
+    released = release_counts(mechanism, counts.values, counts.published_steps, noise)
+    published = np.maximum(released.values, 0.0)
     metrics = {
         **step_errors(published, counts.values),
         "relative": relative_error(published, counts.values, RELATIVE_FLOOR),
         "n_steps": float(counts.values.size),
     }
-    drawn = worst_window(release.spends, counts.values.size).epsilon
-    return TrialResult(trial, metrics, drawn, drawn), mechanism.epsilon
+    return TrialResult(trial, metrics, released.drawn, released.drawn), mechanism.epsilon
 
 
 def _single_level(
@@ -162,4 +159,6 @@ _STUDIES: dict[Study, Callable[[Cell, StudyData, NoiseSource, int], Trial]] = {
     "hierarchy": _hierarchy,
     "forecast": _forecast,
     "counts": _counts,
+    "stream": stream,
+    "unusual": unusual,
 }
