@@ -1,13 +1,13 @@
 """A cell's mechanism run over days, one after the other, states passed on."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from optstream.evaluation.data import STEPS_PER_DAY, Values
-from optstream.mechanisms import HistoryInformed, Release
+from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.mechanism import Mechanism
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
@@ -19,15 +19,13 @@ from optstream.stream import Measured, State
 class Released:
     """values: (n_days, n_nodes, 48), MW. drawn, drawn_aligned: the worst window of this history, any and
     those inside one day; None for what has no promise. errors: standard errors of the values, their shape,
-    where the mechanism says how far it may be from the truth. measured: of each day, lead days included;
-    state: what the last one left.
+    where the mechanism says how far it may be from the truth. state: what the last day left.
     """
 
     values: Values
     drawn: Fraction | None
     drawn_aligned: Fraction | None
     errors: Values | None = None
-    measured: tuple[Measured, ...] = ()
     state: State | None = None
 
 
@@ -40,28 +38,31 @@ def release_days(
     accounted: bool = True,
     only_measured: int = 0,
     state: State | None = None,
+    told: Callable[[Measured], None] | None = None,
 ) -> Released:
     """Release days (n_days, n_series, 48) in a row. first_row: how many days the stream is old.
 
     accounted: whether the accountant looks at what was drawn; what does not depend on draws need not be
     looked at in every trial. only_measured: so many days are measured and nothing is computed from them
-    before later days ask; `values` begins after them. state: what the day before left.
+    before later days ask; `values` begins after them. state: what the day before left. told: each day's
+    measurements, in order; they hold a past each and are not kept.
     """
-    drawn, releases = list[Measured](), list[Release]()
+    spends, found, errors = list[Spend](), list[Values](), list[Values]()
     for number, day in enumerate(values):
         first_step = (first_row + number) * STEPS_PER_DAY
-        drawn.append(mechanism.measure(day, noise=noise, first_step=first_step, state=state))
-        state = drawn[-1].state
+        measured = mechanism.measure(day, noise=noise, first_step=first_step, state=state)
+        state, spends = measured.state, [*spends, *measured.spends]
+        if told:
+            told(measured)
         if number >= only_measured:
-            releases.append(mechanism.estimate(drawn[-1]))
-    spends = [spend for one in drawn for spend in one.spends]
-    errors = [one.standard_errors for one in releases if one.standard_errors is not None]
+            release = mechanism.estimate(measured)
+            found.append(release.values)
+            errors += [] if release.standard_errors is None else [release.standard_errors]
     return Released(
-        np.array([one.values for one in releases]),
+        np.array(found),
         worst_window(spends, STEPS_PER_DAY).epsilon if accounted else None,
         worst_window(spends, STEPS_PER_DAY, "aligned").epsilon if accounted else None,
         np.array(errors) if errors else None,
-        tuple(drawn),
         state,
     )
 

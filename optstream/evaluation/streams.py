@@ -3,6 +3,7 @@
 The load is 2013 to 2016; nothing is learned from raw values, and a stream's past is what was drawn of it.
 """
 
+from collections import deque
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,6 +19,7 @@ from optstream.evaluation.releases import Released, release_days
 from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.mechanism import Mechanism
 from optstream.noise import NoiseSource
+from optstream.stream import Measured
 
 STREAM_SPANS = {span.name: span for span in (ALL_YEARS, BEGINNING)}
 LEARNED_DAYS = 28
@@ -35,7 +37,11 @@ def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial
     rows = span.rows(load, 0)
     truth = load.values[rows.start : rows.stop]
     mechanism = on_series(cell, load.regions, load.public_days)
-    released = release_days(mechanism, truth, rows.start, noise, accounted=trial == cell.trials[0])
+    again = Revisions(mechanism, len(truth)) if isinstance(mechanism, HistoryInformed) else None
+    looks = trial == cell.trials[0]
+    released = release_days(
+        mechanism, truth, rows.start, noise, accounted=looks, told=again.take if again else None
+    )
     values = _leaves(released.values, truth)
     metrics = {**step_errors(values, truth), "first": mean_absolute_error(values[0], truth[0])}
     metrics["mean_load"] = float(truth.mean())
@@ -48,24 +54,40 @@ def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial
     if released.errors is not None:
         late = slice(LEARNED_DAYS, None)
         metrics["covered"] = covered(values[late], truth[late], released.errors[late])
-    if isinstance(mechanism, HistoryInformed):
-        metrics |= _revised(mechanism, released, values, truth)
+    if again is not None:
+        metrics |= again.errors(values, truth)
     return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), mechanism.epsilon
 
 
-def _revised(
-    mechanism: HistoryInformed, released: Released, values: Values, truth: Values
-) -> dict[str, float]:
-    """Errors of every seventh day, estimated again from what was measured in so many days after it."""
-    chosen = range(LEARNED_DAYS, len(truth) - max(REVISED_AFTER), REVISED_EVERY)
-    found = {"revised_0": mean_absolute_error(values[list(chosen)], truth[list(chosen)])}
-    for after in REVISED_AFTER:
-        again = []
-        for day in chosen:
-            later = released.measured[day + 1 : day + 1 + after]
-            again.append(mechanism.revise(released.measured[day], later).values)
-        found[f"revised_{after}"] = mean_absolute_error(np.maximum(again, 0.0), truth[list(chosen)])
-    return found
+class Revisions:
+    """Every seventh day estimated again, from what was measured in so many days after it.
+
+    It is told each day's measurements once, and keeps those of a fortnight.
+    """
+
+    def __init__(self, mechanism: HistoryInformed, n_days: int) -> None:
+        self.mechanism = mechanism
+        self.days = range(LEARNED_DAYS, n_days - max(REVISED_AFTER), REVISED_EVERY)
+        self.recent = deque[Measured](maxlen=max(REVISED_AFTER) + 1)
+        self.told = 0
+        self.found: dict[int, list[Values]] = {after: [] for after in REVISED_AFTER}
+
+    def take(self, measured: Measured) -> None:
+        """The next day's measurements."""
+        self.recent.append(measured)
+        for after, found in self.found.items():
+            if self.told - after in self.days:
+                first, *later = list(self.recent)[-after - 1 :]
+                found.append(self.mechanism.revise(first, later).values)
+        self.told += 1
+
+    def errors(self, values: Values, truth: Values) -> dict[str, float]:
+        """How far they miss, beside the same days as they were first published."""
+        days = list(self.days)
+        return {"revised_0": mean_absolute_error(values[days], truth[days])} | {
+            f"revised_{after}": mean_absolute_error(np.maximum(found, 0.0), truth[days])
+            for after, found in self.found.items()
+        }
 
 
 def unusual(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
