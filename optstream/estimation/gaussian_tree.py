@@ -180,21 +180,22 @@ class TreePosterior:
         together = (shared @ self.basis) @ self.shared_pull
         return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
 
-    def variances(self, steps: Blocks) -> Floats:
-        """Posterior variances of every node at these steps, (n_nodes, n_steps)."""
+    def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
+        """Posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
+        chosen = np.arange(len(self.weights)) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
         squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
         known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
         shared_precise = shared * self.precision
         shared_kept = shared_precise @ self.kept
-        found = self.weights**2 * (of_shared - known) + squares * of_own
+        found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
         loads, precision = self.own_loads(), self.own_precision()
-        for node in range(len(found)):
+        for row, node in enumerate(chosen):
             moved = own * loads[node]
             cross = ((shared - shared_kept) * moved).sum(axis=1)
             explained = (own**2) @ precision[node] - ((moved @ self.kept) * moved).sum(axis=1)
-            found[node] -= 2.0 * self.weights[node] * cross + explained
+            found[row] -= 2.0 * self.weights[node] * cross + explained
         return np.asarray(np.maximum(found, 0.0))
 
 

@@ -4,7 +4,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from optstream.evaluation.cells import Cell
-from optstream.evaluation.contenders import INFORMED, INFORMED_BLOCKS, LEVELS_APART, POINTS_ONLY
+from optstream.evaluation.contenders import (
+    INFORMED,
+    INFORMED_BLOCKS,
+    INFORMED_SHARES,
+    LEVELS_APART,
+    POINTS_ONLY,
+)
 from optstream.evaluation.data import STEPS_PER_DAY, Counts
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import (
@@ -40,7 +46,7 @@ def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) 
     days: the public calendar, for mechanisms that know of one. Raises ParameterError for parameters that it
     refuses.
     """
-    if cell.mechanism in (INFORMED, INFORMED_BLOCKS):
+    if cell.mechanism in (INFORMED, INFORMED_BLOCKS, INFORMED_SHARES):
         return _informed(cell, days)
     if cell.mechanism in _SERIES:
         return _SERIES[cell.mechanism](_model(cell), cell)
@@ -52,13 +58,16 @@ def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) 
 
 
 def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -> Mechanism:
-    """The cell's mechanism on a tree of two levels, half of epsilon each, every leaf at least 0.
+    """The cell's mechanism on a tree of two levels, half of epsilon each but where the model chooses, every
+    leaf at least 0.
 
     days: as in `on_series`. Raises ParameterError for parameters that it refuses.
     """
     halves = ["1/2", "1/2"]
     if cell.mechanism == INFORMED:
         return HistoryInformedTree(_informed(cell, days), tree, halves)
+    if cell.mechanism == INFORMED_SHARES:
+        return HistoryInformedTree(_informed(cell, days), tree, "model")
     if cell.mechanism in _SERIES:
         return Hierarchical(_SERIES[cell.mechanism](_model(cell), cell), tree, halves)
     return _optstream(cell, tree, halves, 0.0)

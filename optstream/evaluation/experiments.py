@@ -1,6 +1,13 @@
 """The papers' experiments, declared: who is compared, at which parameters, on which spans, how often."""
 
-from optstream.evaluation.contenders import INFORMED, INFORMED_BLOCKS, LEVELS_APART, POINTS_ONLY, RAW
+from optstream.evaluation.contenders import (
+    INFORMED,
+    INFORMED_BLOCKS,
+    INFORMED_SHARES,
+    LEVELS_APART,
+    POINTS_ONLY,
+    RAW,
+)
 from optstream.evaluation.data import ALL_YEARS, YEAR
 from optstream.evaluation.experiment import Block, Entry, Experiment, both, grid
 
@@ -54,7 +61,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
                 "hierarchy", (*_FOUR, *both(LEVELS_APART)), grid(["1"], ["10", "50", "100"]),
             ),
             Block(
-                "hierarchy", both(INFORMED), grid(["1"], ["10", "50", "100"]), trials=INFORMED_TRIALS,
+                "hierarchy", both(INFORMED, INFORMED_SHARES), grid(["1"], ["10", "50", "100"]),
+                trials=INFORMED_TRIALS,
             ),
         ),
     ),

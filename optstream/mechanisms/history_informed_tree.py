@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from optstream.estimation.learning import learn
 from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed import HistoryInformed
+from optstream.mechanisms.level_choice import choose_level_shares
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
@@ -36,22 +38,27 @@ class HistoryInformedTree(Hierarchical):
     least-squares fit to it by its variances that respects the bound is published.
 
     mechanism: a HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
-    that it does not name are chosen for the deepest level's part of epsilon. The rest as in `Hierarchical`.
-    Raises ParameterError as it, and for another pattern.
+    that it does not name are chosen for the deepest level's part of epsilon. level_shares: as in
+    `Hierarchical`, or "model" for those with the least error that the prior expects (`choose_level_shares`),
+    from epsilon, alpha, `scale` and the tree alone. The rest as in `Hierarchical`. Raises ParameterError as
+    it, for another pattern, and for "model" without a scale.
     """
 
     def __init__(
         self,
         mechanism: HistoryInformed,
         tree: AggregationTree,
-        level_shares: Sequence[Exact],
+        level_shares: Sequence[Exact] | Literal["model"],
         lower_bound: float | None = 0.0,
     ) -> None:
         if not isinstance(mechanism, HistoryInformed):
             raise ParameterError(
                 f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
             )
-        super().__init__(mechanism, tree, level_shares, lower_bound)
+        shares = level_shares
+        if isinstance(shares, str):
+            shares = _chosen_shares(mechanism, tree, shares)
+        super().__init__(mechanism, tree, shares, lower_bound)
 
     @property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
@@ -140,6 +147,18 @@ class HistoryInformedTree(Hierarchical):
         given = (document or {}).get("history")
         n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
         return Belief.from_document(document, n_series, self.pattern.public_days)
+
+
+def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
+    noise = pattern.relative_noise
+    if wanted != "model" or noise is None:
+        raise ParameterError(
+            'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
+            f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
+        )
+    given = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+    slots = pattern.public_days.steps_per_day
+    return choose_level_shares(tree, pattern.model.window_length, slots, noise, **given)
 
 
 def _learned(state: State | None) -> dict[str, Any]:
