@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from data_contracts.judge import Rule, judge
+from optstream.catalogue import error_columns
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
 
@@ -24,6 +25,7 @@ RULES = (
         "unequal_children", "must have each node equal the sum of its children within half a resolution unit"
     ),
     Rule("unequal_parts", "must have each feature's parts equal their steps within half a resolution unit"),
+    Rule("strange_errors", "must have standard errors that are finite and greater than 0, or null"),
     Rule("incomplete_lineage", "must state its whole lineage"),
 )
 LINEAGE = (
@@ -58,9 +60,9 @@ def release_metrics(
 ) -> dict[str, int]:
     """What RULES judge of the rows of one period as they will be published, and of what they state.
 
-    rows: columns step, node and `value_column`. lower_bound: of one leaf. feature_sums: for each feature
-    the (n_nodes, n_parts) sums that are stated beside the rows; None if none are: then a feature need only
-    be a partition of the period. All of it is noisy or public.
+    rows: columns step, node, `value_column`, and its standard errors if there are any. lower_bound: of one
+    leaf. feature_sums: for each feature the (n_nodes, n_parts) sums that are stated beside the rows; None if
+    none are: then a feature need only be a partition of the period. All of it is noisy or public.
     """
     number = {node: index for index, node in enumerate(tree.nodes)}
     placed = rows.select(
@@ -83,8 +85,16 @@ def release_metrics(
         "below_bound": int((values < _least(tree, resolution, lower_bound)).sum()),
         "unequal_children": _unequal_children(values, tree, half),
         "unequal_parts": _unequal_parts(values, features, feature_sums, half),
+        "strange_errors": _strange_errors(rows, value_column),
         "incomplete_lineage": sum(statement.get(key) in (None, "", [], {}) for key in LINEAGE),
     }
+
+
+def _strange_errors(rows: pl.DataFrame, value_column: str) -> int:
+    """Standard errors that claim what none can be; of rows that have such columns."""
+    names = [name for name in error_columns(value_column) if name in rows.columns]
+    columns = (rows[name].cast(pl.Float64).drop_nulls().to_numpy() for name in names)
+    return sum(int((~(np.isfinite(one) & (one > 0))).sum()) for one in columns)
 
 
 def judge_releases(metrics: Mapping[date, Mapping[str, int]]) -> dict[date, ContractError | None]:

@@ -11,7 +11,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import DatasetFacet, RunFacet, column_lineage_dataset, schema_dataset
 from openlineage.client.transport.file import FileConfig, FileTransport
 
-from optstream.catalogue import ReleaseStatement
+from optstream.catalogue import ReleaseStatement, error_columns
 from optstream.catalogue.places import Location, StoreUrl
 from optstream.errors import PublicationError
 from tasks.inputs import UNKNOWN, Inputs, drawn_inputs, inputs_below
@@ -84,7 +84,8 @@ def lineage_event(
     )
     value, raw = settings.published.value, settings.input_of(day).value
     sources = [column_lineage_dataset.InputField(*_dataset(place), raw, [masked]) for place in places]
-    columns = ["date", "step", "timestamp", "node", "parent", "level", value, "revision", "vintage"]
+    before, after = ("date", "step", "timestamp", "node", "parent", "level"), ("revision", "vintage")
+    columns = [*before, value, *error_columns(value), *after]
     output = OutputDataset(
         *_dataset(settings.published_folder / published_file),
         facets={

@@ -5,9 +5,14 @@ from math import ceil
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
+from optstream.catalogue import error_columns
 from optstream.mechanisms import Release
 from tasks.settings import Settings
+
+DIGITS = 6
+"""Significant, of a published standard error: another processor's last bits make no other bytes."""
 
 
 def published_rows(
@@ -16,7 +21,8 @@ def published_rows(
     """One row for every node and step, in the published columns.
 
     Leaves are rounded to the resolution and every other node is the sum of its rounded leaves: whoever adds
-    up the file gets the file.
+    up the file gets the file. Standard errors are of the estimate before that, at every node; what is not
+    known is null.
     """
     tree, calendar = settings.tree, settings.calendar
     resolution = settings.resolution
@@ -29,6 +35,7 @@ def published_rows(
     parents = pl.Series(above, dtype=pl.String)
     of_node = np.repeat(np.arange(n_nodes), n_steps)
     of_step = np.tile(np.arange(n_steps), n_nodes)
+    of_noise, of_model = error_columns(settings.published.value)
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -39,7 +46,16 @@ def published_rows(
             "parent": parents.gather(of_node),
             "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
             settings.published.value: values.ravel(),
+            of_noise: _error_column(release.noise_standard_errors, values.shape),
+            of_model: _error_column(release.standard_errors, values.shape),
             "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
             "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
         }
     )
+
+
+def _error_column(errors: NDArray[np.float64] | None, shape: tuple[int, ...]) -> pl.Series:
+    """Standard errors as a column, null where they are not known."""
+    if errors is None:
+        return pl.Series([None] * (shape[0] * shape[1]), dtype=pl.Float64)
+    return pl.Series(errors.ravel(), dtype=pl.Float64).fill_nan(None).round_sig_figs(DIGITS)

@@ -2,8 +2,12 @@
 
 from datetime import date
 
+import numpy as np
+from numpy.typing import NDArray
+
 import optstream
-from optstream.catalogue import ReleaseStatement, noise_scales
+from optstream.catalogue import ReleaseStatement, StandardErrors, noise_scales
+from optstream.catalogue.standard_errors import Known
 from optstream.mechanisms import Release
 from tasks.settings import Settings
 
@@ -13,6 +17,7 @@ def statement_of(
 ) -> ReleaseStatement:
     """The statement in a release's footer and manifest: public facts only."""
     calendar = settings.calendar
+    errors = StandardErrors(_known(release.noise_standard_errors), _known(release.standard_errors))
     return ReleaseStatement(
         stream=settings.stream.name,
         period=day,
@@ -31,4 +36,11 @@ def statement_of(
         step_minutes=calendar.step_minutes,
         time_zone=calendar.time_zone,
         day=calendar.day,
+        standard_errors=errors,
     )
+
+
+def _known(errors: NDArray[np.float64] | None) -> Known:
+    """Of how many values these standard errors are known."""
+    finite = np.isfinite(errors) if errors is not None else np.zeros(1, dtype=bool)
+    return "all" if finite.all() else "some" if finite.any() else "none"

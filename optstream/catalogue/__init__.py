@@ -6,6 +6,7 @@ from optstream.catalogue.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
+from optstream.catalogue.standard_errors import StandardErrors, error_columns
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 
@@ -16,8 +17,10 @@ __all__ = [
     "Publication",
     "ReleaseStatement",
     "StagedRelease",
+    "StandardErrors",
     "Withdrawal",
     "check_files",
+    "error_columns",
     "find_catalogue",
     "noise_scales",
     "publish",

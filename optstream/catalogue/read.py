@@ -8,7 +8,7 @@ from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import superseded_file
 from optstream.catalogue.parquet import Footer, decode
 from optstream.catalogue.places import Location, Place, open_place
-from optstream.catalogue.rows import empty_rows, hash_rows
+from optstream.catalogue.rows import empty_rows, hash_rows, with_errors
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.untrusted import LARGEST_RELEASE
@@ -21,7 +21,8 @@ def read_published(folder: Location | str, verify: bool = False) -> pl.DataFrame
     folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
 
     Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
-    the value column, revision, vintage. What is read is what the catalogue listed when the call began, also
+    the value column, its two standard errors (`error_columns`; null where not known), revision, vintage. What
+    is read is what the catalogue listed when the call began, also
     while others publish; of a day that is withdrawn meanwhile, what the catalogue has instead: nothing, or a
     newer release. verify: compare the hashes of files and rows as well.
 
@@ -61,7 +62,7 @@ def read_rows(place: Place, catalogue: Catalogue, entry: Entry, verify: bool) ->
         raise PublicationError(
             f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
         )
-    return rows
+    return with_errors(rows, catalogue.value_column)
 
 
 def _states(footer: Footer, catalogue: Catalogue, entry: Entry) -> bool:

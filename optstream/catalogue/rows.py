@@ -7,6 +7,7 @@ from datetime import date
 
 import polars as pl
 
+from optstream.catalogue.standard_errors import error_columns
 from optstream.errors import ParameterError, PublicationError
 
 _BEFORE = {
@@ -32,13 +33,16 @@ def check_value_column(name: object) -> None:
         )
 
 
-def schema(value_column: str) -> dict[str, pl.DataType]:
+def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType]:
     """Columns of the published rows, in order.
 
     date: the local day; step: from 0 within it; timestamp: UTC start of the step, null for a slot that the
-    day does not have; node, its parent (null at the root) and level (root 0); the value; revision, vintage.
+    day does not have; node, its parent (null at the root) and level (root 0); the value; its standard errors
+    (`error_columns`), null where not known; revision, vintage. with_errors: whether they are there: releases
+    of before there were any lack them.
     """
-    return {**_BEFORE, value_column: pl.Float64(), **_AFTER}
+    errors = dict.fromkeys(error_columns(value_column), pl.Float64()) if with_errors else {}
+    return {**_BEFORE, value_column: pl.Float64(), **errors, **_AFTER}
 
 
 def empty_rows(value_column: str) -> pl.DataFrame:
@@ -46,15 +50,29 @@ def empty_rows(value_column: str) -> pl.DataFrame:
     return pl.DataFrame(schema=schema(value_column))
 
 
+def with_errors(rows: pl.DataFrame, value_column: str) -> pl.DataFrame:
+    """The rows with all columns, the standard errors null where there are none."""
+    absent = [name for name in error_columns(value_column) if name not in rows.columns]
+    nothing = [pl.lit(None, dtype=pl.Float64()).alias(name) for name in absent]
+    return rows.with_columns(nothing).select(schema(value_column).keys())
+
+
 def ordered_rows(
-    rows: pl.DataFrame, value_column: str, period: date, revision: int, vintage: int
+    rows: pl.DataFrame,
+    value_column: str,
+    period: date,
+    revision: int,
+    vintage: int,
+    with_errors: bool = False,
 ) -> pl.DataFrame:
     """The rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
-    Raises PublicationError unless the columns are the published ones, filled (only `timestamp` and `parent`
-    may be null), of this period, revision and vintage, and hold every node at every step exactly once.
+    with_errors: as in `schema`. Raises PublicationError unless the columns are the published ones, filled
+    (only `timestamp`, `parent` and standard errors may be null), of this period, revision and vintage, and
+    hold every node at every step exactly once.
     """
-    wanted = schema(value_column)
+    wanted = schema(value_column, with_errors)
+    may_be_null = {*_MAY_BE_NULL, *error_columns(value_column)}
     if set(rows.columns) != set(wanted):
         raise PublicationError(
             f"the rows of a release have the columns {', '.join(wanted)}; got {', '.join(rows.columns)}"
@@ -67,7 +85,7 @@ def ordered_rows(
         typed = typed.cast(pl.Schema(wanted)).sort(KEY)
     except pl.exceptions.InvalidOperationError as error:
         raise PublicationError("a whole-number column of a release does not fit into 32 bits") from error
-    holes = [name for name in wanted if name not in _MAY_BE_NULL and typed[name].null_count()]
+    holes = [name for name in wanted if name not in may_be_null and typed[name].null_count()]
     if holes:
         raise PublicationError(f"column {holes[0]} of a release holds a null")
     for name, stated in (("date", period), ("revision", revision), ("vintage", vintage)):

@@ -29,12 +29,18 @@ class StagedRelease:
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     """Encode the rows of one period under its statement.
 
-    rows: columns date, step, timestamp, node, parent, level, the statement's value column, revision,
-    vintage, in any order. The same rows and statement give the same bytes. Costs no privacy.
+    rows: columns date, step, timestamp, node, parent, level, the statement's value column, its standard
+    errors if the statement tells of them, revision, vintage, in any order. The same rows and statement give
+    the same bytes. Costs no privacy.
     Raises PublicationError, naming the column and the rule, if the rows are not a whole period.
     """
     ordered = ordered_rows(
-        rows, statement.value_column, statement.period, statement.revision, statement.vintage
+        rows,
+        statement.value_column,
+        statement.period,
+        statement.revision,
+        statement.vintage,
+        with_errors=statement.standard_errors is not None,
     )
     rows_hash = hash_rows(ordered)
     return _named(encode(ordered, Footer(rows_hash, statement.to_document())), rows_hash)
@@ -60,7 +66,7 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
 
     Raises PublicationError if they are not the columns of a release.
     """
-    wanted = schema(statement.value_column)
+    wanted = schema(statement.value_column, statement.standard_errors is not None)
     if dict(inner.schema) != {name: kind for name, kind in wanted.items() if name != "date"}:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
     return inner.with_columns(pl.lit(statement.period, dtype=pl.Date()).alias("date")).select(wanted.keys())

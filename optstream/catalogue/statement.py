@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from optstream.catalogue.noise_scales import NoiseScale
 from optstream.catalogue.rows import check_value_column
+from optstream.catalogue.standard_errors import StandardErrors
 from optstream.errors import OptStreamError, ParameterError, PublicationError
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Calibration, PrivacyModel
@@ -29,6 +30,7 @@ class ReleaseStatement:
     noise: `noise_scales` of the release's spends. simulated: drawn with seeded noise; cannot be published.
     value_column: name of the published values, which also tells their unit ("load_mw").
     step_minutes, time_zone, day: the calendar that cuts days into steps.
+    standard_errors: of which values they are known; None for a release from before there were any.
 
     Raises ParameterError naming the field.
     """
@@ -50,6 +52,7 @@ class ReleaseStatement:
     step_minutes: int
     time_zone: str
     day: DayKind
+    standard_errors: StandardErrors | None = None
 
     def __post_init__(self) -> None:
         for name in ("stream", "code_version", "configuration_hash", "time_zone"):
@@ -107,7 +110,8 @@ class ReleaseStatement:
 
     def to_document(self) -> dict[str, Any]:
         """The statement as JSON-ready text and integers; fractions exact, as "numerator/denominator"."""
-        return {
+        errors = self.standard_errors
+        document = {
             "format": FORMAT,
             "stream": self.stream,
             "period": self.period.isoformat(),
@@ -128,6 +132,7 @@ class ReleaseStatement:
             "code_version": self.code_version,
             "configuration_hash": self.configuration_hash,
         }
+        return document | ({"standard_errors": errors.to_document(self.value_column)} if errors else {})
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "ReleaseStatement":
@@ -149,6 +154,7 @@ class ReleaseStatement:
         try:
             if document["format"] != FORMAT:
                 raise ValueError
+            errors = document.get("standard_errors")
             return cls(
                 **{name: document[name] for name in same},
                 period=date.fromisoformat(document["period"]),
@@ -156,6 +162,7 @@ class ReleaseStatement:
                 epsilon_plan=exact_from_text(document["epsilon_plan"]),
                 epsilon_own=exact_from_text(document["epsilon_own"]),
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
+                standard_errors=None if errors is None else StandardErrors.from_document(errors),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

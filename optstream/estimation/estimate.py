@@ -10,8 +10,10 @@ from numpy.typing import NDArray
 class Estimate:
     """values: (n_series, n_steps) in the unit of the readings. variances: the same shape, squared: what is
     known of the noise in each value. How far a held or smoothed value misses the truth is not in it, unless
-    a mechanism says so.
+    a mechanism says so. noise_variances: the same shape: what the noise of all measurements did to the value,
+    exactly, given which were made; 0 where none enters it, nan where it is not known; None if it never is.
     """
 
     values: NDArray[np.float64]
     variances: NDArray[np.float64]
+    noise_variances: NDArray[np.float64] | None = None

@@ -27,16 +27,17 @@ class StraightLine:
     def prior(self, step: int) -> Belief | None:
         """What the line says of a step after the last measured one; None where nothing is known."""
         if len(self._measured) < 2:
-            return next((Belief(step, held, self._noise_variance) for _, held in self._measured), None)
+            known = self._noise_variance
+            return next((Belief(step, held, known, known) for _, held in self._measured), None)
         (first, start), (second, end) = self._measured
         beyond = min((step - second) / (second - first), 1.0)
         variance = self._noise_variance * (beyond**2 + (1 + beyond) ** 2)
-        return Belief(step, end + beyond * (end - start), variance)
+        return Belief(step, end + beyond * (end - start), variance, variance)
 
     def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
         """Take in the measured values of a later step, (n_series,): they are believed."""
         self._measured = [*self._measured[-1:], (step, noisy)]
-        return Belief(step, noisy, self._noise_variance)
+        return Belief(step, noisy, self._noise_variance, self._noise_variance)
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
         """The first measured values, held backwards."""

@@ -18,5 +18,5 @@ def invert_coordinates(measured: Measured) -> Estimate:
     (coordinates,), (variances,) = measured.sums, measured.sum_variances
     basis = fourier_basis(measured.n_steps, coordinates.shape[-1])
     unit = float(measured.resolution)
-    of_steps = np.broadcast_to(variances, coordinates.shape) @ basis**2
-    return Estimate(coordinates @ basis * unit, of_steps * unit**2)
+    of_steps = np.broadcast_to(variances, coordinates.shape) @ basis**2 * unit**2
+    return Estimate(coordinates @ basis * unit, of_steps, of_steps)

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 class Belief:
     """What is known of all series at one step: mean (n_series,) in units, variance in units squared.
 
-    One variance serves all series: they are measured at the same steps with the same noise.
+    One variance serves all series: they are measured at the same steps with the same noise. noise: the part
+    of the mean's variance that the measurements' noise is; nan where an earlier version did not keep it.
     """
 
     step: int
     mean: NDArray[np.float64]
     variance: float
+    noise: float
 
 
 class ConstantState:
@@ -38,24 +40,29 @@ class ConstantState:
         self._posterior: Belief | None = None
         if memory.get("belief") is not None:
             step, mean, variance = memory["belief"]
-            self._posterior = Belief(step, np.array(mean, dtype=np.float64), variance)
+            noise = memory.get("belief_noise")
+            self._posterior = Belief(
+                step, np.array(mean, dtype=np.float64), variance, np.nan if noise is None else noise
+            )
 
     def prior(self, step: int) -> Belief | None:
         """What is believed of a step at or after the last measured one; None where nothing is known."""
         last = self._posterior
         if last is None:
             return None
-        return Belief(step, last.mean, last.variance + (step - last.step) * self._process_variance)
+        variance = last.variance + (step - last.step) * self._process_variance
+        return Belief(step, last.mean, variance, last.noise)
 
     def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
         """Take in the measured values of a later step, (n_series,), and return what is believed of it now."""
         prior = self.prior(step)
         if prior is None:
-            self._posterior = Belief(step, noisy, self._noise_variance)
+            self._posterior = Belief(step, noisy, self._noise_variance, self._noise_variance)
         else:
             gain = prior.variance / (prior.variance + self._noise_variance)
             mean = prior.mean + gain * (noisy - prior.mean)
-            self._posterior = Belief(step, mean, gain * self._noise_variance)
+            noise = (1.0 - gain) ** 2 * prior.noise + gain**2 * self._noise_variance
+            self._posterior = Belief(step, mean, gain * self._noise_variance, noise)
         return self._posterior
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
@@ -65,4 +72,7 @@ class ConstantState:
     def memory(self) -> dict[str, Any]:
         """JSON-ready: what the next filter needs."""
         last = self._posterior
-        return {"belief": None if last is None else [last.step, last.mean.tolist(), last.variance]}
+        if last is None:
+            return {"belief": None}
+        noise = None if np.isnan(last.noise) else last.noise
+        return {"belief": [last.step, last.mean.tolist(), last.variance], "belief_noise": noise}

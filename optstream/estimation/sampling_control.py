@@ -106,19 +106,21 @@ def follow(controller: SamplingController, measured: Measured) -> Estimate:
     places = {step: place for place, step in enumerate(measured.positions)}
     n_series = measured.points.shape[-2]
     values = np.zeros((n_series, measured.n_steps))
-    variances = np.full(values.shape, UNKNOWN)
+    variances, noise = np.full(values.shape, UNKNOWN), np.zeros(values.shape)
     for step in range(measured.n_steps):
         running = measured.first_step + step
         if step in places:
             noisy = measured.points[:, places[step]]
-            if controller.predictor.prior(running) is None:
+            is_first = controller.predictor.prior(running) is None
+            belief: Belief | None = controller.saw(running, noisy)
+            if belief is not None and is_first:
                 for earlier in range(step):
                     mean, variance = controller.predictor.before_first(step - earlier, noisy)
                     values[:, earlier], variances[:, earlier] = mean, variance
-            belief: Belief | None = controller.saw(running, noisy)
+                    noise[:, earlier] = belief.noise
         else:
             belief = controller.predictor.prior(running)
         if belief is not None:
-            values[:, step], variances[:, step] = belief.mean, belief.variance
+            values[:, step], variances[:, step], noise[:, step] = belief.mean, belief.variance, belief.noise
     unit = float(measured.resolution)
-    return Estimate(values * unit, np.minimum(variances, UNKNOWN) * unit**2)
+    return Estimate(values * unit, np.minimum(variances, UNKNOWN) * unit**2, noise * unit**2)

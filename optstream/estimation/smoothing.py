@@ -34,7 +34,7 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
     assert measured.point_variances is not None
     assert measured.choices is not None
     values = np.empty(measured.points.shape)
-    variances = np.empty(measured.points.shape)
+    variances, noise = np.empty(values.shape), np.empty(values.shape)
     earlier = (measured.before or {}).get("noisy", ())
     for series, groups in enumerate(measured.choices["groups"]):
         points, single = measured.points[series], float(measured.point_variances[series, 0])
@@ -43,9 +43,12 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
             noisy = np.array([*known, *points[first:end].tolist()], dtype=np.float64)
             sizes = np.arange(len(known) + 1, noisy.size + 1)
             values[series, first:end] = SMOOTHERS[smoother](noisy)[len(known) :]
-            variances[series, first:end] = single * NOISE_LEFT[smoother](sizes)
+            left = single * NOISE_LEFT[smoother](sizes)
+            variances[series, first:end] = left
+            # a median of three is not linear in them
+            noise[series, first:end] = np.where((sizes <= 2) | (smoother != "median"), left, np.nan)
     unit = float(measured.resolution)
-    return Estimate(values * unit, variances * unit**2)
+    return Estimate(values * unit, variances * unit**2, noise * unit**2)
 
 
 def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floats:

@@ -63,7 +63,7 @@ def least_squares(
         raise ParameterError("every leaf must be measured: nothing else tells how its parent splits")
     n_steps, matrices = measured.n_steps, [feature.matrix for feature in features]
     rows = np.concatenate([np.eye(n_steps), *matrices])
-    targets = np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
+    targets = targets_of(measured)
     if weights == "paper":
         parts = [n_steps] * n_steps + [len(matrix) for matrix in matrices for _ in matrix]
         return LeastSquares(rows, targets, np.outer(known, 1.0 / np.array(parts)))
@@ -77,6 +77,13 @@ def least_squares(
         for variances, matrix in zip(measured.sum_variances, matrices, strict=True)
     ]
     return LeastSquares(rows, targets, np.concatenate([_step_weights(measured, unit), *sums], axis=-1))
+
+
+def targets_of(measured: Measured) -> NDArray[np.float64]:
+    """What the queries should give: steps, then each feature's sums, (…, n_nodes, n_queries). Linear in what
+    was measured.
+    """
+    return np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
 
 
 def _step_targets(measured: Measured) -> NDArray[np.float64]:

@@ -7,9 +7,11 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate, make_consistent
+from optstream.estimation.variances import reconciled_variances
 from optstream.measurement.levels import level_period, together
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
@@ -124,6 +126,18 @@ class Hierarchical(OnlineMechanism):
             own = mechanism.fitted(part)
             values[nodes], variances[nodes] = own.values, own.variances
         return measured.seen_as(values, variances)
+
+    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """The levels' own noise through the tree; consistency weighs each step by itself."""
+        shape = (len(self.tree.nodes), measured.n_steps)
+        weights, noise = np.zeros(shape), np.zeros(shape)
+        for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
+            own = mechanism.fitted(part)
+            if own.noise_variances is None:
+                return None
+            nodes = slice(self.tree.levels[level].start, self.tree.levels[level].stop)
+            weights[nodes], noise[nodes] = 1.0 / own.variances, own.noise_variances
+        return reconciled_variances(weights, noise, self.tree)
 
     def fitted(self, measured: Measured) -> Estimate:
         """The consistent series; variances: of the levels' own estimates, before consistency."""

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate, make_consistent
@@ -86,6 +87,10 @@ class HistoryInformedTree(Hierarchical):
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
         belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
         return self._estimate(measured, belief, histories)
+
+    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """Not known: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
+        return None
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""

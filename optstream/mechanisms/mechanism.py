@@ -3,6 +3,7 @@
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from fractions import Fraction
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -41,6 +42,12 @@ class Mechanism(ABC):
     @abstractmethod
     def _values(self, measured: Measured) -> NDArray[np.float64]:
         """Every node's value at every step, from the measurements alone; free."""
+
+    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """What the noise of all measurements did to `_values` before the bound, squared; `Estimate` says
+        when it is 0, nan or None. From scales and positions alone; free.
+        """
+        return None
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """The state for a period, from what the ledger knows. Costs no privacy.
@@ -86,7 +93,15 @@ class Mechanism(ABC):
             state=measured.state,
             simulated=measured.simulated,
             standard_errors=standard_errors,
+            noise_of=partial(self._noise_standard_errors, measured),
         )
+
+    def _noise_standard_errors(self, measured: Measured) -> NDArray[np.float64] | None:
+        variances = self._noise_variances(measured)
+        if variances is None:
+            return None
+        known = np.where(variances > 0, variances, np.nan)
+        return None if np.isnan(known).all() else np.sqrt(known)
 
     def release(
         self,

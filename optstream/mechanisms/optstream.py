@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.unmeasured import with_unmeasured_leaves
+from optstream.estimation.variances import interpolated_variances, noise_variances
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
 from optstream.mechanisms.mechanism import Mechanism
@@ -144,10 +145,18 @@ class OptStream(Mechanism):
         )
 
     def _values(self, measured: Measured) -> NDArray[np.float64]:
-        if self.post_processing:
-            seen = with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
-            return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
-        return reconstruct(measured)
+        if not self.post_processing:
+            return reconstruct(measured)
+        seen = self._as_weighed(measured)
+        return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
+
+    def _noise_variances(self, measured: Measured) -> NDArray[np.float64]:
+        if not self.post_processing:
+            return interpolated_variances(measured)
+        return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)
+
+    def _as_weighed(self, measured: Measured) -> Measured:
+        return with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """The state that the spends of other periods imply, earlier and later ones: their measured steps."""

@@ -1,8 +1,9 @@
 """What a mechanism returns."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from fractions import Fraction
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,7 @@ class Release:
     window. epsilon_alone: what these spends alone cost their worst window. state: public, for the next
     period. simulated: drawn with seeded noise, never publishable. standard_errors: of the values, their shape
     and unit, where the mechanism knows how far they may be from the truth and not only how noisy they are.
+    noise_of: computes `noise_standard_errors`.
     """
 
     values: NDArray[np.float64]
@@ -31,3 +33,15 @@ class Release:
     state: Mapping[str, Any] | None
     simulated: bool
     standard_errors: NDArray[np.float64] | None = None
+    noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
+
+    @cached_property
+    def noise_standard_errors(self) -> NDArray[np.float64] | None:
+        """Standard deviation of what the noise did to each value before the bound, in their shape and unit.
+
+        From noise scales and positions alone, through the linear estimate, given which points, blocks or
+        groups were chosen. What the estimate gets wrong between measurements is not in it, so these are no
+        error bands. nan where it is not known or no noise enters, None if that is so everywhere: where the
+        estimate is not linear (medians, learned parameters). Free; computed when asked for.
+        """
+        return self.noise_of() if self.noise_of else None

@@ -37,6 +37,9 @@ class SeriesMechanism(Mechanism):
     def _values(self, measured: Measured) -> NDArray[np.float64]:
         return self.fitted(measured).values
 
+    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        return self.fitted(measured).noise_variances
+
     @property
     def alpha_units(self) -> int:
         """The most by which the series move together at one step."""

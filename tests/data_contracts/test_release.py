@@ -116,6 +116,17 @@ def test_the_lineage_is_whole(key, empty):
         check(rows(VALUES), statement={**STATEMENT, key: empty})
 
 
+@pytest.mark.parametrize("name", ["load_noise_se", "load_se"])
+def test_standard_errors_are_finite_and_above_0_or_null(name):
+    sound = rows(VALUES).with_columns(pl.lit(None, pl.Float64).alias(name))
+    check(sound)
+    check(sound.with_columns(pl.lit(2.5).alias(name)))
+    for wrong in (0.0, -1.0, np.nan, np.inf):
+        first = pl.int_range(pl.len()) == 0
+        with pytest.raises(ContractError, match="must have standard errors that are finite"):
+            check(sound.with_columns(pl.when(first).then(wrong).alias(name)))
+
+
 def test_days_are_judged_together_and_each_has_its_own_verdict():
     given = {
         "value_column": "load",

@@ -125,7 +125,7 @@ def spoilt(document):
 
 
 FREE = {("counts",), ("statement", "mechanism")}
-OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn"}
+OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -8,7 +8,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from optstream.catalogue import NoiseScale, ReleaseStatement
+from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors
 from optstream.privacy import PrivacyModel
 from tests.optstream.catalogue.folders import KINDS, Folder, make_folder
 
@@ -27,13 +27,16 @@ def make_rows(period: date, revision: int = 1, vintage: int = 1, shift: float = 
             "parent": parent,
             "level": level,
             "load_mw": shift + 10.0 * step + level,
+            "load_mw_noise_se": None if step == 3 else 1.5 + level,
+            "load_mw_se": None,
             "revision": revision,
             "vintage": vintage,
         }
         for node, (parent, level) in NODES.items()
         for step in range(N_STEPS)
     ]
-    return pl.DataFrame(rows, schema_overrides={"timestamp": pl.Datetime("us", "UTC")})
+    kinds = {"timestamp": pl.Datetime("us", "UTC"), "load_mw_se": pl.Float64()}
+    return pl.DataFrame(rows, schema_overrides=kinds)
 
 
 def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes: Any) -> ReleaseStatement:
@@ -52,6 +55,7 @@ def make_statement(period: date, revision: int = 1, vintage: int = 1, **changes:
         "step_minutes": 30,
         "time_zone": "Europe/Paris",
         "day": "fixed",
+        "standard_errors": StandardErrors("some", "none"),
     }
     return ReleaseStatement(period=period, revision=revision, vintage=vintage, **{**facts, **changes})
 

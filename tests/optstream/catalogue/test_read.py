@@ -15,7 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 import optstream
-from optstream.catalogue import check_files, find_catalogue, read, read_catalogue, read_published
+from optstream.catalogue import (
+    check_files,
+    error_columns,
+    find_catalogue,
+    publish,
+    read,
+    read_catalogue,
+    read_published,
+    stage,
+)
 from optstream.catalogue.rows import empty_rows, schema
 from optstream.errors import PublicationError
 
@@ -38,6 +47,27 @@ def test_what_was_published_is_read_sorted(tmp_path, put, rows):
         assert dict(frame.schema) == schema("load_mw")
         assert frame["timestamp"].null_count() == 6
     assert optstream.read_published(str(tmp_path)).equals(frame)
+
+
+def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path, put, rows, statement):
+    old = rows(DAY).drop("load_mw_noise_se", "load_mw_se")
+    stated = statement(DAY, standard_errors=None)
+    assert "standard_errors" not in stated.to_document()
+    publish(tmp_path, [(stage(old, stated), stated)], lambda known: "head-0")
+    put(tmp_path, NEXT)
+    frame = read_published(tmp_path, verify=True)
+    assert dict(frame.schema) == schema("load_mw")
+    wanted = expected(rows, DAY, NEXT)
+    cleared = [pl.when(pl.col("date") > DAY).then(name).alias(name) for name in error_columns("load_mw")]
+    assert frame.equals(wanted.with_columns(cleared))
+    assert check_files(tmp_path) == []
+
+
+def test_a_file_has_the_columns_that_its_statement_tells_of(rows, statement):
+    with pytest.raises(PublicationError, match="columns"):
+        stage(rows(DAY), statement(DAY, standard_errors=None))
+    with pytest.raises(PublicationError, match="columns"):
+        stage(rows(DAY).drop("load_mw_se"), statement(DAY))
 
 
 def test_data_is_one_hive_dataset_in_polars_pyarrow_and_duckdb(tmp_path, put, rows):

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.catalogue import NoiseScale, ReleaseStatement, noise_scales
+from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors, noise_scales
 from optstream.errors import ParameterError, PublicationError
 from optstream.privacy import PeriodSpend, PrivacyModel, StepSpend
 
@@ -24,6 +24,24 @@ def test_the_document_is_json_and_reads_back(statement):
         {"level": 1, "stage": "sparse vector", "scale": None, "scale_units": None},
     ]
     assert document["privacy_model"]["window_length"] == 48
+
+
+def test_it_says_what_the_standard_errors_are_and_what_they_leave_out(statement):
+    document = statement(DAY, standard_errors=StandardErrors("some", "none")).to_document()
+    words = document["standard_errors"]["in_words"]
+    assert "load_mw_noise_se is the standard deviation of what the noise did" in words
+    assert "leaves out what interpolation gets wrong, so it makes no error band" in words
+    assert "null where it is not known" in words
+    assert "load_mw_se is null" in words
+    assert "sum of its rounded leaves" in words
+    learned = StandardErrors("none", "all").in_words("load_mw")
+    assert "load_mw_noise_se is null: the estimate is not a linear" in learned
+    assert "as right as the model is" in learned
+    with pytest.raises(ParameterError, match="noise of StandardErrors"):
+        StandardErrors("most", "none")
+    document["standard_errors"]["noise"] = "most"
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.from_document(document)
 
 
 def test_words_state_the_accounted_cost_rounded_up(statement):

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation import make_consistent, variances
-from optstream.estimation.variances import noise_variances
+from optstream.estimation import make_consistent
+from optstream.estimation.tree_noise import noise_through_tree
+from optstream.estimation.variances import interpolated_variances, noise_variances, reconciled_variances
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
@@ -60,9 +61,9 @@ def one_by_one(measured, tree, features, weights):
     ],
     ids=["two levels", "derived root", "ragged"],
 )
-def test_it_is_the_sum_over_all_measurements(tree, shares, features, weights, monkeypatch):
-    monkeypatch.setattr(variances, "CHUNK", 3)
-    measured = measured_with(tree, shares, features)
+@pytest.mark.parametrize("sampling", [None, L1Sampling(4, "1")], ids=["same points", "points by level"])
+def test_it_is_the_sum_over_all_measurements(tree, shares, features, weights, sampling):
+    measured = measured_with(tree, shares, features, sampling)
     found = noise_variances(measured, tree, features, weights)
     expected = one_by_one(measured, tree, features, weights)
     assert found.shape == (len(tree.nodes), 8)
@@ -92,12 +93,69 @@ def test_what_cannot_be_told_is_refused():
     public = Measured.from_public(np.ones((3, 8)), [])
     with pytest.raises(ParameterError, match="needs the variances"):
         noise_variances(public, points, [], "paper")
-    mixed = Measured.from_public(np.ones((3, 8)), [], [np.arange(1.0, 25.0).reshape(3, 8)])
-    with pytest.raises(ParameterError, match="the same points at every node"):
-        noise_variances(mixed, points, [], "variance")
+    made = Measured.from_public(np.ones((3, 8)), [], [1.0], positions=[0, 4])
+    with pytest.raises(ParameterError, match="not a reconstruction"):
+        noise_variances(made, points, [], "variance")
 
 
-def test_points_that_differ_by_level_are_possible_with_the_papers_weights():
-    measured = measured_with(RAGGED, ["1/4"] * 4, CHAIN, L1Sampling(4, "1"))
-    found = noise_variances(measured, RAGGED, CHAIN, "paper")
-    assert np.allclose(found, one_by_one(measured, RAGGED, CHAIN, "paper"), rtol=1e-9)
+def reconciled(weights, entering, tree):
+    """Each node's noise pushed alone through the dense normal equations, squared: the brute force."""
+    sums = tree.add_up(np.eye(len(tree.leaves)))
+    total = np.zeros_like(entering)
+    for step in range(weights.shape[1]):
+        normal = sums.T @ (weights[:, step, None] * sums)
+        gains = sums @ np.linalg.solve(normal, sums.T * weights[:, step])
+        total[:, step] = gains**2 @ entering[:, step]
+    return total
+
+
+@pytest.mark.parametrize("tree", [FRANCE, RAGGED], ids=["two levels", "ragged"])
+def test_steps_whose_weights_are_not_their_noise(tree):
+    """Weights may be wrong, or 0 above the leaves; the noise is then what it is."""
+    random = np.random.default_rng(4)
+    shape = (len(tree.nodes), 5)
+    weights, own = random.lognormal(0, 3, shape), random.lognormal(0, 3, shape)
+    weights[0, :3] = 0.0
+    found = reconciled_variances(weights, own, tree)
+    assert np.allclose(found, reconciled(weights, np.where(weights > 0, own, 0), tree), rtol=1e-8)
+    own[tree.leaf_indices[-1], 4] = np.nan
+    spoiled = reconciled_variances(weights, own, tree)
+    assert np.array_equal(spoiled[:, :4], found[:, :4])
+    assert np.isnan(spoiled[0, 4])
+
+
+def test_whole_series_of_any_covariance_go_through_the_tree():
+    random = np.random.default_rng(5)
+    roots = random.normal(size=(2, len(RAGGED.nodes), 3, 5))
+    precision, noise = (root @ np.swapaxes(root, -1, -2) for root in roots)
+    inner = RAGGED.nodes.index("b")
+    precision[inner] = noise[inner] = 0.0
+    sums = np.kron(RAGGED.add_up(np.eye(len(RAGGED.leaves))), np.eye(3))
+    entering = np.zeros((3 * len(RAGGED.nodes),) * 2)
+    weighing = np.zeros_like(entering)
+    for node in range(len(RAGGED.nodes)):
+        at = slice(3 * node, 3 * node + 3)
+        entering[at, at], weighing[at, at] = noise[node], precision[node]
+    gains = sums @ np.linalg.solve(sums.T @ weighing @ sums, sums.T)
+    expected = gains @ entering @ gains.T
+    found = noise_through_tree(precision, noise, RAGGED)
+    for node in range(len(RAGGED.nodes)):
+        at = slice(3 * node, 3 * node + 3)
+        assert np.allclose(found[node], expected[at, at], rtol=1e-8, atol=1e-8 * np.abs(expected).max())
+
+
+def test_points_alone_interpolate_their_noise():
+    measured = measured_with(FRANCE, ["1/2", "1/2"], [], post_processing=False)
+    matrix = np.array([np.interp(range(8), measured.positions, unit) for unit in np.eye(4)])
+    scale = 2 * 4 * 2  # alpha k / (epsilon / 2)
+    assert np.allclose(interpolated_variances(measured), (2 * scale**2 * matrix**2).sum(axis=0))
+
+
+def test_a_thousand_nodes_take_no_square_of_them():
+    """Two passes: nothing of nodes x nodes is made; memory would show it at 10^6 nodes."""
+    wide = AggregationTree.from_parents({"all": None} | {str(n): "all" for n in range(20_000)})
+    ones = np.ones((len(wide.nodes), 2))
+    found = reconciled_variances(ones, ones, wide)
+    leaves = len(wide.leaves)
+    assert np.allclose(found[0], leaves / (leaves + 1))
+    assert np.allclose(found[1:], 1 - 1 / (leaves + 1))

@@ -259,6 +259,8 @@ def test_lineage_names_inputs_columns_and_privacy(house):
     event = json.loads(line)
     assert len(event["inputs"]) == 2
     assert event["run"]["facets"]["optstream_privacy"]["statement"]["epsilon_plan"]
+    named = [field["name"] for field in event["outputs"][0]["facets"]["schema"]["fields"]]
+    assert named == read_published(house.settings.published_folder).columns
     fields = event["outputs"][0]["facets"]["columnLineage"]["fields"]["load_mw"]["inputFields"]
     assert fields[0]["transformations"][0]["masking"] is True
     assert house.record(FIRST).published_name in event["outputs"][0]["name"]

@@ -5,6 +5,7 @@ import re
 from datetime import date, timedelta
 from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from optstream import read_published
@@ -13,6 +14,7 @@ from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from optstream.stream import Measured
 from tasks import chunk, draw
+from tasks.mechanism import mechanism_for
 from tasks.report import budget_of
 from tasks.settings.mechanisms import MECHANISMS
 from tasks.trusted_store import read_verified
@@ -44,6 +46,12 @@ def measured(house, day):
     )
 
 
+def release_of(house, day):
+    """The release of a day, once more from its stored measurements, and its standard errors."""
+    release = mechanism_for(house.settings, day).estimate(measured(house, day))
+    return release, (release.noise_standard_errors, release.standard_errors)
+
+
 def raw_files(house):
     return [path for path in house.files("trusted") if path.suffix == ".raw"]
 
@@ -59,6 +67,15 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
+    _, standard_errors = release_of(house, DAYS[-1])
+    for column, errors in zip(("load_mw_noise_se", "load_mw_se"), standard_errors, strict=True):
+        published = rows.filter(date=DAYS[-1]).pivot(on="step", index="node", values=column)
+        found = published.sort("node").drop("node").to_numpy()
+        if errors is None:
+            assert np.isnan(found.astype(float)).all()
+        else:
+            order = np.argsort(house.settings.tree.nodes)
+            assert np.allclose(found.astype(float), errors[order], rtol=1e-5, atol=0, equal_nan=True)
     manifests = [json.loads(data) for path, data in house.files("published/manifests").items()]
     assert len(manifests) == 4
     assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)

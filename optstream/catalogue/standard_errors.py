@@ -1,0 +1,69 @@
+"""The two columns that say how sure the published values are, and what they leave out, in words."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+from optstream.errors import ParameterError
+
+Known = Literal["all", "some", "none"]
+
+
+def error_columns(value_column: str) -> tuple[str, str]:
+    """The names of the noise's and of the posterior's standard errors beside the values, in the same unit."""
+    return f"{value_column}_noise_se", f"{value_column}_se"
+
+
+@dataclass(frozen=True)
+class StandardErrors:
+    """Of which values a release knows its standard errors; a value without one has null there.
+
+    noise: what the noise did to the estimate. posterior: how far a mechanism's own model takes the estimate
+    to be from the truth. Raises ParameterError for anything but "all", "some" and "none".
+    """
+
+    noise: Known
+    posterior: Known
+
+    def __post_init__(self) -> None:
+        for name in ("noise", "posterior"):
+            if (known := getattr(self, name)) not in get_args(Known):
+                raise ParameterError(
+                    f"{name} of StandardErrors must be one of {get_args(Known)}; got {known!r}"
+                )
+
+    def in_words(self, value_column: str) -> str:
+        """What the columns are, and what they are not."""
+        of_noise, of_model = error_columns(value_column)
+        if self.noise == "none":
+            told = (
+                f"{of_noise} is null: the estimate is not a linear function of what was measured, so what "
+                "the noise did to it is not known in closed form."
+            )
+        else:
+            told = (
+                f"{of_noise} is the standard deviation of what the noise did to a node's estimate, from the "
+                "noise scales alone, given which points, blocks or groups were chosen. Noise only: it "
+                "leaves out what interpolation gets wrong, so it makes no error band."
+            )
+            told += " It is null where it is not known." if self.noise == "some" else ""
+        if self.posterior == "none":
+            told += f" {of_model} is null."
+        else:
+            told += (
+                f" {of_model} is the posterior standard error of the mechanism's own model: interpolation "
+                "counted in, and as right as the model is."
+            )
+        return (
+            f"{told} Both are of the estimate before its lower bound and before rounding; the published "
+            "value of an inner node is the sum of its rounded leaves."
+        )
+
+    def to_document(self, value_column: str) -> dict[str, Any]:
+        """JSON-ready."""
+        return {"noise": self.noise, "posterior": self.posterior, "in_words": self.in_words(value_column)}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "StandardErrors":
+        """Read it back; its words are not read. Raises KeyError, TypeError or ParameterError."""
+        return cls(document["noise"], document["posterior"])

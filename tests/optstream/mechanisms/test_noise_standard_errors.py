@@ -1,0 +1,198 @@
+"""What the noise does to a release: each measured number pushed alone, and by simulation over periods."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.measurement import EquallySpaced, L1Sampling
+from optstream.measurement.grouping import GROUPER
+from optstream.mechanisms import (
+    Fast,
+    Fourier,
+    Hierarchical,
+    HistoryInformed,
+    HistoryInformedTree,
+    OptStream,
+    PeGaSus,
+    PeGaSusTree,
+    Sample,
+)
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, StepSpend
+from optstream.stream import AggregationTree, Feature, Measured
+
+MODEL = PrivacyModel("1", 6, 1)
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+SHARES = ["1/3", "2/3"]
+PUSH = 1e6
+HALVES = [Feature((range(0, 3), range(3, 6)), "halves")]
+
+
+def unbounded(mechanism):
+    return replace(mechanism, lower_bound=None) if hasattr(mechanism, "lower_bound") else mechanism
+
+
+def pushed(measured):
+    """The measurements once for every number that was drawn, with that one moved, and its variance."""
+    for place, part in enumerate(measured.parts):
+        for moved, variance in pushed(part):
+            parts = (*measured.parts[:place], moved, *measured.parts[place + 1 :])
+            yield replace(measured, parts=parts), variance
+    if measured.point_variances is None or measured.sum_variances is None:
+        return
+    arrays = [measured.points, *measured.sums]
+    variances = [measured.point_variances, *measured.sum_variances]
+    for number, (array, variance) in enumerate(zip(arrays, variances, strict=True)):
+        spread = np.broadcast_to(variance, array.shape)
+        for at in np.argwhere(np.isfinite(spread)):
+            moved = [entry.astype(float) for entry in arrays]
+            moved[number][tuple(at)] += PUSH
+            yield replace(measured, points=moved[0], sums=tuple(moved[1:])), spread[tuple(at)]
+
+
+def one_by_one(mechanism, measured):
+    """Variances by brute force: the estimate is linear, so a push of any size shows each weight."""
+    rest = mechanism.estimate(measured).values
+    moved = ((mechanism.estimate(one).values - rest, variance) for one, variance in pushed(measured))
+    return sum((change / PUSH) ** 2 * variance for change, variance in moved)
+
+
+def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
+    """Every mechanism of the house, whatever it chose: exactly, or nan, or None, never something else."""
+    mechanism = unbounded(make(MODEL, 6))
+    release = mechanism.release(wavy(6), noise=simulated_noise(8))
+    found = release.noise_standard_errors
+    if found is None:
+        assert "HistoryInformed" in repr(mechanism)
+        return
+    assert found.shape == release.values.shape
+    known = np.isfinite(found)
+    assert known.any()
+    assert "median" in repr(mechanism) or known.all() or "Budget" in repr(mechanism)
+    expected = one_by_one(mechanism, release.measured)
+    assert np.allclose(found[known] ** 2, expected[known], rtol=1e-6)
+    if "median" not in repr(mechanism):
+        assert np.allclose(expected[~known], 0)
+
+
+def test_it_is_the_same_from_stored_bytes_and_for_other_values(make, wavy):
+    mechanism, state = make(MODEL, 6), None
+    for number in range(3):
+        values = wavy(18)[:, 6 * number : 6 * number + 6]
+        release = mechanism.release(values, noise=simulated_noise(8), first_step=6 * number, state=state)
+        state = release.state
+        again = mechanism.estimate(Measured.from_bytes(release.measured.to_bytes())).noise_standard_errors
+        if release.noise_standard_errors is None:
+            assert again is None
+        else:
+            assert np.array_equal(release.noise_standard_errors, again, equal_nan=True)
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        OptStream(MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=SHARES),
+        OptStream(MODEL, TREE, sampling=L1Sampling(3, "1"), features=HALVES, level_shares=SHARES),
+        OptStream(
+            MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=SHARES, weights="paper"
+        ),
+        OptStream(MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=["0", "1"]),
+    ],
+    ids=["points and sums", "points by level", "the paper's weights", "a derived root"],
+)
+def test_features_and_points_together(mechanism):
+    mechanism = unbounded(mechanism)
+    release = mechanism.release(np.full((2, 6), 50.0), noise=simulated_noise(2))
+    expected = one_by_one(mechanism, release.measured)
+    assert np.allclose(release.noise_standard_errors**2, expected, rtol=1e-6)
+
+
+def test_nothing_is_claimed_where_it_is_not_known():
+    values = np.full((2, 6), 50.0)
+    history = HistoryInformed(MODEL, n_blocks=2, block_length=1)
+    for mechanism in (history, HistoryInformedTree(history, TREE, SHARES)):
+        release = mechanism.release(values, noise=simulated_noise(1))
+        assert release.noise_standard_errors is None
+        assert release.standard_errors is not None
+    flat = PeGaSus(MODEL, threshold="100000")
+    found = flat.release(values, noise=simulated_noise(1)).noise_standard_errors
+    assert np.isfinite(found[:, :2]).all()  # a median of two is their mean
+    assert np.isnan(found[:, 2:]).all()
+
+
+class Silenced:
+    """Noise of a seed, but 0 where the scale is one of these: what was decided stays as it was."""
+
+    simulated = True
+
+    def __init__(self, seed, scales=()):
+        self._draws, self._scales = np.random.default_rng(seed), scales
+
+    def discrete_laplace(self, scale, size):
+        drawn = np.rint(self._draws.laplace(0, scale, size)).astype(np.int64)
+        return drawn * 0 if scale in self._scales else drawn
+
+
+def last_of_three(mechanism, stream, seed, silent):
+    """The third period's release, with noise, and without that of these scales."""
+    found, state = [], None
+    noise = Silenced(seed, silent)
+    for number in range(3):
+        at = slice(6 * number, 6 * number + 6)
+        found.append(mechanism.release(stream[:, at], noise=noise, first_step=6 * number, state=state))
+        state = found[-1].state
+    return found[-1]
+
+
+N_RUNS = 600
+ROOM = 0.55
+"""Of a mean over N_RUNS of squares of mean 1 and variance at most 5 (Laplace): six standard deviations, below
+1e-8 for a normal mean; that one square is 330 and does it alone has a chance below 600 exp(-25) = 1e-8."""
+
+SIMULATED = {
+    "OptStream": OptStream(MODEL, TREE, sampling=EquallySpaced(3), features=HALVES, level_shares=SHARES),
+    "Sample": Hierarchical(Sample(MODEL), TREE, SHARES),
+    "Fourier": Hierarchical(Fourier(MODEL, n_coefficients=2), TREE, SHARES),
+    "Fast": Hierarchical(Fast(MODEL, n_samples=2, sampling="fixed", process_deviation=30.0), TREE, SHARES),
+    "Fast linear": Hierarchical(Fast(MODEL, n_samples=2, sampling="fixed", predictor="linear"), TREE, SHARES),
+    "PeGaSus": PeGaSus(MODEL, smoother="average"),
+    "PeGaSusTree": PeGaSusTree(PeGaSus(MODEL, smoother="average"), TREE, SHARES),
+}
+"""Mechanisms that remember, and some that do not: memory holds noise of earlier periods."""
+
+
+def scales_of(mechanism, release):
+    """Of the noise that enters the estimate, not of the groupers'."""
+    if isinstance(getattr(mechanism, "mechanism", None), Fourier):
+        return {float(own.scale) for _, own in mechanism.levels}
+    linear = [spend for spend in release.spends if isinstance(spend, StepSpend)]
+    return {float(spend.scale) for spend in linear if spend.stage != GROUPER}
+
+
+def squares(mechanism, claim):
+    """Mean square of what the noise did to the third period over its standard error as claimed, a run."""
+    stream = np.array([[50.0 + (step % 5) for step in range(18)], [80.0 - (step % 7) for step in range(18)]])
+    found = []
+    for seed in range(N_RUNS):
+        noisy = last_of_three(mechanism, stream, seed, ())
+        quiet = last_of_three(mechanism, stream, seed, scales_of(mechanism, noisy))
+        change = noisy.values - quiet.values
+        found.append(np.nanmean((change / claim(noisy)) ** 2))
+    return float(np.mean(found))
+
+
+@pytest.mark.parametrize("name", SIMULATED)
+def test_over_many_draws_it_is_what_the_noise_does(name):
+    mechanism = unbounded(SIMULATED[name])
+    assert abs(squares(mechanism, lambda release: release.noise_standard_errors) - 1.0) < ROOM
+
+
+def test_the_simulation_sees_a_filters_own_variance_taken_for_the_noise():
+    """Control: how far the series is believed to wander between samples is no noise."""
+    mechanism = unbounded(SIMULATED["Fast"])
+
+    def believed(release):
+        return np.sqrt(mechanism.merged(release.measured).point_variances) * 1e-3
+
+    assert squares(mechanism, believed) < 1.0 - ROOM
