@@ -14,7 +14,7 @@ from optstream.estimation import Estimate, make_consistent
 from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, latest, nearest
 from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.learning import learn
-from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
+from optstream.estimation.tree_fit import events_of_tree, fit_tree, judged_tree, seen_tree
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed import HistoryInformed
 from optstream.mechanisms.level_choice import choose_level_shares
@@ -81,12 +81,24 @@ class HistoryInformedTree(Hierarchical):
 
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every node and its variance; consistent, and not below the bound."""
+        return self._estimate(measured, *self._known(measured))
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """As `HistoryInformed.events`; free. Raises ParameterError for measurements of other levels."""
+        if len(measured.parts) != len(self.levels):
+            raise ParameterError("these measurements are of other levels than the mechanism's")
+        belief, histories = self._known(measured)
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+
+    def _known(self, measured: Measured) -> tuple[Belief, dict[int, BlockHistory]]:
+        """What the tree had learned before, and each level's blocks, the period's own among them."""
         histories = {}
         for (level, _), part in zip(self.levels, measured.parts, strict=True):
             before = self._belief(part.before, part)
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
-        belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
-        return self._estimate(measured, belief, histories)
+        return Belief.from_document(_learned(measured.before), 0, self.pattern.public_days), histories
 
     def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Not known: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
