@@ -17,7 +17,9 @@ Entry = tuple[str, Calibration]
 
 @dataclass(frozen=True)
 class Block:
-    """A part of an experiment: every entry at every point on every span."""
+    """A part of an experiment: every entry at every point on every span. in_a_cell: trials, at most.
+    in_short: whether the short form has it.
+    """
 
     study: Study
     entries: tuple[Entry, ...]
@@ -25,6 +27,7 @@ class Block:
     spans: tuple[str, ...] = MONTHS
     trials: int = TRIALS
     in_a_cell: int = BLOCK
+    in_short: bool = True
 
     def cells(self) -> list[Cell]:
         """All of them, each trial once."""
@@ -59,15 +62,15 @@ class Experiment:
         """February instead of months and year, nine weeks instead of four years, one day instead of two;
         three trials at most, and one of what is dear: forecasts and whatever learns from its past.
         """
-        return replace(self, blocks=tuple(_shortened(block) for block in self.blocks))
+        return replace(self, blocks=tuple(_shortened(block) for block in self.blocks if block.in_short))
 
 
 def _shortened(block: Block) -> Block:
-    short = replace(block, trials=min(block.trials, SHORT_TRIALS))
+    learns = any(name.startswith(INFORMED) for name, _ in block.entries)
+    most = 1 if learns or block.study == "forecast" else SHORT_TRIALS
+    short = replace(block, trials=min(block.trials, most))
     if block.study == "counts":
         return short
-    if block.study == "forecast" or any(name.startswith(INFORMED) for name, _ in block.entries):
-        short = replace(short, trials=1)
     if block.study == "stream":
         return replace(short, spans=(BEGINNING.name,))
     if block.study == "unusual":
