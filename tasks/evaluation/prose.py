@@ -56,10 +56,10 @@ Public facts suffice; a choice that was tried out on private readings is a relea
 evaluate --data FOLDER --into RESULTS --public --page docs/evaluation.md`. Trials are seeded by what they
 run, so numbers depend neither on processes nor on order; a stopped run goes on from its finished cells.
 `--short` is three trials of February, one of forecasts and of HistoryInformed, nine weeks instead of the
-four years and one unusual day instead of two: it leaves out June, October, the year, and most of the
-trials. `results.parquet` is tidy: a row for each trial and metric. What compares releases with real values
-is raw data unless these are public: without `--public` the results are readable by their owner alone, and
-no page is made.
+four years and one unusual day instead of two: it leaves out June, October, the year, most of the trials,
+and HistoryInformed on unemployment. `results.parquet` is tidy: a row for each trial and metric. What
+compares releases with real values is raw data unless these are public: without `--public` the results are
+readable by their owner alone, and no page is made.
 """
 
 NOTES: Mapping[int, str] = {
