@@ -82,11 +82,12 @@ class Hierarchy(Section):
 
 
 class Budget(Section):
-    levels: tuple[Share, ...] = Field(
-        strict=False,
-        min_length=1,
-        max_length=MOST_LEVELS,
-        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]',
+    levels: (
+        Annotated[tuple[Share, ...], Field(strict=False, min_length=1, max_length=MOST_LEVELS)]
+        | Literal["model"]
+    ) = Field(
+        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
+        'with HistoryInformed and its scale also "model"',
     )
     restatement_share: Share = Field(
         "0",

@@ -16,6 +16,7 @@ from optstream.catalogue.places import Location
 from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
+from optstream.stream.public_days import PublicDays
 from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import REVISES, Mechanism
@@ -112,6 +113,8 @@ class Settings(Section):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
+        if not isinstance(self.budget.levels, tuple):
+            described["level_shares"] = [str(share) for share in self.level_shares]
         return described
 
     def features(self, day: date) -> list[Feature]:
@@ -135,7 +138,16 @@ class Settings(Section):
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
-        return self.budget.levels
+        """As configured, or with "model" what the prior expects to be best: of public figures alone."""
+        levels = self.budget.levels
+        return levels if isinstance(levels, tuple) else self._chosen_shares()
+
+    def _chosen_shares(self) -> tuple[Fraction, ...]:
+        from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+
+        given = {name: self.mechanism.parameters.get(name) for name in ("n_blocks", "block_length", "scale")}
+        pattern = HistoryInformed(self.model_of(0), days=PublicDays(self.calendar.slots), **given)
+        return HistoryInformedTree(pattern, self.tree, "model").level_shares
 
     @property
     def stage_shares(self) -> tuple[Fraction, ...] | None:
