@@ -103,11 +103,15 @@ def read_results(folder: Path) -> list[CellResult]:
     return found
 
 
+NUMBERS = ("estimation", "evaluation", "measurement", "mechanisms", "noise", "privacy", "stream")
+"""Rooms of the package in which results are computed."""
+
+
 def code_version() -> str:
     """Version of the package and a digest of the science's sources: what the numbers depend on."""
     root = Path(optstream.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
+    for file in sorted(file for room in NUMBERS for file in (root / room).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return f"{version('optstream')}+{digest.hexdigest()[:DIGITS]}"
 
