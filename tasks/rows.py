@@ -1,13 +1,14 @@
 """A release as rows, rounded so that published figures add up exactly."""
 
+import math
 from datetime import date
-from math import ceil
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue import error_columns
+from optstream.estimation.holding import UNKNOWN
 from optstream.mechanisms import Release
 from tasks.settings import Settings
 
@@ -27,7 +28,7 @@ def published_rows(
     tree, calendar = settings.tree, settings.calendar
     resolution = settings.resolution
     leaves = np.rint(release.values[tree.leaf_indices] / float(resolution)).astype(np.int64)
-    units = tree.add_up(np.maximum(leaves, ceil(settings.lower_bound / resolution)))
+    units = tree.add_up(np.maximum(leaves, math.ceil(settings.lower_bound / resolution)))
     values = units * resolution.numerator / resolution.denominator
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
@@ -46,16 +47,25 @@ def published_rows(
             "parent": parents.gather(of_node),
             "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
             settings.published.value: values.ravel(),
-            of_noise: _error_column(release.noise_standard_errors, values.shape),
-            of_model: _error_column(release.standard_errors, values.shape),
+            of_noise: _error_column(known_errors(settings, release.noise_standard_errors), values.shape),
+            of_model: _error_column(known_errors(settings, release.standard_errors), values.shape),
             "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
             "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
         }
     )
 
 
-def _error_column(errors: NDArray[np.float64] | None, shape: tuple[int, ...]) -> pl.Series:
-    """Standard errors as a column, null where they are not known."""
+def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Standard errors as they are published: nan where they are not known, or where nothing is known of the
+    value itself. A figure that no standard error can be must not keep a day from being published.
+    """
     if errors is None:
-        return pl.Series([None] * (shape[0] * shape[1]), dtype=pl.Float64)
-    return pl.Series(errors.ravel(), dtype=pl.Float64).fill_nan(None).round_sig_figs(DIGITS)
+        return np.full(1, np.nan)
+    least_unknown = math.sqrt(UNKNOWN) * float(settings.resolution) * (1 - 1e-9)
+    return np.where((errors > 0) & (errors < least_unknown), errors, np.nan)
+
+
+def _error_column(errors: NDArray[np.float64], shape: tuple[int, ...]) -> pl.Series:
+    """Standard errors as a column, null where they are not known."""
+    filled = np.broadcast_to(errors, shape).ravel()
+    return pl.Series(filled, dtype=pl.Float64).fill_nan(None).round_sig_figs(DIGITS)

@@ -9,6 +9,7 @@ import optstream
 from optstream.catalogue import ReleaseStatement, StandardErrors, noise_scales
 from optstream.catalogue.standard_errors import Known
 from optstream.mechanisms import Release
+from tasks.rows import known_errors
 from tasks.settings import Settings
 
 
@@ -17,7 +18,11 @@ def statement_of(
 ) -> ReleaseStatement:
     """The statement in a release's footer and manifest: public facts only."""
     calendar = settings.calendar
-    errors = StandardErrors(_known(release.noise_standard_errors), _known(release.standard_errors))
+    of_noise, of_model = (
+        _known(known_errors(settings, errors))
+        for errors in (release.noise_standard_errors, release.standard_errors)
+    )
+    errors = StandardErrors(of_noise, of_model)
     return ReleaseStatement(
         stream=settings.stream.name,
         period=day,
@@ -40,7 +45,7 @@ def statement_of(
     )
 
 
-def _known(errors: NDArray[np.float64] | None) -> Known:
+def _known(errors: NDArray[np.float64]) -> Known:
     """Of how many values these standard errors are known."""
-    finite = np.isfinite(errors) if errors is not None else np.zeros(1, dtype=bool)
+    finite = np.isfinite(errors)
     return "all" if finite.all() else "some" if finite.any() else "none"
