@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check format picture audit canary evaluation faults fuzz clean
+.PHONY: demo test check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -18,11 +18,18 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 test: $(BIN)/.installed  ## All tests.
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
-check: $(BIN)/.installed  ## Style, types, borders.
+check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/hadolint Dockerfile
+
+docs: $(BIN)/.installed  ## The documents as a site in build/site; a broken link is an error.
+	$(BIN)/python -m docs.generate
+
+commands: $(BIN)/.installed  ## Run every command of the documents, and list them.
+	$(BIN)/python -m pytest -s tests/docs/test_pages_run.py
 
 format: $(BIN)/.installed
 	$(BIN)/ruff format .
@@ -30,6 +37,12 @@ format: $(BIN)/.installed
 
 picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 	$(BIN)/python docs/picture.py --config $(DEMO)/optstream.toml --into docs/pictures
+
+screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make demo`'s output; needs Chromium.
+	$(BIN)/python -m docs.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
+
+coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
+	$(BIN)/python -m benchmarks.noise_coverage --into tasks/pages/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
@@ -51,4 +64,4 @@ fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by co
 	$(BIN)/python benchmarks/fuzz.py --runs $(or $(RUNS),10000) --seed $(or $(SEED),1)
 
 clean:
-	rm -rf .venv $(DEMO) dist
+	rm -rf .venv $(DEMO) dist build

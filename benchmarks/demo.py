@@ -66,7 +66,8 @@ def show(settings: Settings) -> None:
     console = Console(highlight=False, soft_wrap=True)
     console.print(table)
     console.print(f"published data  {settings.published_folder}  (optstream.read_published reads it)")
-    console.print(f"report          {settings.trusted_folder / 'report.md'}")
+    console.print(f"report          {settings.report_file}")
+    console.print(f"page for users  {settings.published_folder / 'index.html'}")
     console.print(f"ledger          {settings.trusted_folder / 'ledger.sqlite'}  (optstream status reads it)")
 
 

@@ -15,13 +15,15 @@ from urllib.request import ProxyHandler, build_opener
 from flows.orchestrator import environment
 
 LOOPBACK = "127.0.0.1"
-START_SECONDS = 60
+START_SECONDS = 120
 STOP_SECONDS = 10
 
 
 @contextmanager
-def running_server(home: Path, port: int | None = None) -> Iterator[str]:
+def running_server(home: Path, port: int | None = None, *, with_pages: bool = False) -> Iterator[str]:
     """Run a server whose database is in `home`; yield its API address, for PREFECT_API_URL.
+
+    with_pages: whether it serves Prefect's own pages too, at the same address without /api.
 
     Whatever PREFECT_… variables this process has, the server gets the project's defaults alone. It and
     everything it started is gone on leaving. Raises RuntimeError if it does not answer in time.
@@ -29,17 +31,20 @@ def running_server(home: Path, port: int | None = None) -> Iterator[str]:
     port = port or free_port()
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-m", "prefect", "server", "start", "--no-ui"]
+    command = [sys.executable, "-m", "prefect", "server", "start", *([] if with_pages else ["--no-ui"])]
+    url = f"http://{LOOPBACK}:{port}/api"
+    own = {"PREFECT_HOME": str(home), "PREFECT_SERVER_UI_API_URL": url}
+    # else it unpacks its pages into the installed package
+    own["PREFECT_SERVER_UI_STATIC_DIRECTORY"] = str(home / "pages")
     with (home / "server.log").open("ab") as log:
         server = subprocess.Popen(
             [*command, "--host", LOOPBACK, "--port", str(port)],
-            env=inherited | environment(home, inherited) | {"PREFECT_HOME": str(home)},
+            env=inherited | environment(home, inherited) | own,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
             stderr=log,
             start_new_session=True,
         )
-    url = f"http://{LOOPBACK}:{port}/api"
     try:
         _wait_for(server, f"{url}/health", home)
         yield url

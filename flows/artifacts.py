@@ -1,17 +1,22 @@
 """What the orchestrator's own pages show of a run: nodes, budget, link. Public facts only."""
 
 from collections.abc import Sequence
+from contextlib import suppress
 
-from prefect.artifacts import create_link_artifact, create_table_artifact
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
+from optstream.errors import PublicationError
 from optstream.ledger import Ledger
+from tasks.pages.one_day import day_in_markdown
 from tasks.report import budget_of
 from tasks.settings import Settings
 from tasks.work import Status, Work
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) -> None:
-    """A table of the days and nodes released, one of the budget, and a link to the newest published file."""
+    """A table of the days and nodes released, one of the budget, a link to the newest published file, and
+    that file's curve and lineage as pictures.
+    """
     stream = settings.stream.name
     released = [work for work in works if work.outcome and work.outcome.status is Status.PUBLISHED]
     create_table_artifact(
@@ -62,3 +67,9 @@ def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) ->
     if newest.outcome and newest.outcome.file:
         link = (settings.published_folder / newest.outcome.file).as_uri()
         create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")
+    # read back from the published folder: a day that was withdrawn meanwhile is not drawn
+    with suppress(PublicationError):
+        drawn = day_in_markdown(settings.published_folder, newest.day)
+        create_markdown_artifact(
+            key="optstream-release", markdown=drawn, description=f"{stream}, {newest.day}"
+        )

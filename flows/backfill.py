@@ -9,19 +9,20 @@ from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from prefect import flow, task
+from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
+from flows.names import tags_of
 from flows.nightly import new_owner, no_heartbeat, release_days, revised
 from flows.options import days_between
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from tasks.backfill import plan_backfill
+from tasks.pages import write_pages
 from tasks.permissions import check_trusted
 from tasks.release import Run, terms_of
-from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import write_private
 from tasks.work import Status, Work, unexpected
@@ -36,20 +37,26 @@ WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
 
 @flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
 def backfill(
-    config: str, first: str, last: str, at_once: bool = False, lease_minutes: float = LEASE_MINUTES
+    config: str,
+    first: str,
+    last: str,
+    at_once: bool = False,
+    lease_minutes: float = LEASE_MINUTES,
+    without: Sequence[str] = (),
 ) -> list[Work]:
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
     at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once. The days' outcomes are returned; they
-    hold no reading.
+    days of a run that died stay with it; they are waited for, once. without: days to leave out; one at least
+    stays. The days' outcomes are returned; they hold no reading.
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
-        days = days_between(date.fromisoformat(first), date.fromisoformat(last))
+        span = days_between(date.fromisoformat(first), date.fromisoformat(last))
+        days = [day for day in span if day.isoformat() not in without]
         plan = plan_backfill(settings, ledger, days)
         progress = _Progress(settings.stream.name, len(plan.to_run))
         with _marked(settings) as mark:
@@ -60,7 +67,7 @@ def backfill(
                 again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
                 done = [*(work for work in done if not _is_busy(work)), *again]
         done += revised(_run_here(settings, ledger, lease_minutes))
-        write_report(settings, ledger)
+        write_pages(settings, ledger, datetime.now(UTC))
         return sorted(done, key=lambda work: work.day)
     finally:
         ledger.close()
@@ -90,8 +97,10 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
         )
-    named: Any = release_days.with_options(flow_run_name=f"{stream} {days[0]} to {days[-1]}")
-    works: list[Work] = named(config, days, lease_minutes=lease_minutes, report=False, revise=False)
+    with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
+        works: list[Work] = release_days(
+            config, days, lease_minutes=lease_minutes, report=False, revise=False
+        )
     return [Work(work.day, work.revision, work.outcome) for work in works]
 
 
@@ -172,7 +181,7 @@ def run_backfill(
     try:
         name = f"{settings.stream.name} {first} to {last}"
         placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
-        with no_heartbeat():
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
             works: list[Work] = placed(
                 str(settings.file),
                 str(first),

@@ -10,8 +10,11 @@ import typer
 
 from flows.backfill_command import backfill
 from flows.data_commands import import_rte, simulate
+from flows.help_texts import add_help
 from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
+from flows.report_command import report
+from flows.serve_command import serve
 from flows.study_commands import audit, evaluate, leakage
 from flows.terminal import Terminal
 from flows.upkeep_commands import doctor, purge, withdraw
@@ -24,7 +27,10 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode="markdown",  # the other takes "[budget]" for a colour
     help="Nightly differentially private releases of sensitive time series.",
+    epilog="A first release: `optstream init`, `simulate`, `run`, `status`. Exit codes: 0 all is well; 1 it "
+    "ran, and something is to be looked at; 2 it could not begin.",
 )
 
 
@@ -126,14 +132,17 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
 
 
 app.command()(backfill)
-app.command()(audit)
-app.command()(leakage)
-app.command()(evaluate)
 app.command()(watch)
+app.command()(report)
+app.command()(serve)
 app.command()(doctor)
 app.command()(purge)
 app.command()(withdraw)
+app.command()(audit)
+app.command()(leakage)
+app.command()(evaluate)
 app.add_typer(ledger_app, name="ledger")
+add_help(app)
 
 
 def check_house() -> None:

@@ -10,20 +10,21 @@ from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
-from prefect import flow, task
+from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.runtime import task_run
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows.artifacts import keep_artifacts
+from flows.names import release_name, tags_of
 from flows.terminal import Terminal
 from flows.workers import over_cluster
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk, vintage
+from tasks.pages import write_pages
 from tasks.permissions import check_trusted
 from tasks.release import LEASE, Run, enrol, let_go
-from tasks.report import write_report
 from tasks.settings import Settings, load_settings
 from tasks.work import Status, Work
 
@@ -33,7 +34,13 @@ RETRIES = 2
 WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
 
 
-@flow(name="optstream-release", persist_result=False, retries=0, validate_parameters=False)
+@flow(
+    name="optstream-release",
+    flow_run_name=release_name,
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+)
 def release_days(
     config: str,
     days: list[str],
@@ -45,7 +52,7 @@ def release_days(
     """Release these days of the stream that the configuration file describes.
 
     restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
-    lease_minutes: how long the days stay with this run, should it die. report: whether to write the report.
+    lease_minutes: how long the days stay with this run, should it die. report: whether to write the pages.
     revise: whether to give earlier days the new estimates that are due.
 
     Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
@@ -73,7 +80,7 @@ def release_days(
         let_go(run, works)
         works += revised(run) if revise else []
         if report:
-            write_report(settings, ledger)
+            write_pages(settings, ledger, run.clock())
         keep_artifacts(settings, ledger, works)
         return works
     finally:
@@ -125,6 +132,7 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
     as_task: Any = task(
         _attempt,
         name=step.name,
+        task_run_name=step.name,
         retries=RETRIES if step.repeatable else 0,
         retry_delay_seconds=2,
         cache_policy=NO_CACHE,
@@ -150,7 +158,7 @@ def run_days(
     """Run the flow here and now, showing progress to the watcher."""
     token = WATCHER.set(watcher)
     try:
-        with no_heartbeat():
+        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
             works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days], restate)
         return works
     finally:

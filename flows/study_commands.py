@@ -135,9 +135,9 @@ def evaluate(
         ),
     ] = None,
     only: Annotated[
-        list[int] | None, typer.Option(min=1, max=9, help="Only this experiment; may be repeated.")
+        list[int] | None, typer.Option(min=1, max=11, help="Only this experiment; may be repeated.")
     ] = None,
-    short: Annotated[bool, typer.Option("--short", help="Three trials, February only.")] = False,
+    short: Annotated[bool, typer.Option("--short", help="February only, at most three trials.")] = False,
     trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
     public: Annotated[
         bool,

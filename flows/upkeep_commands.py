@@ -66,6 +66,7 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
 
     from optstream.noise import secure_noise
     from tasks.ledger_place import need_ledger
+    from tasks.pages import write_pages
     from tasks.release import Run
     from tasks.report import budget_of, outcomes_document
     from tasks.settings import load_settings
@@ -77,8 +78,11 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     run = Run(settings, ledger, secure_noise(), f"{gethostname()}-withdraw", lambda: datetime.now(UTC))
     days = sorted(set(day))
     works = each([Work(one) for one in days], partial(take_back, run, reason=reason))
+    written = write_pages(settings, ledger, datetime.now(UTC))
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)
+    if written.problem is not None:
+        terminal.say(f"the page of the data users was not written: {written.problem}")
     terminal.document(outcomes_document(works, settings, budget))
     failed = any(
         work.outcome is None or work.outcome.status in (Status.FAILED, Status.BUSY) for work in works

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from prefect import flow
+from prefect import flow, tags
 from prefect.artifacts import create_table_artifact
 from prefect.blocks.core import Block
 from prefect.blocks.notifications import CustomWebhookNotificationBlock, NotificationBlock
@@ -14,6 +14,8 @@ from prefect.events import emit_event
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows import apprise_block
+from flows.heartbeats import tell_over
+from flows.names import tags_of, watch_name
 from optstream.errors import OptStreamError
 from tasks.ledger_place import find_ledger
 from tasks.permissions import check_trusted
@@ -49,7 +51,15 @@ class NotToldError(OptStreamError):
         self.watched = watched
 
 
-@flow(name="optstream-watch", persist_result=False, retries=0, validate_parameters=False)
+@flow(
+    name="optstream-watch",
+    flow_run_name=watch_name,
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+    on_completion=[tell_over],
+    on_failure=[tell_over],
+)
 def watch_stream(config: str, events: bool = True) -> Watched:
     """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
 
@@ -168,6 +178,7 @@ def _keep_artifact(settings: Settings, watched: Watched) -> None:
 
 def watch_here(settings: Settings, *, events: bool = True) -> Watched:
     """Run the flow here and now. Raises as `watch_stream`."""
-    with temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None}):
+    quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+    with quiet, tags(*tags_of(settings.stream.name)):
         watched: Watched = watch_stream(str(settings.file), events)
     return watched

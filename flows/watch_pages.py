@@ -9,20 +9,8 @@ from flows.terminal import Terminal
 from tasks.settings import Settings
 from tasks.watch import DayState, State, StreamView
 from tasks.watch.document import days_left
-from tasks.watch.words import lines_of
+from tasks.watch.words import LETTERS, lines_of
 
-LETTERS = {
-    State.PUBLISHED: ".",
-    State.RESTATED: "R",
-    State.WITHDRAWN: "W",
-    State.HELD: "h",
-    State.RUNNING: "r",
-    State.WAITING: "w",
-    State.LATE: "L",
-    State.MISSING: "M",
-    State.FAILED: "F",
-    State.VOID: "V",
-}
 QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
 MOST_ROWS = 40

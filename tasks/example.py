@@ -83,6 +83,10 @@ validation_retention_days = 90  # for `optstream purge`; so too staging_, lineag
 # max_runtime = "2h"            # a day that is under way for longer is stuck
 # notify = ["custom-webhook/optstream"]
 
+# [schedule]                    # of `optstream serve`, in the stream's time zone: see docs/schedule.md
+# cron = "0 3 * * *"            # the first look of a night, at the day before
+# look_every_minutes = 30       # further looks at what is late, until [watch] late_after
+
 [ledger]                        # OPTSTREAM_LEDGER_URL in the environment replaces it
 url = "sqlite:///trusted/ledger.sqlite"
 """

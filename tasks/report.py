@@ -5,14 +5,12 @@ from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
 from math import isfinite
-from pathlib import Path
 from typing import Any
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.ledger import Ledger, ReleaseState
 from optstream.stream import Calendar
 from tasks.settings import Settings
-from tasks.trusted_store import write_private
 from tasks.work import Work
 
 
@@ -129,22 +127,3 @@ def _note(state: ReleaseState) -> str:
         ReleaseState.RESERVED: "a run holds it, or died; the next run continues",
         ReleaseState.DRAWN: "drawn, not published yet; the next run publishes it",
     }.get(state, "")
-
-
-def write_report(settings: Settings, ledger: Ledger) -> Path:
-    """Write `report.md` into the trusted folder: budget and days, from ledger and catalogue alone."""
-    days, budget = days_of(settings, ledger), budget_of(settings, ledger)
-    lines = [
-        f"# {settings.stream.name}",
-        "",
-        f"Any {budget.window_length} consecutive steps may lose epsilon {float(budget.grant):g}; "
-        f"the worst window was charged {float(budget.spent):.9g}, {float(budget.left):.3g} is left.",
-        "",
-        "| date | state | revision | file | note |",
-        "| --- | --- | --- | --- | --- |",
-        *(f"| {day.day} | {day.state} | {day.revision} | {day.file or ''} | {day.note} |" for day in days),
-        "",
-    ]
-    path = settings.trusted_folder / "report.md"
-    write_private(path, "\n".join(lines).encode())
-    return path

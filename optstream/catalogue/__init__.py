@@ -2,7 +2,9 @@
 
 from optstream.catalogue.check import check_files
 from optstream.catalogue.index import Catalogue, Entry, find_catalogue, read_catalogue
+from optstream.catalogue.layout import PAGE
 from optstream.catalogue.noise_scales import NoiseScale, noise_scales
+from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
@@ -11,6 +13,7 @@ from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 
 __all__ = [
+    "PAGE",
     "Catalogue",
     "Entry",
     "NoiseScale",
@@ -20,6 +23,7 @@ __all__ = [
     "StandardErrors",
     "Withdrawal",
     "check_files",
+    "digest_of",
     "error_columns",
     "find_catalogue",
     "noise_scales",
@@ -27,6 +31,7 @@ __all__ = [
     "read_catalogue",
     "read_published",
     "read_staged",
+    "replace_page",
     "stage",
     "withdraw",
 ]

@@ -7,6 +7,7 @@ from typing import Any
 
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import DATA, SUPERSEDED, release_name, superseded_folder
+from optstream.catalogue.page import check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.places import Location, Place, open_place
 from optstream.catalogue.read import read_file, read_rows
@@ -16,7 +17,8 @@ from optstream.errors import PublicationError
 
 
 def check_files(folder: Location | str) -> list[str]:
-    """A line for each file that is missing, altered, not listed, or left of a day that was withdrawn.
+    """A line for each file that is missing, altered, not listed, or left of a day that was withdrawn; and for
+    a page (`index.html`) that shows other days than are listed.
 
     Of a withdrawn day the manifest must be there, and no file. Raises PublicationError if the catalogue
     itself cannot be read.
@@ -38,6 +40,7 @@ def check_files(folder: Location | str) -> list[str]:
             for name in strays
         ),
         *_superseded(place, catalogue),
+        *check_page(place, catalogue),
     ]
 
 

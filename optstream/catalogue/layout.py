@@ -4,6 +4,7 @@
     data/date=2016-02-01/release-<hash>.parquet       the releases, one hive-partitioned dataset
     manifests/release-<hash>.json                     what each release is and costs
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
+    index.html                                        the page of the data users, made of all that
     .lock, .incoming/                                 the publishers' lock and half-written files
 
 Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
@@ -22,6 +23,7 @@ from pathlib import Path
 from optstream.errors import PublicationError
 
 CATALOGUE = "catalogue.json"
+PAGE = "index.html"
 DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"

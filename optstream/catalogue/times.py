@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import CATALOGUE, DATA, MANIFESTS, data_folder
+from optstream.catalogue.layout import CATALOGUE, DATA, MANIFESTS, PAGE, data_folder
 from optstream.catalogue.places import Turn
 
 
@@ -37,3 +37,15 @@ def settle_times(turn: Turn, catalogue: Catalogue, touched: Iterable[Entry]) -> 
         places[data_folder(entry.period)] = listed
     places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, "."), listed)
     turn.settle(places)
+
+
+def settle_page_time(turn: Turn, catalogue: Catalogue) -> None:
+    """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
+    if catalogue.entries:
+        turn.settle(dict.fromkeys((PAGE, "."), catalogue_time(catalogue)))
+
+
+def settle_blank_page_time(turn: Turn, catalogue: Catalogue) -> None:
+    """A page that shows nothing is older than any page that shows something."""
+    oldest = min(entry.period for entry in catalogue.entries)
+    turn.settle({PAGE: release_time(oldest) - timedelta(days=1)})

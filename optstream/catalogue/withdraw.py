@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
+from optstream.catalogue.page import blank_page
 from optstream.catalogue.places import Location, Turn, open_place
 from optstream.catalogue.sweep import delete_files
 from optstream.catalogue.times import settle_times
@@ -54,9 +55,9 @@ def withdraw(
     """Make the published release of a day a tombstone, and delete the day's files.
 
     In one turn at the folder (`Place.change`): replace the catalogue atomically by one in which the entry
-    says `withdrawn` and carries the ledger's head; then delete every revision of the day from data/ and
-    superseded/. The manifests stay, and the tombstone names the last one: readers can learn that there was a
-    release, and its cost.
+    says `withdrawn` and carries the ledger's head; then blank the page, which may show the day, and delete
+    every revision of the day from data/ and superseded/. The manifests stay, and the tombstone names the last
+    one: readers can learn that there was a release, and its cost.
     After a crash at any point no listed file is missing, and the same call completes the work; so does the
     publication of a higher revision, the only thing that takes the tombstone's place. What others have copied
     is out of reach. Refunds no privacy: the release was drawn and seen.
@@ -106,6 +107,7 @@ def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
         turn.confirm_catalogue()
     else:
         catalogue = _overtake(turn, catalogue, order, ledger_head)
+    blank_page(turn, catalogue)
     changed |= delete_files(turn, order.period, max(entry.revision, order.last_revision))
     settle_times(turn, catalogue, [entry])
     return Withdrawal(entry, changed)

@@ -134,6 +134,16 @@ class Belief:
         moved, variances = series_of(found, step_blocks(steps, self.days, events))
         return means[:, None] + moved[1:], variances[1:]
 
+    def events_with(
+        self, own: BlockHistory, steps: range, history_days: int, scale: float | None
+    ) -> tuple[int, ...]:
+        """Days that are called events when `fitted` is asked the same, theirs included; free."""
+        history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
+        if not history.n_blocks:
+            return self.events
+        seen, _ = seen_series(history, self.days, scale, self.events)
+        return tuple(sorted(self.answer(seen, steps)[1]))
+
     def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
         """The posterior for these steps, and the days that are events, theirs included if they are."""
         today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))

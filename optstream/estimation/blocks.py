@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal
 
 import numpy as np
@@ -60,8 +61,9 @@ class LagTables:
     worths: Mapping[Gate, Floats]
 
     @classmethod
+    @lru_cache(maxsize=4)
     def between(cls, rows: Blocks, columns: Blocks, steps_per_day: int) -> "LagTables":
-        """The tables of two sets of blocks."""
+        """The tables of two sets of blocks; those of the last sets are kept, for learning asks often."""
         lags = rows.clock[:, None] - columns.clock[None, :]
         longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
         least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
@@ -90,6 +92,9 @@ class LagTables:
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:
         """The covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
         worth = self.worths[gate]
+        if len(self.groups) == 1:
+            _, _, long, wide, places = self.groups[0]
+            return np.asarray(np.convolve(kernel, _overlaps(long, wide), "valid")[places] * worth)
         found = np.empty(worth.shape)
         for rows, columns, long, wide, places in self.groups:
             found[np.ix_(rows, columns)] = np.convolve(kernel, _overlaps(long, wide), "valid")[places]
@@ -103,7 +108,8 @@ class LagTables:
         weighed = weights * self.worths[gate]
         for rows, columns, long, wide, places in self.groups:
             size = self.days.size - (long + wide - 2)
-            binned = np.bincount(places.ravel(), weighed[np.ix_(rows, columns)].ravel(), minlength=size)
+            own = weighed if len(self.groups) == 1 else weighed[np.ix_(rows, columns)]
+            binned = np.bincount(places.ravel(), own.ravel(), minlength=size)
             counts += np.convolve(binned, _overlaps(long, wide)[::-1])
         return counts
 

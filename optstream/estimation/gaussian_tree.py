@@ -7,7 +7,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh, solve_triangular  # type: ignore[import-untyped]
+from scipy.linalg import cholesky, eigh  # type: ignore[import-untyped]
+from scipy.linalg.lapack import dpotri  # type: ignore[import-untyped]
 
 from optstream.estimation.blocks import Blocks
 from optstream.estimation.temporal_prior import NUGGET, TemporalPrior
@@ -46,7 +47,7 @@ class Rotation:
         """Of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
         own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
-        spectrum, basis = eigh(own)
+        spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
         least = 1e-14 * max(float(spectrum[-1]), 1e-300)
         return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
 
@@ -73,6 +74,7 @@ class TreePosterior:
         self.passed: Passed = pass_over_tree(
             seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
         )
+        self._asked: dict[int, tuple[Floats, Floats]] = {}
         self._join_shared()
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
@@ -87,8 +89,9 @@ class TreePosterior:
         n = self.spectrum.size
         root = np.sqrt(np.maximum(self.precision, 1e-300))
         factor = cholesky(np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True)
-        inverse = solve_triangular(factor, np.eye(n), lower=True)
-        self.kept = (np.eye(n) - inverse.T @ inverse) / root[:, None] / root[None, :]
+        half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
+        inverse = half + np.tril(half, -1).T
+        self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
         self.factor_mean = self.kept @ first
         self.log_likelihood = float(
             self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
@@ -126,8 +129,13 @@ class TreePosterior:
         (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
         prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
         exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
-        mean of them all, which takes no n x n product for each node.
+        mean of them all, which takes no n x n product for each node. What was asked is kept.
         """
+        if exact_for not in self._asked:
+            self._asked[exact_for] = self._left_out(exact_for)
+        return self._asked[exact_for]
+
+    def _left_out(self, exact_for: int) -> tuple[Floats, Floats]:
         known = np.isfinite(self.seen.noise)
         n, last = self.spectrum.size, min(exact_for, self.spectrum.size)
         alone = self._alone()
@@ -172,21 +180,22 @@ class TreePosterior:
         together = (shared @ self.basis) @ self.shared_pull
         return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
 
-    def variances(self, steps: Blocks) -> Floats:
-        """Posterior variances of every node at these steps, (n_nodes, n_steps)."""
+    def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
+        """Posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
+        chosen = np.arange(len(self.weights)) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
         squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
         known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
         shared_precise = shared * self.precision
         shared_kept = shared_precise @ self.kept
-        found = self.weights**2 * (of_shared - known) + squares * of_own
+        found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
         loads, precision = self.own_loads(), self.own_precision()
-        for node in range(len(found)):
+        for row, node in enumerate(chosen):
             moved = own * loads[node]
             cross = ((shared - shared_kept) * moved).sum(axis=1)
             explained = (own**2) @ precision[node] - ((moved @ self.kept) * moved).sum(axis=1)
-            found[node] -= 2.0 * self.weights[node] * cross + explained
+            found[row] -= 2.0 * self.weights[node] * cross + explained
         return np.asarray(np.maximum(found, 0.0))
 
 

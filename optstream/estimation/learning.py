@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 STRENGTH_DOUBT, LENGTH_DOUBT = 0.7, 0.4
 """Standard deviations of the logarithms of strengths and lengths around their prior medians."""
 MOST_ITERATIONS = 30
+ENOUGH = 0.02
+"""Of the log likelihood: an iteration that gains less is the last."""
 STEP = 1e-4
 """Of a logarithm, for the derivative of a kernel by a length."""
 
@@ -42,8 +44,10 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
         value = -posterior.log_likelihood + 0.5 * float(off @ off)
         return value, off / doubts - likelihood_gradient(posterior, tables)
 
-    found = minimize(objective, start.logs, jac=True, method="L-BFGS-B", options={"maxiter": most_iterations})
-    better = np.isfinite(found.fun) and found.fun <= objective(start.logs)[0]
+    first = objective(start.logs)[0]
+    options = {"maxiter": most_iterations, "ftol": ENOUGH / max(abs(first), 1.0)}
+    found = minimize(objective, start.logs, jac=True, method="L-BFGS-B", options=options)
+    better = np.isfinite(found.fun) and found.fun <= first
     return replace(start, logs=np.asarray(found.x)) if better else start
 
 

@@ -43,6 +43,18 @@ def fit_tree(
     return tree.add_up(means[:, None]) + moved, variances
 
 
+def events_of_tree(
+    belief: Belief,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    steps: range,
+    scale: float | None,
+) -> tuple[int, ...]:
+    """Days that are called events when `fit_tree` is asked the same, theirs included; free."""
+    known = seen_tree(histories, tree, belief.days, scale, belief.events)
+    return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
+
+
 def judged_tree(
     belief: Belief,
     histories: Mapping[int, BlockHistory],

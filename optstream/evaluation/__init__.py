@@ -7,7 +7,8 @@ is, and free to be shown only where that is public already.
 from optstream.evaluation.cells import Cell, CellResult, Point
 from optstream.evaluation.data import Counts, Load, StudyData
 from optstream.evaluation.engine import run_cell, run_cells
-from optstream.evaluation.experiments import EXPERIMENTS, Experiment, unique_cells
+from optstream.evaluation.experiment import Experiment, unique_cells
+from optstream.evaluation.experiments import EXPERIMENTS
 
 __all__ = [
     "EXPERIMENTS",

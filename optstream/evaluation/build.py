@@ -4,8 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 from optstream.evaluation.cells import Cell
-from optstream.evaluation.contenders import INFORMED, LEVELS_APART, POINTS_ONLY
-from optstream.evaluation.data import STEPS_PER_DAY
+from optstream.evaluation.contenders import (
+    INFORMED,
+    INFORMED_BLOCKS,
+    INFORMED_SHARES,
+    LEVELS_APART,
+    POINTS_ONLY,
+)
+from optstream.evaluation.data import STEPS_PER_DAY, Counts
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import (
     BudgetAbsorption,
@@ -40,7 +46,7 @@ def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) 
     days: the public calendar, for mechanisms that know of one. Raises ParameterError for parameters that it
     refuses.
     """
-    if cell.mechanism == INFORMED:
+    if cell.mechanism in (INFORMED, INFORMED_BLOCKS, INFORMED_SHARES):
         return _informed(cell, days)
     if cell.mechanism in _SERIES:
         return _SERIES[cell.mechanism](_model(cell), cell)
@@ -52,34 +58,38 @@ def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) 
 
 
 def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -> Mechanism:
-    """The cell's mechanism on a tree of two levels, half of epsilon each, every leaf at least 0.
+    """The cell's mechanism on a tree of two levels, half of epsilon each but where the model chooses, every
+    leaf at least 0.
 
     days: as in `on_series`. Raises ParameterError for parameters that it refuses.
     """
     halves = ["1/2", "1/2"]
     if cell.mechanism == INFORMED:
-        return HistoryInformedTree(
-            HistoryInformed(_model(cell), scale=KNOWN_LOAD_MW, days=days), tree, halves
-        )
+        return HistoryInformedTree(_informed(cell, days), tree, halves)
+    if cell.mechanism == INFORMED_SHARES:
+        return HistoryInformedTree(_informed(cell, days), tree, "model")
     if cell.mechanism in _SERIES:
         return Hierarchical(_SERIES[cell.mechanism](_model(cell), cell), tree, halves)
     return _optstream(cell, tree, halves, 0.0)
 
 
-def on_finite_series(cell: Cell, n_steps: int, resolution: str, deviation: float) -> SeriesMechanism:
+def on_finite_series(cell: Cell, counts: Counts) -> SeriesMechanism:
     """The cell's mechanism for one finite series that is protected as a whole: the window is its length.
 
     Raises ParameterError for parameters that it refuses.
     """
     point = cell.point
-    model = PrivacyModel(point.epsilon, n_steps, point.alpha, resolution)
+    model = PrivacyModel(point.epsilon, counts.values.size, point.alpha, counts.resolution)
     if cell.mechanism.startswith("Fast"):
-        return _fast(model, cell, deviation)
+        return _fast(model, cell, counts.deviation)
+    if cell.mechanism in (INFORMED, INFORMED_BLOCKS):
+        days = PublicDays(counts.cycle) if counts.cycle else None
+        return HistoryInformed(model, point.n_samples, 1, counts.size, days)
     return _SERIES[cell.mechanism](model, cell)
 
 
 def _informed(cell: Cell, days: PublicDays | None) -> HistoryInformed:
-    return HistoryInformed(_model(cell), scale=KNOWN_LOAD_MW, days=days)
+    return HistoryInformed(_model(cell), cell.point.n_samples, scale=KNOWN_LOAD_MW, days=days)
 
 
 def _model(cell: Cell) -> PrivacyModel:

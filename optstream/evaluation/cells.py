@@ -10,14 +10,14 @@ from typing import Any, Literal
 import numpy as np
 
 Calibration = Literal["strict", "paper", "none"]
-Study = Literal["regions", "hierarchy", "forecast", "counts"]
+Study = Literal["regions", "hierarchy", "forecast", "counts", "stream", "unusual"]
 
 
 @dataclass(frozen=True)
 class Point:
     """One point of a grid. epsilon, alpha, threshold: exact decimals; alpha and threshold in the data's unit.
 
-    n_samples: k of OptStream and DFT, M of FAST.
+    n_samples: k of OptStream and DFT, M of FAST, blocks in a window of HistoryInformed where they are given.
     """
 
     epsilon: str
@@ -30,8 +30,8 @@ class Point:
 class Cell:
     """What is run at once: nothing smaller is resumed, nothing larger is one draw of the pool.
 
-    study: what is done with the releases. mechanism: a name of `contenders`. span: a month, "2016", or the
-    name of a series of counts. trials: first and stop.
+    study: what is done with the releases. mechanism: a name of `contenders`. span: a month, a year, several,
+    a day, or the name of a series of counts. trials: first and stop.
     """
 
     study: Study
@@ -65,6 +65,10 @@ class TrialResult:
     metrics: Mapping[str, float]
     drawn: Fraction | None
     drawn_aligned: Fraction | None
+
+
+Trial = tuple[TrialResult, Fraction | None]
+"""One trial, and what the mechanism's plan costs any window."""
 
 
 @dataclass(frozen=True)

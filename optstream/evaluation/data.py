@@ -67,7 +67,9 @@ class Load:
 class Counts:
     """One finite series as FAST was made for: values (n_steps,), protected as a whole.
 
-    deviation: how far it is taken to move in a step, a round number that everybody knows.
+    deviation, size: how far it is taken to move in a step, and how large it is: round numbers that everybody
+    knows. cycle: steps after which it repeats its shape. published_steps: how many are published at a time by
+    a mechanism that learns from its past.
     """
 
     name: str
@@ -75,6 +77,9 @@ class Counts:
     values: Values
     resolution: str
     deviation: float
+    size: float | None = None
+    cycle: int | None = None
+    published_steps: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +87,8 @@ class StudyData:
     """Everything that the experiments read. counts: by name.
 
     largest_move_mw, usual_move_mw: by how much a region moves from one half-hour to the next, at most and on
-    average: figures of the year before, as public knowledge would be.
+    average: figures of the year before, as public knowledge would be. history: the load of several years, for
+    studies of what a stream makes of its past; None where no cell asks.
     """
 
     load: Load
@@ -90,6 +96,7 @@ class StudyData:
     forecast_region: str
     largest_move_mw: float
     usual_move_mw: float
+    history: Load | None = None
 
 
 @dataclass(frozen=True)
@@ -105,6 +112,19 @@ class Span:
         """Days that are compared."""
         return (self.last - self.first).days + 1
 
+    @classmethod
+    def of_day(cls, name: str) -> "Span":
+        """One day, by its ISO name. Raises ParameterError for another name."""
+        try:
+            day = date.fromisoformat(name)
+        except ValueError:
+            raise ParameterError(f"span must be a day, such as 2016-04-13; got {name!r}") from None
+        return cls(name, day, day)
+
+    def day(self, number: int) -> date:
+        """The day of this number, from 0."""
+        return self.first + timedelta(days=number)
+
     def rows(self, load: Load, lead_days: int) -> range:
         """Rows of the load from the first lead day to the last day. Raises ParameterError as `index_of`."""
         first = load.index_of(self.first - timedelta(days=lead_days))
@@ -116,3 +136,6 @@ JUNE = Span("2016-06", date(2016, 6, 1), date(2016, 6, 30))
 OCTOBER = Span("2016-10", date(2016, 10, 1), date(2016, 10, 31))
 YEAR = Span("2016", date(2016, 1, 1), date(2016, 12, 31))
 """The months of the paper, and the year of its larger grid."""
+ALL_YEARS = Span("2013-2016", date(2013, 1, 2), date(2016, 12, 31))
+BEGINNING = Span("2013, nine weeks", date(2013, 1, 2), date(2013, 3, 5))
+"""A stream from the first whole day of the published load, and its first weeks."""

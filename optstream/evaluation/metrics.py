@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from optstream.stream import AggregationTree
 
 Values = NDArray[np.float64]
+Z_95 = 1.96
 
 
 def step_errors(released: Values, truth: Values) -> dict[str, float]:
@@ -21,6 +22,11 @@ def step_errors(released: Values, truth: Values) -> dict[str, float]:
 def mean_absolute_error(released: Values, truth: Values) -> float:
     """Mean absolute error a step, in the unit of the readings."""
     return float(np.abs(released - truth).mean())
+
+
+def covered(released: Values, truth: Values, errors: Values) -> float:
+    """The share of values that lie inside their bands of 95 %: 1.96 standard errors to both sides."""
+    return float((np.abs(released - truth) <= Z_95 * errors).mean())
 
 
 def relative_error(released: Values, truth: Values, floor: float) -> float:

@@ -12,7 +12,7 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.evaluation.build import on_finite_series, on_series, on_tree
-from optstream.evaluation.cells import Cell, Study, TrialResult
+from optstream.evaluation.cells import Cell, Study, Trial, TrialResult
 from optstream.evaluation.contenders import CONTENDERS, LEAD_DAYS, POINTS_ONLY, RAW
 from optstream.evaluation.data import (
     FEBRUARY,
@@ -26,16 +26,14 @@ from optstream.evaluation.data import (
     Values,
 )
 from optstream.evaluation.forecasting import LEARNED_DAYS, forecast_errors
-from optstream.evaluation.metrics import mean_absolute_error, relative_error, step_errors, violation
-from optstream.evaluation.releases import Released, release_days, side_by_side
+from optstream.evaluation.metrics import covered, mean_absolute_error, relative_error, step_errors, violation
+from optstream.evaluation.releases import Released, release_counts, release_days, side_by_side
+from optstream.evaluation.streams import stream, unusual
 from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
-from optstream.privacy import worst_window
 
 RELATIVE_FLOOR = 1.0
 SPANS = {span.name: span for span in (FEBRUARY, JUNE, OCTOBER, YEAR)}
-
-Trial = tuple[TrialResult, Fraction | None]
 
 
 def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
@@ -53,12 +51,17 @@ def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tri
     lead = 0 if span == YEAR else CONTENDERS[cell.mechanism].lead_days
     rows = span.rows(data.load, lead)
     truth = data.load.values[rows.start : rows.stop]
-    released, plan = _single_level(cell, data.load, truth, rows.start, noise, accounted=_looks(cell, trial))
-    metrics = step_errors(released.values[lead:], truth[lead:])
-    metrics["mean_load"] = float(truth[lead:].mean())
+    begin = max(lead - LEAD_DAYS, 0)  # before, a mechanism that learns is watched and nothing is compared
+    released, plan = _single_level(
+        cell, data.load, truth, rows.start, noise, accounted=_looks(cell, trial), only_measured=begin
+    )
+    found, real = released.values[lead - begin :], truth[lead:]
+    metrics = step_errors(found, real)
+    metrics["mean_load"] = float(real.mean())
     if lead:
-        week_before = released.values[lead - LEAD_DAYS : -LEAD_DAYS]
-        metrics["last_week"] = mean_absolute_error(week_before, truth[lead:])
+        metrics["last_week"] = mean_absolute_error(released.values[:-LEAD_DAYS], real)
+    if released.errors is not None:
+        metrics["covered"] = covered(found, real, released.errors[lead - begin :])
     if cell.mechanism == POINTS_ONLY:
         metrics |= _bounds(cell, data)
     return TrialResult(trial, metrics, released.drawn, released.drawn_aligned), plan
@@ -82,8 +85,9 @@ def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> T
     tree, rows = data.load.tree, _span(cell).rows(data.load, lead)
     load = data.load.values[rows.start : rows.stop]
     mechanism = on_tree(cell, tree, data.load.public_days)
-    released = release_days(mechanism, load, rows.start, noise, accounted=_looks(cell, trial))
-    truth, values = tree.add_up(load)[lead:], released.values[lead:]
+    looks = _looks(cell, trial)
+    released = release_days(mechanism, load, rows.start, noise, accounted=looks, only_measured=lead)
+    truth, values = tree.add_up(load)[lead:], released.values
     metrics = {
         **step_errors(values[:, 1:], truth[:, 1:]),
         **{f"{name}_nation": value for name, value in step_errors(values[:, :1], truth[:, :1]).items()},
@@ -107,23 +111,23 @@ def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tr
 def _counts(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
     """One finite series, protected as a whole."""
     counts = data.counts[cell.span]
-    mechanism = on_finite_series(cell, counts.values.size, counts.resolution, counts.deviation)
-    release = mechanism.release(counts.values[None, :], noise=noise)
-    published = np.maximum(release.values[0], 0.0)
+    mechanism = on_finite_series(cell, counts)
+    released = release_counts(mechanism, counts.values, counts.published_steps, noise)
+    published = np.maximum(released.values, 0.0)
     metrics = {
         **step_errors(published, counts.values),
         "relative": relative_error(published, counts.values, RELATIVE_FLOOR),
         "n_steps": float(counts.values.size),
     }
-    drawn = worst_window(release.spends, counts.values.size).epsilon
-    return TrialResult(trial, metrics, drawn, drawn), mechanism.epsilon
+    return TrialResult(trial, metrics, released.drawn, released.drawn), mechanism.epsilon
 
 
 def _single_level(
-    cell: Cell, load: Load, truth: Values, first_row: int, noise: NoiseSource, *, accounted: bool
-) -> tuple[Released, Fraction | None]:
+    cell: Cell, load: Load, truth: Values, first_row: int, noise: NoiseSource, *, accounted: bool,
+    only_measured: int = 0,
+) -> tuple[Released, Fraction | None]:  # fmt: skip
     if cell.mechanism == RAW:
-        return Released(truth, None, None), None
+        return Released(truth[only_measured:], None, None), None
     if CONTENDERS[cell.mechanism].each_region:
         mechanisms = [on_series(cell, [region], load.public_days) for region in load.regions]
         groups = [slice(row, row + 1) for row in range(len(load.regions))]
@@ -131,9 +135,11 @@ def _single_level(
         mechanisms, groups = [on_series(cell, load.regions, load.public_days)], [slice(None)]
     parts = []
     for mechanism, group in zip(mechanisms, groups, strict=True):
-        part = release_days(mechanism, truth[:, group], first_row, noise, accounted=accounted)
+        part = release_days(
+            mechanism, truth[:, group], first_row, noise, accounted=accounted, only_measured=only_measured
+        )
         leaves = part.values[:, -truth[:, group].shape[1] :]  # a root above plain series is derived
-        parts.append(Released(np.maximum(leaves, 0.0), part.drawn, part.drawn_aligned))
+        parts.append(replace(part, values=np.maximum(leaves, 0.0)))
     return side_by_side(parts), mechanisms[0].epsilon
 
 
@@ -153,4 +159,6 @@ _STUDIES: dict[Study, Callable[[Cell, StudyData, NoiseSource, int], Trial]] = {
     "hierarchy": _hierarchy,
     "forecast": _forecast,
     "counts": _counts,
+    "stream": stream,
+    "unusual": unusual,
 }

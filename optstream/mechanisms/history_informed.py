@@ -121,6 +121,16 @@ class HistoryInformed(OnlineMechanism):
         """Compute the release from its measurements, standard errors included; repeatable, free."""
         return self._with_errors(measured, self.fitted(measured))
 
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """Days, by number on the public clock, that were found unlike all others, this period's included.
+
+        The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
+        is estimated with wider priors. A function of noisy sums; free.
+        """
+        belief = Belief.from_document(measured.before, len(measured.sums[0]), self.public_days)
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
+
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """The same period estimated again, from what was measured after it too.
 

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,10 +14,11 @@ from optstream.estimation import Estimate, make_consistent
 from optstream.estimation.belief import MOST_FITTED, MOST_LEARNED, Belief, latest, nearest
 from optstream.estimation.block_history import BlockHistory
 from optstream.estimation.learning import learn
-from optstream.estimation.tree_fit import fit_tree, judged_tree, seen_tree
+from optstream.estimation.tree_fit import events_of_tree, fit_tree, judged_tree, seen_tree
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed import PARTS, READY, HistoryInformed
+from optstream.mechanisms.level_choice import choose_level_shares
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
@@ -43,22 +44,27 @@ class HistoryInformedTree(Hierarchical):
     least-squares fit to it by its variances that respects the bound is published.
 
     mechanism: a HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
-    that it does not name are chosen for the deepest level's part of epsilon. The rest as in `Hierarchical`.
-    Raises ParameterError as it, and for another pattern.
+    that it does not name are chosen for the deepest level's part of epsilon. level_shares: as in
+    `Hierarchical`, or "model" for those with the least error that the prior expects (`choose_level_shares`),
+    from epsilon, alpha, `scale` and the tree alone. The rest as in `Hierarchical`. Raises ParameterError as
+    it, for another pattern, and for "model" without a scale.
     """
 
     def __init__(
         self,
         mechanism: HistoryInformed,
         tree: AggregationTree,
-        level_shares: Sequence[Exact],
+        level_shares: Sequence[Exact] | Literal["model"],
         lower_bound: float | None = 0.0,
     ) -> None:
         if not isinstance(mechanism, HistoryInformed):
             raise ParameterError(
                 f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
             )
-        super().__init__(mechanism, tree, level_shares, lower_bound)
+        shares = level_shares
+        if isinstance(shares, str):
+            shares = _chosen_shares(mechanism, tree, shares)
+        super().__init__(mechanism, tree, shares, lower_bound)
 
     @property
     def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
@@ -115,12 +121,24 @@ class HistoryInformedTree(Hierarchical):
 
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every node and its variance; consistent, and not below the bound."""
+        return self._estimate(measured, *self._known(measured))
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """As `HistoryInformed.events`; free. Raises ParameterError for measurements of other levels."""
+        if len(measured.parts) != len(self.levels):
+            raise ParameterError("these measurements are of other levels than the mechanism's")
+        belief, histories = self._known(measured)
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+
+    def _known(self, measured: Measured) -> tuple[Belief, dict[int, BlockHistory]]:
+        """What the tree had learned before, and each level's blocks, the period's own among them."""
         histories = {}
         for (level, _), part in zip(self.levels, measured.parts, strict=True):
             before = self._belief(part.before, part)
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
-        belief = Belief.from_document(_learned(measured.before), 0, self.pattern.public_days)
-        return self._estimate(measured, belief, histories)
+        return Belief.from_document(_learned(measured.before), 0, self.pattern.public_days), histories
 
     def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Not known: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
@@ -206,6 +224,18 @@ class HistoryInformedTree(Hierarchical):
         given = (document or {}).get("history")
         n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
         return Belief.from_document(document, n_series, self.pattern.public_days)
+
+
+def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
+    noise = pattern.relative_noise
+    if wanted != "model" or noise is None:
+        raise ParameterError(
+            'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
+            f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
+        )
+    given = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+    slots = pattern.public_days.steps_per_day
+    return choose_level_shares(tree, pattern.model.window_length, slots, noise, **given)
 
 
 def _learned(state: State | None) -> dict[str, Any]:

@@ -18,6 +18,7 @@ STYLES = (
     ("#8c510a", [4, 4], "triangle-down"),
     ("#969696", [1, 3], "triangle-right"),
     ("#762a83", [10, 3], "triangle-left"),
+    ("#e08214", [1, 0], "stroke"),
 )
 WIDTH, HEIGHT = 190, 150
 Rows = Sequence[dict[str, Any]]
@@ -36,6 +37,7 @@ def panels(
     log_x: bool = False,
     shared_y: bool = True,
     y_format: str = "~s",
+    x_angle: int = 0,
 ) -> alt.TopLevelMixin:
     """Lines with points. rows: dicts of x, y, series, column, row. x_order: the values of an ordinal axis;
     None for a numeric one.
@@ -47,7 +49,7 @@ def panels(
     x: alt.X = (
         alt.X("x:Q", title=x_title, scale=alt.Scale(type="log" if log_x else "linear", nice=False))
         if x_order is None
-        else alt.X("x:N", title=x_title, sort=list(x_order), axis=alt.Axis(labelAngle=0))
+        else alt.X("x:N", title=x_title, sort=list(x_order), axis=alt.Axis(labelAngle=x_angle))
     )
     y = alt.Y(
         "y:Q", title=y_title, scale=alt.Scale(type="log" if log_y else "linear", zero=False, nice=not log_y),

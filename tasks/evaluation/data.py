@@ -1,6 +1,6 @@
 """What the experiments run on: the public files of a folder, or made-up series where there is none."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 
 from optstream.errors import DumpError
 from optstream.evaluation import Cell, Counts, Load, StudyData
+from optstream.evaluation.data import ALL_YEARS, Span
 from optstream.evaluation.experiments import COUNTED_STEPS
 from optstream.evaluation.forecasting import LEARNED_DAYS
+from optstream.evaluation.streams import DAYS_AFTER, MOST_LEAD_DAYS, STREAM_SPANS
 from optstream.evaluation.studies import SPANS
 from optstream.stream import Calendar, days_from
 from tasks.load_shapes import FRENCH_REGIONS, daily_load
@@ -38,29 +40,50 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
 
     Raises DumpError for a file that is not there, lacks a column or has gaps.
     """
+    cells = list(cells)
     names, before = _load(folder / LOAD, *PUBLIC_YEAR)
     first, last = needed_days(cells)
     _, values = _load(folder / LOAD, first, last)
     load = Load(values, names, first, public_holidays("FR", range(first.year, last.year + 1)))
-    return _study_data(load, before, read_flu(folder), read_unemployment(folder))
+    found = _study_data(load, before, read_flu(folder), read_unemployment(folder))
+    return replace(found, history=_history(cells, lambda *days: _load(folder / LOAD, *days)))
 
 
 def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
     """Made-up load, calibrated on public means of the French regions, and made-up counts. Reads no file."""
+    cells = list(cells)
     first, last = needed_days(cells)
-    days = days_from(first, last)
-    values = np.array(
-        [
-            [daily_load(region, name, day, CALENDAR, seed) for name, region in FRENCH_REGIONS.items()]
-            for day in days
-        ]
-    )
-    load = Load(np.round(values, 1), tuple(FRENCH_REGIONS), first)
+    load = Load(_simulated(first, last, seed)[1], tuple(FRENCH_REGIONS), first)
     generator = np.random.default_rng(seed)
     weeks = np.arange(COUNTED_STEPS["flu"])
     flu = 4500 * (1.1 + np.cos(2 * np.pi * (weeks - 17) / 52)) * generator.lognormal(0.0, 0.1, weeks.size)
     months = 280 + np.cumsum(generator.normal(0.0, 8.0, COUNTED_STEPS["unemployment"]))
-    return _study_data(load, load.values[:7], np.round(flu), np.round(np.maximum(months, 50.0)))
+    found = _study_data(load, load.values[:7], np.round(flu), np.round(np.maximum(months, 50.0)))
+    return replace(found, history=_history(cells, lambda *days: _simulated(*days, seed)))
+
+
+def _simulated(first: date, last: date, seed: int) -> tuple[tuple[str, ...], Values]:
+    days = days_from(first, last)
+    values = [
+        [daily_load(region, name, day, CALENDAR, seed) for name, region in FRENCH_REGIONS.items()]
+        for day in days
+    ]
+    return tuple(FRENCH_REGIONS), np.round(np.array(values), 1)
+
+
+def _history(
+    cells: Iterable[Cell], read: Callable[[date, date], tuple[tuple[str, ...], Values]]
+) -> Load | None:
+    """The load of the days that studies of a stream's past need; None if there is no such cell."""
+    spans = [STREAM_SPANS[cell.span] for cell in cells if cell.study == "stream"]
+    spans += [Span.of_day(cell.span) for cell in cells if cell.study == "unusual"]
+    if not spans:
+        return None
+    first = min(span.first for span in spans) - timedelta(days=MOST_LEAD_DAYS)
+    last = max(span.last for span in spans) + timedelta(days=DAYS_AFTER)
+    first, last = max(first, ALL_YEARS.first), min(last, ALL_YEARS.last)
+    names, values = read(first, last)
+    return Load(values, names, first, public_holidays("FR", range(first.year, last.year + 1)))
 
 
 def needed_days(cells: Iterable[Cell]) -> tuple[date, date]:
@@ -76,9 +99,9 @@ def _study_data(load: Load, before: Values, flu: Values, unemployment: Values) -
     start = load.index_of(COUNTED_MONTH)
     month = load.of_region(region)[start:].reshape(-1)
     counts = (
-        Counts("flu", "visits a week", flu, "1", 316.0),
-        Counts("unemployment", "thousands", unemployment, "0.001", 30.0),
-        Counts("load", "MW", month, "0.001", 100.0),
+        Counts("flu", "visits a week", flu, "1", 316.0, 5000.0, 52, 1),
+        Counts("unemployment", "thousands", unemployment, "0.001", 30.0, 300.0, 12, 1),
+        Counts("load", "MW", month, "0.001", 100.0, 5000.0, 48, 48),
     )
     short = {one.name: replace(one, values=one.values[: COUNTED_STEPS[one.name]]) for one in counts}
     for name, one in short.items():

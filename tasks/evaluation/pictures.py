@@ -4,9 +4,10 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
-from optstream.evaluation.contenders import LEVELS_APART, POINTS_ONLY, RAW
+from optstream.evaluation.contenders import INFORMED, INFORMED_BLOCKS, LEVELS_APART, POINTS_ONLY, RAW
 from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
 from tasks.evaluation.means import Results
+from tasks.evaluation.stream_pictures import stream_picture, unusual_picture
 
 STRICT, PAPER = "the house's scales (strict)", "the papers' scales"
 MONTHS = {"2016-02": "February", "2016-06": "June", "2016-10": "October"}
@@ -61,12 +62,12 @@ def _months_and_scales(
 
 
 def _first(results: Results) -> Picture:
-    series = (*FOUR, "Sample", "BudgetAbsorption", "PeGaSus", "Fast, fixed")
+    series = (*FOUR, "Sample", "BudgetAbsorption", "PeGaSus", "Fast, fixed", INFORMED)
     return _by_month(results, 1, series, "epsilon"), _months_and_scales(results, 1, "ε", EPSILONS, series)
 
 
 def _second(results: Results) -> Picture:
-    series = (*FOUR, LEVELS_APART)
+    series = (*FOUR, LEVELS_APART, INFORMED)
     rows = []
     for metric, column in (("mae_nation", "nation"), ("mae", "a region")):
         for name in series:
@@ -89,8 +90,8 @@ def _second(results: Results) -> Picture:
 
 def _third(results: Results) -> Picture:
     real = "the real stream"
-    series = (*FOUR, real)
-    rows = _by_month(results, 3, FOUR, "epsilon")
+    series = (*FOUR, INFORMED, real)
+    rows = _by_month(results, 3, (*FOUR, INFORMED), "epsilon")
     rows += [
         {"x": epsilon, "y": one["mean"], "series": real, "row": row, "column": MONTHS[one["span"]]}
         for one in results.rows(3, mechanism=RAW).to_dicts()
@@ -134,8 +135,9 @@ def _fifth(results: Results) -> Picture:
 
 
 def _sixth(results: Results) -> Picture:
-    rows = _by_month(results, 6, FOUR, "alpha")
-    return rows, _months_and_scales(results, 6, "α, MW (k = 10, 10, 5)", ("10", "50", "100"), FOUR)
+    series = (*FOUR, INFORMED)
+    rows = _by_month(results, 6, series, "alpha")
+    return rows, _months_and_scales(results, 6, "α, MW (k = 10, 10, 5)", ("10", "50", "100"), series)
 
 
 def _seventh(results: Results) -> Picture:
@@ -163,7 +165,7 @@ def _eighth(results: Results) -> Picture:
 
 
 def _ninth(results: Results) -> Picture:
-    series = ("Fast", "Fast, fixed", "Fast, linear", "Fast, fixed, linear", "Laplace")
+    series = ("Fast", "Fast, fixed", "Fast, linear", "Fast, fixed, linear", "Laplace", INFORMED_BLOCKS)
     rows = []
     for one in results.rows(9, "relative").to_dicts():
         n_steps = COUNTED_STEPS[one["span"]]
@@ -182,4 +184,5 @@ def _ninth(results: Results) -> Picture:
 
 _PICTURES: dict[int, Callable[[Results], Picture]] = {
     1: _first, 2: _second, 3: _third, 4: _fourth, 5: _fifth, 6: _sixth, 7: _seventh, 8: _eighth, 9: _ninth,
+    10: stream_picture, 11: unusual_picture,
 }  # fmt: skip

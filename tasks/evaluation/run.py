@@ -160,7 +160,7 @@ def _trials(cells: Iterable[Cell]) -> int:
 
 def _slowest_first(cell: Cell) -> tuple[int, str]:
     """Forecasts and trees last longest: begun first, so that no process waits at the end."""
-    order = {"forecast": 0, "hierarchy": 1, "regions": 2, "counts": 3}
+    order = {"stream": 0, "unusual": 1, "forecast": 2, "hierarchy": 3, "regions": 4, "counts": 5}
     return order[cell.study], cell.key
 
 

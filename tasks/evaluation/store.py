@@ -103,11 +103,15 @@ def read_results(folder: Path) -> list[CellResult]:
     return found
 
 
+NUMBERS = ("estimation", "evaluation", "measurement", "mechanisms", "noise", "privacy", "stream")
+"""Rooms of the package in which results are computed."""
+
+
 def code_version() -> str:
     """Version of the package and a digest of the science's sources: what the numbers depend on."""
     root = Path(optstream.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(root.rglob("*.py")):
+    for file in sorted(file for room in NUMBERS for file in (root / room).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return f"{version('optstream')}+{digest.hexdigest()[:DIGITS]}"
 
@@ -115,7 +119,8 @@ def code_version() -> str:
 def digest_of(data: StudyData) -> str:
     """Which data these are. Of private data it stays in the trusted zone with the results."""
     digest = hashlib.sha256(repr((data.load.regions, data.load.first_day, data.forecast_region)).encode())
-    for values in (data.load.values, *(one.values for one in data.counts.values())):
+    history = () if data.history is None else (data.history.values,)
+    for values in (data.load.values, *(one.values for one in data.counts.values()), *history):
         digest.update(np.ascontiguousarray(values).tobytes())
     return digest.hexdigest()[:DIGITS]
 

@@ -6,7 +6,8 @@ from typing import Any
 import polars as pl
 
 from optstream.evaluation.contenders import CONTENDERS
-from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS, MONTHS
+from optstream.evaluation.experiment import MONTHS
+from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
 from tasks.evaluation.means import Mean, Results, epsilon_text, pooled, short
 
 MONTH_NAMES = dict(zip(MONTHS, ("February", "June", "October"), strict=True))
@@ -22,7 +23,9 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 def table_of(results: Results, number: int) -> str:
     """The table or tables of one experiment."""
-    return _TABLES[number](results)
+    from tasks.evaluation.stream_tables import stream_table, unusual_table
+
+    return {**_TABLES, 10: stream_table, 11: unusual_table}[number](results)
 
 
 def cost(mean: Mean) -> str:
@@ -34,7 +37,7 @@ def cost(mean: Mean) -> str:
     )
 
 
-def _entries(rows: pl.DataFrame) -> list[tuple[str, str]]:
+def entries(rows: pl.DataFrame) -> list[tuple[str, str]]:
     """Mechanisms and scales, in the order of the field, strict first."""
     found = set(zip(rows["mechanism"], rows["calibration"], strict=True))
     return sorted(found, key=lambda entry: (ORDER[entry[0]], entry[1] == "paper"))
@@ -48,8 +51,18 @@ def _cells(
     for position, metric in enumerate(metrics):
         rows = results.rows(number, metric, mechanism=name, calibration=scales, **where)
         mean = None if rows.is_empty() else pooled(rows)
-        found.append("–" if mean is None else str(mean) if position == 0 else short(mean.value))
+        if mean is None:
+            found.append("–")
+        elif metric == "covered":
+            found.append(percent(mean.value))
+        else:
+            found.append(str(mean) if position == 0 else short(mean.value))
     return found
+
+
+def percent(share: float) -> str:
+    """To a tenth."""
+    return f"{100 * share:.1f} %"
 
 
 def _by_epsilon(results: Results, number: int, metrics: dict[str, str], **where: Any) -> str:
@@ -58,7 +71,7 @@ def _by_epsilon(results: Results, number: int, metrics: dict[str, str], **where:
     header = ["ε, mechanism", "scales", "true ε", *(MONTH_NAMES[span] for span in spans), *metrics.values()]
     rows = []
     for epsilon in (*EPSILONS, "inf"):
-        for name, scales in _entries(results.rows(number, epsilon=epsilon, **where)):
+        for name, scales in entries(results.rows(number, epsilon=epsilon, **where)):
             chosen = {"mechanism": name, "calibration": scales, "epsilon": epsilon, **where}
             months = [short(pooled(results.rows(number, span=span, **chosen)).value) for span in spans]
             figures = _cells(results, number, list(metrics), name, scales, epsilon=epsilon, **where)
@@ -72,7 +85,9 @@ _USUAL = {"mae": "all ± s.e.", "median": "median", "p95": "95 %", "last_week": 
 
 
 def _regions(results: Results, number: int) -> str:
-    return _by_epsilon(results, number, _USUAL, study="regions")
+    inside = results.rows(number, "covered", study="regions")
+    more = {} if inside.is_empty() else {"covered": "in 95 % bands"}
+    return _by_epsilon(results, number, _USUAL | more, study="regions")
 
 
 def _hierarchy(results: Results, number: int = 2) -> str:
@@ -84,7 +99,7 @@ def _hierarchy(results: Results, number: int = 2) -> str:
     where = {"study": "hierarchy"}
     rows = []
     for alpha in ("10", "50", "100"):
-        for name, scales in _entries(results.rows(number, alpha=alpha, **where)):
+        for name, scales in entries(results.rows(number, alpha=alpha, **where)):
             own = results.rows(number, "mae", alpha=alpha, mechanism=name, calibration=scales, **where)
             figures = _cells(results, number, list(metrics), name, scales, alpha=alpha, **where)
             figures[3] = str(pooled(own))
@@ -111,7 +126,7 @@ def _grid(results: Results) -> str:
     thetas = ("500", "1000", "2000", "5000", "10000")
     rows = []
     for epsilon in EPSILONS:
-        for name, scales in _entries(results.rows(5, epsilon=epsilon)):
+        for name, scales in entries(results.rows(5, epsilon=epsilon)):
             for k in (5, 10, 20):
                 own = results.rows(5, mechanism=name, calibration=scales, epsilon=epsilon, n_samples=k)
                 if own.is_empty():
@@ -130,7 +145,7 @@ def _alphas(results: Results) -> str:
     spans = [span for span in MONTHS if not results.rows(6, span=span).is_empty()]
     rows = []
     for alpha in ("10", "50", "100"):
-        for name, scales in _entries(results.rows(6, alpha=alpha)):
+        for name, scales in entries(results.rows(6, alpha=alpha)):
             own = results.rows(6, mechanism=name, calibration=scales, alpha=alpha)
             months = [short(pooled(own.filter(span=span)).value) for span in spans]
             figures = _cells(results, 6, list(_USUAL), name, scales, alpha=alpha)
@@ -158,7 +173,7 @@ def _fast(results: Results) -> str:
     rows = []
     for span, n_steps in COUNTED_STEPS.items():
         for epsilon in ("1", "0.1"):
-            for name, scales in _entries(results.rows(9, "relative", span=span, epsilon=epsilon)):
+            for name, scales in entries(results.rows(9, "relative", span=span, epsilon=epsilon)):
                 own = results.rows(9, "relative", span=span, epsilon=epsilon, mechanism=name).sort(
                     "n_samples"
                 )

@@ -10,6 +10,8 @@ from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.settings.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.settings.mechanisms import HAS_PAPER_SCALES, REVISES
+from tasks.settings.schedule import schedule_problems
+from tasks.settings.sections import Watch
 from tasks.settings.zones import zone_checks
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
@@ -39,6 +41,8 @@ def cross_checks(
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
+    if "schedule" in present:
+        problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
     problems += zone_checks(sections, folder)
     return problems
 
@@ -77,6 +81,12 @@ def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
     if mechanism.name != "OptStream" and budget is not None and budget.stages is not None:
         yield 'budget.stages must be left out: it is for mechanism.name "OptStream"'
+    chosen = budget is not None and not isinstance(budget.levels, tuple)
+    if chosen and (mechanism.name != "HistoryInformed" or mechanism.scale is None):
+        yield (
+            'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
+            "it chooses: name them, or give a list of shares"
+        )
 
 
 def _revisions(mechanism: Any, release: Any) -> Iterator[str]:
@@ -116,19 +126,20 @@ def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator
 
 
 def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
-    for key, shares in (("levels", budget.levels), ("stages", budget.stages or ())):
+    levels = budget.levels if isinstance(budget.levels, tuple) else ()
+    for key, shares in (("levels", levels), ("stages", budget.stages or ())):
         if sum(shares) > 1:
             yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
     if budget.restatement_share == 1:
         yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
-    if tree is None:
+    if tree is None or not levels:
         return
-    if len(budget.levels) != tree.n_levels:
-        yield f"budget.levels must have a share for each of {tree.n_levels} levels; got {len(budget.levels)}"
+    if len(levels) != tree.n_levels:
+        yield f"budget.levels must have a share for each of {tree.n_levels} levels; got {len(levels)}"
         return
     with_leaves = sorted({int(tree.depths[index]) for index in tree.leaf_indices})
     for level in with_leaves:
-        if budget.levels[level] == 0:
+        if levels[level] == 0:
             yield (
                 f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
                 "only a level above the leaves can be derived; got 0"

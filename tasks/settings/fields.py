@@ -84,6 +84,31 @@ def _day(value: object) -> date:
     return date.fromisoformat(value)
 
 
+CRON_FIELDS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))
+"""The least and the greatest of minute, hour, day of the month, month and day of the week."""
+_CRON_ITEM = re.compile(r"(?:\*|([0-9]{1,2})(?:-([0-9]{1,2}))?)(?:/([0-9]{1,2}))?")
+
+
+def _cron(value: object) -> str:
+    """Five fields of numbers, lists, ranges and steps; no names, no seconds, no nicknames."""
+    fields = value.split(" ") if isinstance(value, str) else []
+    if len(fields) != len(CRON_FIELDS):
+        raise ValueError("not five fields")
+    for field, (least, greatest) in zip(fields, CRON_FIELDS, strict=True):
+        for item in field.split(","):
+            found = _CRON_ITEM.fullmatch(item)
+            if found is None:
+                raise ValueError("not a cron field")
+            first, last, step = (None if part is None else int(part) for part in found.groups())
+            if step == 0 or (step is not None and first is not None and last is None):
+                raise ValueError("a step is of a range or of all")
+            if not all(least <= number <= greatest for number in (first, last) if number is not None):
+                raise ValueError("out of its range")
+            if first is not None and last is not None and first > last:
+                raise ValueError("a range rises")
+    return " ".join(fields)
+
+
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
 Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]
@@ -99,3 +124,4 @@ Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUM
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]
 Block = Annotated[str, StringConstraints(pattern=r"^[a-z0-9]+(-[a-z0-9]+)*/[a-z0-9]+(-[a-z0-9]+)*\z")]
 StepLength = Annotated[str, StringConstraints(pattern=r"^[1-9][0-9]{0,3}(min|h)\z")]
+Cron = Annotated[str, PlainValidator(_cron)]

@@ -20,6 +20,7 @@ from tasks.settings.fields import (
     StepLength,
 )
 from tasks.settings.mechanisms import Mechanism
+from tasks.settings.schedule import Schedule
 from tasks.settings.section import Section
 
 FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
@@ -81,11 +82,12 @@ class Hierarchy(Section):
 
 
 class Budget(Section):
-    levels: tuple[Share, ...] = Field(
-        strict=False,
-        min_length=1,
-        max_length=MOST_LEVELS,
-        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]',
+    levels: (
+        Annotated[tuple[Share, ...], Field(strict=False, min_length=1, max_length=MOST_LEVELS)]
+        | Literal["model"]
+    ) = Field(
+        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
+        'with HistoryInformed and its scale also "model"',
     )
     restatement_share: Share = Field(
         "0",
@@ -218,7 +220,8 @@ SECTIONS: dict[str, type[Section]] = {
     "ledger": Ledger,
     "watch": Watch,
     "release": Release,
+    "schedule": Schedule,
 }
-OPTIONAL = ("watch", "release")
+OPTIONAL = ("watch", "release", "schedule")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

@@ -16,10 +16,12 @@ from optstream.catalogue.places import Location
 from optstream.errors import BudgetError
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
+from optstream.stream.public_days import PublicDays
 from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import REVISES, Mechanism
 from tasks.settings.paths import located, resolve_ledger_url
+from tasks.settings.schedule import Schedule
 from tasks.settings.section import Section
 from tasks.settings.sections import (
     Budget,
@@ -36,7 +38,7 @@ from tasks.settings.sections import (
     Watch,
 )
 
-PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "folder", "file"}
+PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "folder", "file"}
 """What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
 
@@ -61,6 +63,7 @@ class Settings(Section):
     ledger: Ledger
     watch: Watch | None = None
     release: Release | None = None
+    schedule: Schedule | None = None
     parents: tuple[tuple[str, str | None], ...]
     folder: Path
     file: Path
@@ -110,6 +113,8 @@ class Settings(Section):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
+        if not isinstance(self.budget.levels, tuple):
+            described["level_shares"] = [str(share) for share in self.level_shares]
         return described
 
     def features(self, day: date) -> list[Feature]:
@@ -133,7 +138,16 @@ class Settings(Section):
 
     @property
     def level_shares(self) -> tuple[Fraction, ...]:
-        return self.budget.levels
+        """As configured, or with "model" what the prior expects to be best: of public figures alone."""
+        levels = self.budget.levels
+        return levels if isinstance(levels, tuple) else self._chosen_shares()
+
+    def _chosen_shares(self) -> tuple[Fraction, ...]:
+        from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+
+        given = {name: self.mechanism.parameters.get(name) for name in ("n_blocks", "block_length", "scale")}
+        pattern = HistoryInformed(self.model_of(0), days=PublicDays(self.calendar.slots), **given)
+        return HistoryInformedTree(pattern, self.tree, "model").level_shares
 
     @property
     def stage_shares(self) -> tuple[Fraction, ...] | None:
@@ -188,6 +202,11 @@ class Settings(Section):
         return USUAL_REVISE_DAYS if self.mechanism.name in REVISES else 0
 
     @property
+    def scheduling(self) -> Schedule:
+        """When nights run, with its defaults where the configuration has no such table."""
+        return self.schedule or Schedule()
+
+    @property
     def staging_folder(self) -> Path:
         return self.trusted_folder / "staging"
 
@@ -229,6 +248,21 @@ class Settings(Section):
     def watch_folder(self) -> Path:
         """Which alarms were told to whom."""
         return self.trusted_folder / "watch" / self.stream.name
+
+    @property
+    def report_file(self) -> Path:
+        """The page that operators open each morning."""
+        return self.report_folder / "report.html"
+
+    @property
+    def report_folder(self) -> Path:
+        """Of one stream: two may share a trusted folder."""
+        return self.trusted_folder / "report" / self.stream.name
+
+    @property
+    def serve_folder(self) -> Path:
+        """The memory of the server that `optstream serve` starts, its password and its log lines."""
+        return self.trusted_folder / "serve"
 
     @property
     def lineage_folder(self) -> Path:

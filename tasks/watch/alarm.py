@@ -32,6 +32,7 @@ class Kind(StrEnum):
     BUDGET = "budget"
     LEDGER = "ledger"
     AUDIT = "audit"
+    UNLIKE = "unlike-history"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"
 

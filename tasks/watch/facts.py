@@ -18,6 +18,7 @@ from tasks.ledger_pages import GrantPage
 from tasks.report import Budget, budget_of
 from tasks.settings import Settings
 from tasks.watch.deadlines import last_ended
+from tasks.watch.unlike import unlike_day
 
 _VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
 
@@ -39,7 +40,7 @@ class Facts:
     refused: of those, the days whose newest verdict says that the dump breaks its contract.
     catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
     contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
-    newest of the configured mechanism.
+    newest of the configured mechanism. unlike: the newest published day, if it was unlike all others.
     """
 
     live: bool
@@ -55,6 +56,7 @@ class Facts:
     budget: Budget
     page: GrantPage | None
     audit: AuditRecord | None
+    unlike: date | None = None
 
     def days(self) -> list[date]:
         """The span, rising."""
@@ -62,7 +64,8 @@ class Facts:
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known. Opens no dump and no measurements but those that a plan goes on from.
+    """Read what is known. Opens no dump, and no measurements but those that a plan goes on from and those of
+    the newest release.
 
     ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none though
     days are published; a catalogue that cannot be read is a fact.
@@ -97,6 +100,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         else Budget(settings.model.epsilon, settings.model.epsilon * 0, settings.model.window_length),
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
+        unlike=unlike_day(settings, releases),
     )
 
 

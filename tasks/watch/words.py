@@ -1,11 +1,25 @@
-"""Alarms in lines, for terminals and notifications: neighbouring days of one kind are one line."""
+"""Days in letters, and alarms in lines for terminals and notifications: days of one kind are one line."""
 
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
 from tasks.watch.alarm import Alarm
+from tasks.watch.days import State
 
 MOST_LINES = 40
+LETTERS = {
+    State.PUBLISHED: ".",
+    State.RESTATED: "R",
+    State.WITHDRAWN: "W",
+    State.HELD: "h",
+    State.RUNNING: "r",
+    State.WAITING: "w",
+    State.LATE: "L",
+    State.MISSING: "M",
+    State.FAILED: "F",
+    State.VOID: "V",
+}
+"""What stands for a day in a calendar."""
 
 
 def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:

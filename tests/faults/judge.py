@@ -14,6 +14,7 @@ from fractions import Fraction
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
 from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, ReleaseState
+from tasks.pages.numbers import day_in_words
 from tests.faults.books import Books, read_books
 from tests.faults.night import LastWords
 from tests.faults.world import World
@@ -137,8 +138,10 @@ class Judge:
             return [] if listed else [f"LOST: {day} is PUBLISHED and the catalogue does not list it"]
         if record.state is not ReleaseState.VOID:
             return [f"LOST: {day} is {record.state} after the rerun: {_words(last, day)}"]
-        report = self.world.settings.trusted_folder / "report.md"
-        named = report.exists() and f"| {day} | void |" in report.read_text()
+        report = self.world.settings.report_file
+        named = (
+            report.exists() and f'<th scope="row">{day_in_words(day)}</th><td>void</td>' in report.read_text()
+        )
         if last is None or last.is_good or not named:
             return [f"LOST: {day} is VOID and nobody is told"]
         return []

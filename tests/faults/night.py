@@ -18,8 +18,8 @@ from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
 from tasks import chunk, vintage
+from tasks.pages import write_pages
 from tasks.release import Run, enrol, let_go
-from tasks.report import write_report
 from tasks.work import Work
 from tests.faults import acts
 from tests.faults.hook import Hook
@@ -153,7 +153,7 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
         assert work.outcome is not None
         said.outcomes[work.day.isoformat()] = work.outcome.status.value
         said.messages[work.day.isoformat()] = work.outcome.message
-    write_report(settings, ledger)
+    write_pages(settings, ledger, clock())
     ledger.close()
 
 

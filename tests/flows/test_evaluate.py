@@ -15,7 +15,7 @@ def run(*arguments: str):
 
 
 def test_a_short_run_writes_results_and_page(tmp_path):
-    options = ["--into", str(tmp_path / "r"), "--only", "6", "--short", "--trials", "1"]
+    options = ["--into", str(tmp_path / "r"), "--only", "7", "--short", "--trials", "1"]
     result = run(*options, "--page", str(tmp_path / "page.md"))
     assert result.exit_code == 0, result.output
     assert "1 experiments" in result.output
@@ -24,12 +24,12 @@ def test_a_short_run_writes_results_and_page(tmp_path):
     assert set(frame["span"]) == {"2016-02"}
     assert (tmp_path / "page.md").read_text().startswith("# Evaluation")
     again = run(*options, "--json")
-    assert json.loads(again.stdout)["experiments"] == [6]
+    assert json.loads(again.stdout)["experiments"] == [7]
 
 
 def test_choosing():
     assert [one.number for one in chosen_experiments([3, 9], False, None)] == [3, 9]
-    assert len(chosen_experiments([], True, None)) == 9
+    assert len(chosen_experiments([], True, None)) == 11
     (one,) = chosen_experiments([1], False, 2)
     assert max(cell.trials[1] for cell in one.cells()) == 2
 

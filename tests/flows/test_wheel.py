@@ -97,7 +97,7 @@ def test_prefect_shows_days_nodes_budget_and_file_and_stores_no_result(released)
         keys = {key for (key,) in database.execute("SELECT key FROM artifact")}
         states = dict(database.execute("SELECT state_type, count(*) FROM task_run GROUP BY 1"))
         parameters = [json.loads(text) for (text,) in database.execute("SELECT parameters FROM flow_run")]
-    assert keys == {"optstream-days", "optstream-nodes", "optstream-budget", "optstream-file"}
+    assert keys == {f"optstream-{key}" for key in ("days", "nodes", "budget", "file", "release")}
     assert set(states) == {"COMPLETED"}
     assert all(set(entry) == {"config", "days", "restate", "lease_minutes", "report"} for entry in parameters)
     assert not (here / "trusted/prefect/storage").exists()
@@ -105,6 +105,7 @@ def test_prefect_shows_days_nodes_budget_and_file_and_stores_no_result(released)
 
 def test_the_report_names_both_days(released):
     here, _ = released
-    report = (here / "trusted/report.md").read_text()
-    assert "2016-03-26" in report
-    assert "2016-03-27" in report
+    for page in ("trusted/report/french-load/report.html", "published/index.html"):
+        text = (here / page).read_text()
+        assert "26 Mar 2016" in text
+        assert "27 Mar 2016" in text

@@ -78,6 +78,13 @@ class LocalTurn:
     def confirm_catalogue(self) -> None:
         sync_folder(self._root)
 
+    def mark(self, name: str) -> str | None:
+        """Nobody else can replace it meanwhile."""
+        return "here" if inside(self._root, name).is_file() else None
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        replace(inside(self._root, name), data, self._incoming)
+
     def names_in(self, folder: str) -> list[str]:
         """Whatever they are."""
         path = inside(self._root, folder)

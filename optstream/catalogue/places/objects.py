@@ -111,20 +111,24 @@ class ObjectTurn:
 
     def replace_catalogue(self, data: bytes) -> None:
         """Put on the condition that the catalogue still has the tag that was read."""
-        if self._tag is None:
-            done = self._store.put_new(CATALOGUE, data)
-        else:
-            done = self._store.put_instead(CATALOGUE, data, self._tag)
-        if not done:
-            raise Overtaken
+        self.replace_marked(CATALOGUE, data, self._tag)
 
     def confirm_catalogue(self) -> None:
         """What a store has answered for is durable; but another may have come."""
+        if self.mark(CATALOGUE) != self._tag:
+            raise Overtaken
+
+    def mark(self, name: str) -> str | None:
+        """Its tag, which goes by its bytes."""
         try:
-            tag = self._store.get_whole(CATALOGUE).tag
+            return self._store.get_whole(name).tag
         except FileNotFoundError:
-            tag = None
-        if tag != self._tag:
+            return None
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Put on the condition that it still has that tag, or is still not there."""
+        done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
+        if not done:
             raise Overtaken
 
     def names_in(self, folder: str) -> list[str]:

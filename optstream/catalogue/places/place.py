@@ -59,6 +59,14 @@ class Turn(Readable, Protocol):
         Raises Overtaken if there is another by now.
         """
 
+    def mark(self, name: str) -> str | None:
+        """What tells the file of this name from another that takes its place; None where there is none."""
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Put a file in the place of the one that had this mark, in one step. Raises Overtaken if there is
+        another by now.
+        """
+
     def names_in(self, folder: str) -> list[str]:
         """The names of what lies in a folder; none where there is no such folder."""
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from optstream.evaluation import Experiment, StudyData
-from optstream.evaluation.experiments import Block, both, grid
+from optstream.evaluation.experiment import Block, both, grid
 from tasks.evaluation.data import simulated_study_data
 from tasks.evaluation.run import evaluate
 from tasks.evaluation.store import Store, Terms

@@ -48,6 +48,31 @@ def refusal(write):
     return _refusal
 
 
+HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
+
+
+def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
+    settings = load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0))
+    mechanism = mechanism_for(settings, DAY)
+    assert mechanism.level_shares == settings.level_shares
+    assert sum(settings.level_shares) == 1
+    assert settings.level_shares[1] > settings.level_shares[0]
+    assert settings.describe_mechanism()["level_shares"] == [str(share) for share in settings.level_shares]
+    assert mechanism.epsilon <= 1
+
+
+@pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
+def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
+    said = refusal(name, (HALVES, BY_MODEL), **keys)
+    assert 'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale' in said
+
+
+def test_level_shares_are_a_list_or_the_word(refusal):
+    said = refusal("HistoryInformed", (HALVES, 'levels = "best"'), scale=5000.0)
+    assert "budget.levels must be a list of shares in [0, 1]" in said
+    assert "got 'best'" in said
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
     settings = load_settings(write(name))

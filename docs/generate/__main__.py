@@ -1,0 +1,83 @@
+"""`python -m docs.generate`: stage every page in build/docs, then build build/site, broken links refused."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from docs.generate.command_pages import command_page
+from docs.generate.configuration_page import configuration_page
+from docs.generate.data_page import data_page
+from docs.generate.decision_page import decision_page
+from docs.generate.python_page import python_pages
+
+HOUSE = Path(__file__).parents[2]
+CONFIGURATION = "zensical.toml"
+STAGED = "build/docs"
+SITE = "build/site"
+"""Below the folder of the configuration, as that says."""
+COPIED = (".md", ".svg", ".png", ".css", ".js")
+FROM_THE_TOP = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
+"""Pages that the repository keeps beside docs/, and what the site calls them."""
+NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z-]+)\.md|SECURITY\.md)(?!`)")
+"""A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
+
+
+def stage(into: Path) -> None:
+    """Write every page and picture of the site below `into`, which is emptied first."""
+    shutil.rmtree(into, ignore_errors=True)
+    source = HOUSE / "docs"
+    for file in sorted(source.rglob("*")):
+        if file.is_file() and file.suffix in COPIED:
+            _write(into / file.relative_to(source), file)
+    for name, staged in FROM_THE_TOP.items():
+        _write(into / staged, HOUSE / name)
+    reference = into / "reference"
+    pages = {
+        reference / "commands.md": command_page(),
+        reference / "configuration.md": configuration_page(),
+        reference / "data.md": data_page(),
+        into / "decisions/index.md": decision_page(source / "decisions"),
+        **{reference / name: page for name, page in python_pages().items()},
+    }
+    for path, text in pages.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+
+
+def _write(path: Path, file: Path) -> None:
+    """Copy a file; in a page, what names another page becomes a link to where the site has it."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if file.suffix != ".md":
+        shutil.copyfile(file, path)
+        return
+    text = file.read_text(encoding="utf-8")
+    if file.name in FROM_THE_TOP:
+        text = text.replace("](docs/", "](")
+    for name, staged in FROM_THE_TOP.items():
+        text = text.replace(f"](../{name}", f"]({staged}")
+    up = "../" if file.parent.name == "decisions" else ""
+    text = NAMED.sub(lambda found: f"[{found[0]}]({up}{(found[1] or 'security')}.md)", text)
+    path.write_text(text, encoding="utf-8")
+
+
+def build(folder: Path) -> int:
+    """Stage and build below `folder`, which has the configuration; the builder's code, 1 on broken links."""
+    stage(folder / STAGED)
+    return build_staged(folder)
+
+
+def build_staged(folder: Path) -> int:
+    """Build what is staged there."""
+    command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
+    environment = os.environ | {"PYTHONPATH": str(HOUSE)}  # docstrings are read from there
+    return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
+
+
+if __name__ == "__main__":
+    code = build(HOUSE)
+    if code == 0:
+        print(f"open {HOUSE / SITE / 'index.html'}")
+    sys.exit(code)

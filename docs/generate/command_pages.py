@@ -1,0 +1,49 @@
+"""The commands' reference, from the commands themselves."""
+
+from typer import Context
+from typer.cli import get_docs_for_click
+from typer.core import TyperGroup
+from typer.main import get_command
+
+from flows.command_line import app
+
+HEAD = """\
+# Commands
+
+`optstream COMMAND --help` says the same. Exit codes: 0 all is well; 1 it ran, and something is to be
+looked at (a day that is left, an alarm, a finding); 2 it could not begin: wrong words, or an error in one
+line; 130 interrupted.
+"""
+
+
+def command_page() -> str:
+    """Markdown: the commands in their panels, then each with its options and examples."""
+    program = get_command(app)
+    assert isinstance(program, TyperGroup)
+    context = Context(program, info_name="optstream")
+    index, sections = [], []
+    panels: dict[str, list[str]] = {}
+    for name in program.list_commands(context):
+        command = program.get_command(context, name)
+        assert command is not None
+        panel = getattr(command, "rich_help_panel", None) or "Commands"
+        summary = (command.help or "").split("\n\n")[0].replace("\n", " ")
+        panels.setdefault(panel, []).append(f"| [`optstream {name}`](#optstream-{name}) | {summary} |")
+        sections += _sections(command, "optstream", context)
+    for panel, rows in panels.items():
+        index += [f"**{panel}**\n", "| command | what it does |", "| --- | --- |", *rows, ""]
+    return "\n".join([HEAD, *index, *sections])
+
+
+def _sections(command: object, prefix: str, context: Context) -> list[str]:
+    """A section for the command, or one for each command of a group."""
+    if isinstance(command, TyperGroup):
+        inner = Context(command, info_name=command.name, parent=context)
+        found = [command.get_command(inner, name) for name in command.list_commands(inner)]
+        head = [f"## optstream {command.name}\n", f"{command.help}\n"]
+        return head + [
+            section for one in found for section in _sections(one, f"{prefix} {command.name}", inner)
+        ]
+    text = get_docs_for_click(obj=command, ctx=context, indent=1, call_prefix=prefix)  # type: ignore[arg-type]
+    name = f"{prefix} {command.name}"  # type: ignore[attr-defined]
+    return [text.replace(f"## `{name}`", f"## {name}", 1)]

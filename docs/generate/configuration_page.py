@@ -1,0 +1,105 @@
+"""The configuration's reference, from the settings themselves and docs/generate/meanings.toml."""
+
+import tomllib
+from pathlib import Path
+from types import NoneType, UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic.fields import FieldInfo
+from pydantic_core import PydanticUndefined
+
+from tasks.example import EXAMPLE
+from tasks.settings.mechanisms import MECHANISMS
+from tasks.settings.section import Section
+from tasks.settings.sections import OPTIONAL, SECTIONS, Change
+
+MEANINGS = Path(__file__).with_name("meanings.toml")
+HEAD = """\
+# Configuration
+
+One TOML file, `optstream.toml` unless `--config` says otherwise; `optstream init` writes it. Relative
+paths start at the file's folder. Keys that are not here are refused, and so is a value outside its range:
+the message names the key, the range and what was found. Exact numbers are texts (`"1/2"`, `"0.001"`), so
+that nothing is rounded.
+"""
+WORDS = {str: "text", int: "integer", float: "number", bool: "true or false", dict: "table", tuple: "list"}
+
+
+def keys_of(section: type[Section]) -> dict[str, FieldInfo]:
+    """The section's fields by what the file calls them."""
+    return {field.alias or name: field for name, field in section.model_fields.items()}
+
+
+def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
+    """By their name in meanings.toml: the heading, and the keys. Mechanisms without keys have no table."""
+    found = {}
+    for name, section in SECTIONS.items():
+        keys = {"*": section.model_fields["named"]} if name == "features" else keys_of(section)
+        found[name] = (f"[{name}]", keys)
+        if name == "input":
+            found["input.changes"] = ("[[input.changes]]", keys_of(Change))
+    shared: dict[type[Section], list[str]] = {}
+    for name, section in MECHANISMS.items():
+        shared.setdefault(section, []).append(name)
+    for section, names in shared.items():
+        own = {key: field for key, field in keys_of(section).items() if key != "name"}
+        if own:
+            listed = ", ".join(names)
+            found[f"mechanism: {listed}"] = (f"[mechanism] name = {listed}", own)
+    return found
+
+
+def meanings() -> dict[str, dict[str, str]]:
+    return tomllib.loads(MEANINGS.read_text(encoding="utf-8"))
+
+
+def type_of(annotation: Any) -> str:
+    """A type in the words of a TOML file."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        return type_of(get_args(annotation)[0])
+    if origin in (Union, UnionType):
+        return " or ".join(type_of(one) for one in get_args(annotation) if one is not NoneType)
+    if origin is Literal:
+        return "text"
+    if origin is tuple:
+        return f"list of {type_of(get_args(annotation)[0])}"
+    plain = origin or annotation
+    if plain.__name__ in ("Fraction", "SecretStr"):
+        return "text"
+    if isinstance(plain, type) and issubclass(plain, Section):
+        return "tables"
+    return WORDS.get(plain, plain.__name__)
+
+
+def configuration_page() -> str:
+    """Markdown: a table for each table of the file, and the file that `optstream init` writes."""
+    said, lines = meanings(), [HEAD, '<div class="described" markdown>\n']
+    for name, (heading, keys) in tables().items():
+        lines += [f"## {heading}\n"]
+        if name in OPTIONAL:
+            lines += ["May be left out.\n"]
+        lines += ["| key | meaning | type | default | legal |", "| --- | --- | --- | --- | --- |"]
+        lines += [_row(key, said[name][key], field) for key, field in keys.items()]
+        lines += [""]
+    lines += [
+        "</div>\n",
+        "## The file that `optstream init` writes\n",
+        "```toml",
+        EXAMPLE.rstrip(),
+        "```",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _row(key: str, meaning: str, field: FieldInfo) -> str:
+    default = "required" if field.is_required() else _shown(field.default)
+    cells = [f"`{key}`", meaning, type_of(field.annotation), default, field.description or ""]
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def _shown(default: Any) -> str:
+    if default is None or default == () or default is PydanticUndefined:
+        return "none"
+    return f"`{default}`" if not isinstance(default, str) else f'`"{default}"`'

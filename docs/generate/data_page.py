@@ -1,0 +1,114 @@
+"""The reference of files: contracts, published columns, JSON documents, the exported ledger."""
+
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from typing import Any
+
+from data_contracts import private_period, raw, release
+from data_contracts.judge import Rule
+from optstream.catalogue.rows import empty_rows
+from tasks.ledger_columns import COLUMNS
+
+HEAD = """\
+# Files and contracts
+
+What comes in, what is judged on its way, and what goes out.
+
+## Dumps
+
+`<input>/region=<code>/date=<YYYY-MM-DD>/*.parquet`, complete when the marker is there. Columns, unit and
+marker are named by `[input]`: [Dumps, and layouts that change](../input.md).
+"""
+PUBLISHED = """\
+## Published rows
+
+`<published>/data/date=<YYYY-MM-DD>/release-<hash>.parquet`; `optstream.read_published` reads what the
+catalogue lists ([What is published](../published.md)). The value column is called as `[published] value`
+says. The column `date` is in the path, not in the file.
+
+| column | type | what it is |
+| --- | --- | --- |
+"""
+MEANT = {
+    "date": "the local day",
+    "step": "the step's number in the day, from 0",
+    "timestamp": "its start, UTC; null for a slot that the day does not have",
+    "node": "a node of the hierarchy",
+    "parent": "the node above; null for the root",
+    "level": "the node's depth, root 0",
+    "load_mw": "the private estimate; a node is the sum of its children",
+    "load_mw_noise_se": "its standard error from noise alone: no error band; null where not known",
+    "load_mw_se": "its posterior standard error, of mechanisms that have one; null of others",
+    "revision": "0 for a first release; each restatement is one more, and was charged",
+    "vintage": "estimates of the same measurements, numbered; they cost nothing",
+}
+
+
+STOPPED = "the day stops; nothing is spent"
+UNPUBLISHED = "it is not published; what it spent stays spent"
+
+
+def data_page() -> str:
+    """Markdown: everything above, from the code that reads and writes it."""
+    parts = [HEAD]
+    parts += _rules("Contract of the raw readings", "a row a step", raw.raw_rules(metered=False))
+    parts += _rules("", "a row a customer and step: in place of the last rules", raw.METERED)
+    parts += _rules("Contract of the private period", "every day", private_period.RULES)
+    parts += _rules("Contract of the release", "before it is published", release.RULES, UNPUBLISHED)
+    rows = empty_rows("load_mw").schema
+    parts += [
+        PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT.get(name, '')} |" for name, kind in rows.items())
+    ]
+    parts += ["", "## JSON documents\n", "JSON Schemas (2020-12) are in the package `tasks.schemas`.\n"]
+    for file in sorted(files("tasks.schemas").iterdir(), key=lambda one: one.name):
+        if file.name.endswith(".schema.json"):
+            parts += _document(file.name, json.loads(file.read_text(encoding="utf-8")))
+    parts += ["## The exported ledger\n", "What `optstream ledger export` writes, for the trusted zone.\n"]
+    for table, columns in COLUMNS.items():
+        parts += [f"### {table}.parquet\n", "| column | type | what it is |", "| --- | --- | --- |"]
+        parts += [f"| `{name}` | {kind} | {says} |" for name, (kind, says) in columns.items()]
+        parts += [""]
+    return "\n".join(parts)
+
+
+def _rules(heading: str, when: str, rules: Sequence[Rule], broken: str = STOPPED) -> list[str]:
+    lines = [f"## {heading}\n"] if heading else []
+    lines += [f"{when[0].upper()}{when[1:]}:\n", "| rule | about | what is said | then |"]
+    lines += ["| --- | --- | --- | --- |"]
+    for rule in rules:
+        then = "an alarm in the trusted zone" if rule.alarm else broken
+        lines += [f"| `{rule.name}` | {rule.columns.replace(' ', ', ')} | {rule.says} | {then} |"]
+    return [*lines, ""]
+
+
+def _document(name: str, schema: dict[str, Any]) -> list[str]:
+    """A table of the document's keys, and of those of each of its parts."""
+    lines = [f"### {schema['title']}\n", f"`{name}`. {schema.get('description', '')}\n"]
+    parts = {"": schema, **{f"{part}: ": one for part, one in schema.get("$defs", {}).items()}}
+    lines += ["| key | type | what it is |", "| --- | --- | --- |"]
+    for prefix, part in parts.items():
+        for key, value in part.get("properties", {}).items():
+            needed = "" if key in part.get("required", ()) else " (may be absent)"
+            lines += [f"| `{prefix}{key}` | {_kind(value)} | {value.get('description', '')}{needed} |"]
+    return [*lines, ""]
+
+
+def _kind(value: dict[str, Any]) -> str:
+    """The type of a schema's value, in a few words."""
+    if "$ref" in value:
+        return str(value["$ref"]).rsplit("/", 1)[-1]
+    if "const" in value:
+        return f"`{json.dumps(value['const'])}`"
+    if "enum" in value:
+        return ", ".join(f"`{json.dumps(one)}`" for one in value["enum"])
+    for several in ("oneOf", "anyOf"):
+        if several in value:
+            return " or ".join(_kind(one) for one in value[several])
+    kind = value.get("type", "")
+    named = " or ".join(kind) if isinstance(kind, list) else str(kind)
+    if named == "array":
+        return f"list of {_kind(value.get('items', {}))}"
+    if named == "object" and isinstance(value.get("additionalProperties"), dict):
+        return f"object of {_kind(value['additionalProperties'])}"
+    return named

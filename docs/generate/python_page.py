@@ -1,0 +1,52 @@
+"""The Python reference: a page for each room, of the names that it makes public."""
+
+from importlib import import_module
+
+ROOMS = (
+    "optstream.privacy",
+    "optstream.privacy.leakage",
+    "optstream.noise",
+    "optstream.stream",
+    "optstream.measurement",
+    "optstream.estimation",
+    "optstream.estimation.queries",
+    "optstream.estimation.smoothing",
+    "optstream.mechanisms",
+    "optstream.catalogue",
+    "optstream.ledger",
+    "optstream.audit",
+    "optstream.evaluation",
+    "optstream.errors",
+)
+HEAD = """\
+# Python
+
+`import optstream` has the names that most programs need; each room has the rest. What a name costs in
+privacy, what shapes it takes and what it raises stands with it.
+"""
+
+
+def public_names(room: str) -> list[str]:
+    """What the room's `__all__` says, or else what is defined in it and not private."""
+    module = import_module(room)
+    if hasattr(module, "__all__"):
+        return list(module.__all__)
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == room]
+    return [name for name in own if not name.startswith("_")]
+
+
+def python_pages() -> dict[str, str]:
+    """Markdown by file name: the rooms, and for each a page of directives that mkdocstrings fills."""
+    import optstream
+
+    top = [name for name in optstream.__all__ if not name.startswith("_")]
+    index = [HEAD, "In `optstream` itself: " + ", ".join(f"`{name}`" for name in top) + ".\n"]
+    index += ["| room | what is in it |", "| --- | --- |"]
+    pages = {}
+    for room in ROOMS:
+        file = f"python/{room.removeprefix('optstream.').replace('.', '-')}.md"
+        said = (import_module(room).__doc__ or "").strip()
+        index.append(f"| [`{room}`]({file}) | {said.splitlines()[0]} |")
+        names = "\n\n".join(f"::: {room}.{name}" for name in public_names(room))
+        pages[file] = f"# {room}\n\n{said}\n\n{names}\n"
+    return {"python.md": "\n".join([*index, ""]), **pages}

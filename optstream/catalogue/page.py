@@ -1,0 +1,100 @@
+"""The page of the published folder: one file under a fixed name, made of what the catalogue lists.
+
+Lemma: pages only move forward. A page replaces another only where the catalogue that it was made of is still
+the newest after it was looked which page is there: under the lock of a local folder, and in a store because
+the put demands the page that was found before the catalogue was read. So a page of an older catalogue never
+takes the place of a newer one's. In a store a catalogue may still come between look and put; it is looked
+for once more after the put, and the page is made anew. Who dies just there leaves a page of the catalogue
+before, which `check_page` names and the next page replaces; after a withdrawal in a local folder there is
+no such moment.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable
+
+from optstream.catalogue.index import Catalogue, read_catalogue
+from optstream.catalogue.layout import CATALOGUE, PAGE
+from optstream.catalogue.places import Location, Place, Readable, Turn, open_place
+from optstream.catalogue.times import settle_blank_page_time, settle_page_time
+from optstream.errors import PublicationError
+
+LARGEST_PAGE = 2**26
+"""Bytes."""
+MARKER = "optstream-catalogue"
+MOST_TRIES = 20
+_STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
+HEAD = 4096
+"""Bytes in which a page says of which catalogue it was made."""
+BLANK = (
+    b'<!DOCTYPE html>\n<html lang="en">\n<head><meta charset="utf-8"><title>Being made anew</title></head>\n'
+    b"<body><p>A day was withdrawn, and this page is being made anew. The others are in data/.</p></body>\n"
+    b"</html>\n"
+)
+"""What stands in the place of a page that shows a withdrawn day."""
+
+
+def digest_of(catalogue: Catalogue) -> str:
+    """SHA-256 of a catalogue's bytes: what a page says of the one that it was made of."""
+    return hashlib.sha256(catalogue.to_bytes()).hexdigest()
+
+
+def replace_page(folder: Location | str, make: Callable[[Place, Catalogue], bytes]) -> bool:
+    """Put the page that is made of the folder's catalogue in the place of the one that is there, at once.
+
+    make: called outside of any lock, since it may read years of files; again where another published
+    meanwhile. It must state `digest_of` its catalogue. Returns False if the same page was there already.
+    Raises PublicationError where there is no catalogue or the folder cannot be written, and what `make` does.
+    """
+    place = open_place(folder)
+    for _ in range(MOST_TRIES):
+        catalogue = read_catalogue(place)
+        data = make(place, catalogue)
+        try:
+            put = place.change(lambda turn, made=catalogue, page=data: _put(turn, made, page))  # type: ignore[misc]
+        except OSError as error:
+            raise PublicationError(
+                f"{PAGE} cannot be written ({error.strerror}); mend it and run `optstream report`"
+            ) from error
+        if put is not None and read_catalogue(place) == catalogue:
+            return put
+    raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
+
+
+def _put(turn: Turn, made: Catalogue, data: bytes) -> bool | None:
+    """Whether the page changed; None if it was made of another catalogue than the one that is there."""
+    mark = turn.mark(PAGE)
+    if read_catalogue(turn) != made:
+        return None
+    changed = mark is None or turn.read(PAGE, LARGEST_PAGE) != data
+    if changed:
+        turn.prepare()
+        turn.replace_marked(PAGE, data, mark)
+    settle_page_time(turn, made)
+    return changed
+
+
+def blank_page(turn: Turn, catalogue: Catalogue) -> None:
+    """Within the turn that withdraws a day: a page that may show it makes way for one that shows nothing."""
+    mark = turn.mark(PAGE)
+    if mark is None or turn.read(PAGE, LARGEST_PAGE) == BLANK or not _complaints(turn, catalogue):
+        return
+    turn.replace_marked(PAGE, BLANK, mark)
+    settle_blank_page_time(turn, catalogue)
+
+
+def check_page(place: Place, catalogue: Catalogue) -> list[str]:
+    """A line if the page is not of this catalogue; none where there is no page, as in older folders."""
+    return _complaints(place, catalogue)
+
+
+def _complaints(place: Readable, catalogue: Catalogue) -> list[str]:
+    try:
+        stated = _STATED.search(place.read(PAGE, LARGEST_PAGE)[:HEAD])
+    except FileNotFoundError:
+        return []
+    except PublicationError as error:
+        return [str(error)]
+    if stated is None or stated[1].decode() != digest_of(catalogue):
+        return [f"{PAGE} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"]
+    return []

@@ -1,0 +1,84 @@
+"""What a page says of a stream, as frozen values: every one of them was read from the published folder."""
+
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.catalogue import Catalogue, Entry, ReleaseStatement
+
+Values = NDArray[np.float64]
+RECENT_DAYS = 28
+"""Days whose steps are drawn; of the days before, their means."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """A node as the published rows have it. parent: None at the root. level: root 0."""
+
+    name: str
+    parent: str | None
+    level: int
+
+
+@dataclass(frozen=True, eq=False)
+class Daily:
+    """Each node's days, (n_nodes, n_days), from the first listed day to the last without a gap.
+
+    NaN where nothing is published. noise: the mean of the steps' standard deviations, which is the most
+    that the standard deviation of the day's mean can be (Minkowski); NaN where the files do not say.
+    """
+
+    first: date
+    mean: Values
+    least: Values
+    most: Values
+    noise: Values
+
+    @property
+    def n_days(self) -> int:
+        return int(self.mean.shape[1])
+
+
+@dataclass(frozen=True, eq=False)
+class Recent:
+    """Each node's steps of the last days. days: those with a release, rising. values, noise: for each of
+    them (n_nodes, n_steps of that day); NaN where the node is not in it, or the file does not say.
+    """
+
+    first: date
+    last: date
+    days: tuple[date, ...]
+    values: tuple[Values, ...]
+    noise: tuple[Values, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class PublicFacts:
+    """A stream by its published folder alone. statement: of the newest listed release.
+
+    nodes: of that release, root first, level by level. daily, recent: in their order, for the first of them
+    (`daily.mean.shape[0]`), as many as a page draws. All None, and no nodes, where every day was withdrawn.
+    """
+
+    catalogue: Catalogue
+    statement: ReleaseStatement | None
+    nodes: tuple[Node, ...]
+    daily: Daily | None
+    recent: Recent | None
+
+    @property
+    def listed(self) -> tuple[Entry, ...]:
+        """The days that readers find, rising."""
+        return tuple(entry for entry in self.catalogue.entries if not entry.withdrawn)
+
+    @property
+    def n_drawn(self) -> int:
+        """How many nodes have curves."""
+        return 0 if self.daily is None else int(self.daily.mean.shape[0])
+
+    @property
+    def has_noise(self) -> bool:
+        """Whether any drawn value says how far noise moves it."""
+        return self.daily is not None and bool(np.isfinite(self.daily.noise).any())

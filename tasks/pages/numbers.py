@@ -1,0 +1,52 @@
+"""How figures stand on a page: as many digits as are of use there. Exact ones are in the files."""
+
+from collections.abc import Sequence
+from datetime import date
+from fractions import Fraction
+from math import ceil, floor, isfinite, log10
+
+UNITS = {"mw": "MW", "gw": "GW", "kw": "kW", "mwh": "MWh", "kwh": "kWh", "wh": "Wh", "w": "W", "count": ""}
+MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
+STEPS = (1, 2, 2.5, 5, 10)
+
+
+def unit_of(column: str) -> str:
+    """The unit that a column's name ends in; "" where it ends in none that is known."""
+    return UNITS.get(column.rpartition("_")[2].lower(), "")
+
+
+def quantity_of(column: str) -> str:
+    """The column's name without its unit, in words: "load"."""
+    name, _, unit = column.rpartition("_")
+    return (name if name and unit.lower() in UNITS else column).replace("_", " ")
+
+
+def shown(value: float) -> str:
+    """Four digits, or the whole number if it has more; a dash for what is not known."""
+    if not isfinite(value):
+        return "–"
+    size = abs(value)
+    decimals = 0 if size >= 1000 or size == 0 else max(0, min(6, 3 - floor(log10(size))))
+    text = f"{value:,.{decimals}f}"
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def amount(value: Fraction | float) -> str:
+    """An epsilon: six digits, "∞" where noise was compromised."""
+    return f"{float(value):.6g}" if isfinite(value) else ("∞" if value > 0 else "−∞")
+
+
+def day_in_words(day: date) -> str:
+    """ "14 Feb 2016", whatever the machine's language."""
+    return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
+
+
+def ticks(low: float, high: float, most: int = 5) -> Sequence[float]:
+    """Round numbers that hold [low, high] between the first and the last; at most `most` + 1."""
+    if not high > low:
+        low, high = low - max(1.0, abs(low) / 2), high + max(1.0, abs(high) / 2)
+    rough = (high - low) / (most - 1)
+    unit = 10.0 ** floor(log10(rough))
+    step = next(one * unit for one in STEPS if one * unit >= rough * (1 - 1e-9))
+    start, stop = floor(low / step + 1e-9), ceil(high / step - 1e-9)
+    return [number * step for number in range(start, stop + 1)]

@@ -1,0 +1,104 @@
+"""Write both pages: the data users' into the published folder, the operators' into the trusted one."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from optstream.catalogue import PAGE, Catalogue, replace_page
+from optstream.catalogue.places import Location, Place, open_place
+from optstream.errors import OptStreamError
+from optstream.ledger import Ledger
+from tasks.pages.facts import PublicFacts
+from tasks.pages.operator import operator_facts
+from tasks.pages.public import public_facts
+from tasks.pages.render import public_page, trusted_page
+from tasks.pages.summaries import Summaries
+from tasks.settings import Settings
+from tasks.trusted_store import write_private
+
+
+@dataclass(frozen=True)
+class Written:
+    """trusted: the operators' page. public: the data users', None where nothing was ever published.
+
+    problem: why the data users have no new page, in words that hold no value; None where they have.
+    """
+
+    trusted: Path
+    public: str | None
+    problem: str | None
+
+
+def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
+    """Make both pages anew. Costs no privacy: one is a function of the published files, the other adds what
+    the ledger and the watch know, which hold no reading.
+
+    A published folder that cannot be read or written stops no night: the operators' page says so. Raises
+    LedgerError, and OSError where the trusted folder cannot be written.
+    """
+    facts, public, problem = None, None, None
+    try:
+        facts = _write_public(settings)
+        public = None if facts is None else named(settings.published_folder)
+    except OptStreamError as error:
+        problem = str(error)
+    if facts is None:
+        facts = PublicFacts(
+            Catalogue(settings.stream.name, settings.published.value, "", ()), None, (), None, None
+        )
+    operator = operator_facts(settings, ledger, now, _links(settings), problem)
+    write_private(settings.report_file, trusted_page(facts, operator))
+    return Written(settings.report_file, public, problem)
+
+
+def _write_public(settings: Settings) -> PublicFacts | None:
+    """The facts that the page shows; None where there is nothing to show, and no page."""
+    place = open_place(settings.published_folder)
+    if not place.is_file("catalogue.json"):
+        return None
+    kept, made = settings.report_folder / "summaries.parquet", []
+
+    def make(place: Place, catalogue: Catalogue) -> bytes:
+        known = Summaries.read(kept)
+        facts, summaries = public_facts(place, catalogue, known)
+        if not summaries.rows.equals(known.rows):
+            with suppress(OSError):  # without it the next night reads more
+                summaries.write(kept)
+        made.append(facts)
+        return public_page(facts)
+
+    replace_page(settings.published_folder, make)
+    return made[-1]
+
+
+def write_public_page(folder: Location | str, into: Path | None = None) -> None:
+    """Make the page of a published folder from that folder alone, as anybody can: in it, or into a file.
+
+    Raises PublicationError as `replace_page`, and OSError where the file cannot be written.
+    """
+
+    def make(place: Place, catalogue: Catalogue) -> bytes:
+        return public_page(public_facts(place, catalogue, Summaries.empty())[0])
+
+    if into is None:
+        replace_page(folder, make)
+        return
+    from optstream.catalogue import read_catalogue
+
+    place = open_place(folder)
+    into.write_bytes(make(place, read_catalogue(place)))
+
+
+def named(folder: Location) -> str:
+    """Where the data users' page is, as a person opens it."""
+    return str(folder / PAGE)
+
+
+def _links(settings: Settings) -> str | None:
+    """What leads from the operators' page to the published folder; None into a store."""
+    folder = settings.published_folder
+    if not isinstance(folder, Path):
+        return None
+    return os.path.relpath(folder, settings.report_file.parent) + "/"

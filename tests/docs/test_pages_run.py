@@ -1,0 +1,114 @@
+"""Every command and every Python block of the documents runs, page by page; `-s` lists them.
+
+What cannot run here is marked in the page with its reason, and listed too.
+"""
+
+import os
+import re
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from benchmarks.prefect_server import running_server
+from flows.orchestrator import environment as prefect_environment
+from tests.docs.runner import Page, begins_from, parse
+from tests.docs.warm import warm_optstream
+
+HOUSE = Path(__file__).parents[2]
+TUTORIAL = HOUSE / "docs/tutorial.md"
+PAGES = [
+    TUTORIAL,
+    HOUSE / "README.md",
+    HOUSE / "SECURITY.md",
+    *sorted(page for page in (HOUSE / "docs").rglob("*.md") if page != TUTORIAL),
+]
+WITH_CODE = [page for page in PAGES if list(parse(page, {}))]
+THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
+
+
+@pytest.fixture(scope="module")
+def shell() -> Iterator[dict[str, str]]:
+    """The environment of a reader's shell: a warm `optstream`, one server for all, nothing else of ours."""
+    with tempfile.TemporaryDirectory(prefix="optstream-pages-") as made:
+        folder, tools = Path(made), Path(sys.executable).parent
+        path = f"{tools}:{os.environ['PATH']}"
+        reader = {"PATH": path, "HOME": made, "COLUMNS": "100", "LANG": "C.UTF-8", "PYTHONPATH": str(HOUSE)}
+        reader |= THREADS
+        home = folder / "prefect"
+        with running_server(home) as url:
+            server = {"PREFECT_API_URL": url, "PREFECT_HOME": str(home)}
+            with warm_optstream(folder, reader | prefect_environment(home, {}) | server) as caller:
+                yield reader | {"PATH": f"{caller}:{reader['PATH']}"}
+
+
+@pytest.fixture(scope="module")
+def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """What each page that ran left behind, by its name."""
+    return {}
+
+
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_every_block_of_the_page_runs(page, shell, left, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    folder = tmp_path / "here"
+    begins = begins_from(page)
+    if begins is None:
+        folder.mkdir()
+    else:
+        assert begins in left, f"{page.name} goes on from {begins}, which did not run: run the whole file"
+        shutil.copytree(left[begins], folder)
+    running = Page(page, folder, shell)
+    try:
+        running.run()
+    finally:
+        print(*running.ran, sep="\n")
+    left[page.name] = folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_no_command_hides_in_another_kind_of_block(page):
+    """Blocks of other languages are not run, so none may hold what a reader would type."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
+    kinds = ("sh", "console", "python")
+    typed = re.compile(r"^(\$ |optstream |make |pip |python )", re.MULTILINE)
+    assert [text for kind, text in blocks if kind not in kinds and typed.search(text)] == []
+    assert {kind for kind, _ in blocks} & {"bash", "shell", "zsh", "shell-session", "pycon", "py"} == set()
+
+
+@pytest.mark.parametrize(
+    "block",
+    [
+        "```sh\nfalse\n```",
+        "```sh\nfalse | true\n```",
+        "<!-- exits: 1 -->\n\n```sh\ntrue\n```",
+        "```console\n$ echo two\nthree\n```",
+        "```console\n$ echo one\none\n$ echo two\none … two\n```",
+        "```console\n$ false\n$ true\n```",
+        "```python\nassert 1 == 2\n```",
+        "<!-- skip: next -->\n\n```sh\ntrue\n```",
+    ],
+)
+def test_what_does_not_do_as_the_page_says_is_found(block, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"# Page\n\n{block}\n", encoding="utf-8")
+    with pytest.raises(AssertionError):
+        Page(page, tmp_path, {"PATH": os.environ["PATH"]}).run()
+
+
+def test_what_does_as_the_page_says_is_listed(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(
+        "```console\n$ echo one two\none …\n```\n<!-- exits: 3 -->\n\n```sh\ntrue\nexit 3\n```\n"
+        "```python\nx = 1\n```\n```python\nassert x == 1\n```\n"
+        '<!-- skip: next "no moon" -->\n\n```sh\nfalse\n```\n',
+        encoding="utf-8",
+    )
+    running = Page(page, tmp_path, {"PATH": os.environ["PATH"]})
+    running.run()
+    words = ["echo one two", "true", "exit 3", "python: x = 1 …", "python: assert x == 1 …", "false"]
+    assert [one.words for one in running.ran] == words
+    assert [one.skipped for one in running.ran] == [""] * 5 + ["no moon"]

@@ -1,0 +1,165 @@
+"""The documents as a site: it builds without a broken link, fetches nothing, and its reference is whole."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+from docs.generate import __main__ as generate
+from docs.generate.configuration_page import meanings, tables
+from docs.generate.data_page import data_page
+from docs.generate.python_page import ROOMS, public_names
+from flows.help_texts import TEXTS
+
+FETCHING = {"script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "input"}
+FETCHING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "manifest"}
+
+
+class Page(HTMLParser):
+    """What a page of the site refers to, what it has the browser fetch, and its anchors."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.fetched: list[str] = []
+        self.anchors: set[str] = set()
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        said = {name: value or "" for name, value in attrs}
+        self.anchors |= {said[name] for name in ("id", "name") if name in said}
+        if tag == "a" and "href" in said:
+            self.links.append(said["href"])
+        fetches = tag in FETCHING or (tag == "link" and set(said.get("rel", "").split()) & FETCHING_LINKS)
+        if fetches:
+            self.fetched += [said[name] for name in ("src", "href", "data") if name in said]
+            self.fetched += [part.split()[0] for part in said.get("srcset", "").split(",") if part.strip()]
+
+
+def is_elsewhere(address: str) -> bool:
+    """Whether it names a host, so that reading it leaves the house."""
+    return bool(urlsplit(address).netloc)
+
+
+def fetched_elsewhere(site: Path) -> list[str]:
+    """What any page or style sheet of the site has the browser fetch from elsewhere."""
+    found = []
+    for file in site.rglob("*.html"):
+        found += [one for one in Page(file.read_text(encoding="utf-8")).fetched if is_elsewhere(one)]
+    for file in site.rglob("*.css"):
+        named = re.findall(r"(?:url\(|@import)\s*[\"']?([^\"')]+)", file.read_text(encoding="utf-8"))
+        found += [one for one in named if is_elsewhere(one)]
+    return found
+
+
+def leads_nowhere(site: Path) -> Iterator[str]:
+    """Links, with their anchors, and local files that a page names and the site lacks."""
+    pages = {file.resolve(): Page(file.read_text(encoding="utf-8")) for file in site.rglob("*.html")}
+    for file, page in pages.items():
+        if file.name == "404.html":
+            continue  # it is shown at any address, and names its files from the root
+        for address in page.links + page.fetched:
+            parts = urlsplit(address)
+            if parts.netloc or parts.scheme:
+                continue
+            target = (file.parent / unquote(parts.path)).resolve() if parts.path else file
+            target = target / "index.html" if target.is_dir() else target
+            there = pages.get(target)
+            if not target.exists() or (
+                parts.fragment and there and unquote(parts.fragment) not in there.anchors
+            ):
+                yield f"{file.relative_to(site.resolve())}: {address}"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the staged pages and the site."""
+    folder = tmp_path_factory.mktemp("docs")
+    shutil.copy(generate.HOUSE / generate.CONFIGURATION, folder)
+    assert generate.build(folder) == 0
+    return folder
+
+
+@pytest.fixture(scope="module")
+def site(built: Path) -> Path:
+    return built / generate.SITE
+
+
+def test_nothing_is_fetched_when_it_is_read(site, tmp_path):
+    assert fetched_elsewhere(site) == []
+    worker = site / "theme/iframe-worker.js"  # with it search works in a folder too
+    assert worker.name in (site / "index.html").read_text(encoding="utf-8")
+    assert worker.exists()
+    assert (site / "search.js").exists()
+
+
+def test_what_would_be_fetched_is_found(tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<link rel="stylesheet" href="https://fonts.example/a.css"><a href="//b/">'
+    )
+    (tmp_path / "b.html").write_text(
+        '<script src="//cdn.example/b.js"></script><img srcset="https://c/1.png 2x">'
+    )
+    (tmp_path / "c.css").write_text('@import "https://d/d.css"; @font-face { src: url(https://e/e.woff2) }')
+    assert len(fetched_elsewhere(tmp_path)) == 5
+
+
+def test_every_link_and_anchor_leads_somewhere(site):
+    assert list(leads_nowhere(site)) == []
+
+
+def test_links_that_lead_nowhere_are_found_and_stop_the_build(built, tmp_path):
+    (tmp_path / "a.html").write_text(
+        '<a href="b.html"></a><a href="#c"></a><img src="d.png"><a id="e" href="#e">'
+    )
+    assert len(list(leads_nowhere(tmp_path))) == 3
+    folder = tmp_path / "broken"
+    shutil.copytree(built, folder)
+    page = folder / generate.STAGED / "notation.md"
+    page.write_text(page.read_text(encoding="utf-8") + "\n[nowhere](nowhere.md)\n", encoding="utf-8")
+    assert generate.build_staged(folder) != 0
+
+
+def test_every_page_is_reached_from_the_start(site):
+    start = (site / "index.html").resolve()
+    waiting, reached = [start], set()
+    while waiting:
+        file = waiting.pop()
+        if file in reached or file.suffix != ".html":
+            continue
+        reached.add(file)
+        links = Page(file.read_text(encoding="utf-8")).links
+        waiting += [
+            (file.parent / urlsplit(link).path).resolve()
+            for link in links
+            if urlsplit(link).path and not urlsplit(link).scheme and not is_elsewhere(link)
+        ]
+    pages = {file.resolve() for file in site.rglob("*.html") if file.name != "404.html"}
+    assert pages - reached == set()
+
+
+def test_every_key_of_the_configuration_has_its_meaning():
+    said = meanings()
+    asked = {name: set(keys) for name, (_, keys) in tables().items()}
+    assert {name: set(keys) for name, keys in said.items()} == asked
+
+
+@pytest.mark.parametrize("room", ROOMS)
+def test_every_public_name_is_in_the_reference(room, site):
+    file = site / "reference/python" / f"{room.removeprefix('optstream.').replace('.', '-')}.html"
+    anchors = Page(file.read_text(encoding="utf-8")).anchors
+    assert [name for name in public_names(room) if f"{room}.{name}" not in anchors] == []
+
+
+def test_every_command_is_in_the_reference(site):
+    anchors = Page((site / "reference/commands.html").read_text(encoding="utf-8")).anchors
+    assert [name for name in TEXTS if f"optstream-{name.replace(' ', '-')}" not in anchors] == []
+
+
+def test_every_published_column_has_its_meaning():
+    section = data_page().split("## Published rows")[1].split("\n## ")[0]
+    assert re.findall(r"^\| .*\|\s*\|$", section, re.MULTILINE) == []

@@ -1,0 +1,142 @@
+"""`optstream` for the documents' commands: the real command line, in processes that need not import it first.
+
+`python -m tests.docs.warm SOCKET` imports what takes long and does nothing; for each call it forks a
+process, which takes over the caller's words, folder, environment and streams, and runs
+`flows.command_line.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
+asks, waits, and ends as that process did. Neither polars' threads nor a noise buffer exist before the
+fork, as in tests/faults/nursery.py.
+"""
+
+import atexit
+import gc
+import json
+import os
+import socket
+import subprocess
+import sys
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+from pathlib import Path
+
+HOUSE = Path(__file__).parents[2]
+LONGEST_CALL = 2**20
+WARM = (
+    "cvxpy",
+    "opendp.prelude",
+    "optstream.catalogue",
+    "optstream.ledger",
+    "prefect.artifacts",
+    "prefect.events",
+    "prefect.flow_engine",
+    "prefect.task_engine",
+    "pyarrow.dataset",
+    "scipy.sparse",
+    "tasks.settings",
+    "typer",
+)
+"""What takes long to import; nothing that opens the noise."""
+CALLER = """\
+#!{python} -ISE
+import array, json, os, socket, sys
+call = socket.socket(socket.AF_UNIX)
+call.connect({socket!r})
+said = json.dumps([sys.argv[1:], os.getcwd(), dict(os.environ)]).encode()
+streams = array.array("i", [0, 1, 2])
+call.sendmsg([len(said).to_bytes(4, "big")], [(socket.SOL_SOCKET, socket.SCM_RIGHTS, streams)])
+call.sendall(said)
+sys.exit(int.from_bytes(call.recv(1) or b"\\x7f", "big"))
+"""
+
+
+@contextmanager
+def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
+    """A folder for the head of PATH, with an `optstream` that starts at once; gone afterwards.
+
+    environment: of the process that forks; PREFECT_API_URL in it is the server of all calls.
+    """
+    address = str(folder / "socket")
+    caller = folder / "bin" / "optstream"
+    caller.parent.mkdir()
+    caller.write_text(CALLER.format(python=sys.executable, socket=address), encoding="utf-8")
+    caller.chmod(0o755)
+    command = [sys.executable, "-m", "tests.docs.warm", address]
+    process = subprocess.Popen(command, cwd=HOUSE, env=environment, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout
+        assert process.stdout.readline() == b"ready\n"
+        yield caller.parent
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _serve(address: str) -> None:
+    for name in WARM:
+        import_module(name)
+    from data_contracts.judge import preload
+
+    preload()
+    # a process forked after the noise was opened may not draw
+    assert "optstream.noise.secure" not in sys.modules
+    gc.freeze()  # what is here stays; no child looks through it again
+    server = socket.socket(socket.AF_UNIX)
+    server.bind(address)
+    server.listen()
+    print("ready", flush=True)
+    while True:
+        call, _ = server.accept()
+        first, streams, _, _ = socket.recv_fds(call, 4, 3)
+        said = b""
+        while len(said) < int.from_bytes(first, "big"):
+            said += call.recv(LONGEST_CALL)
+        if os.fork() == 0:
+            _answer(call, streams, *json.loads(said))
+        for opened in (*streams, call.fileno()):
+            os.close(opened)
+        call.detach()
+        with suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+
+
+def _answer(call: socket.socket, streams: list[int], words: list[str], folder: str, environ: dict) -> None:
+    """In a fork that ends at once: fork the command itself, wait for it, and say how it ended."""
+    command = os.fork()
+    if command:
+        _, status = os.waitpid(command, 0)
+        call.sendall(bytes([os.waitstatus_to_exitcode(status) & 0xFF]))
+        os._exit(0)
+    for number, stream in enumerate(streams):
+        os.dup2(stream, number)
+    os.chdir(folder)
+    os.environ.clear()
+    os.environ.update(environ)
+    sys.argv = ["optstream", *words]
+    sys.modules["__main__"].__package__ = None  # help names the program by it
+    code = _run()
+    # no more of an end than this: taking down the libraries that it was born with takes a second. So SQLite's
+    # log may stay beside the ledger, as after a kill; the next command reads it
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def _run() -> int:
+    """The command line; its exit code."""
+    from flows.command_line import main
+
+    try:
+        main()
+    except SystemExit as ended:
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except BaseException:  # noqa: BLE001 - as Python itself: the traceback, and 1
+        traceback.print_exc()
+        return 1
+    return 0
+
+
+if __name__ == "__main__":
+    _serve(sys.argv[1])

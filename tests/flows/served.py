@@ -1,0 +1,242 @@
+"""`optstream serve` as an operator starts it: a process of its own, on a stream that may stand still once."""
+
+import base64
+import json
+import os
+import signal
+import sqlite3
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.request import ProxyHandler, Request, build_opener
+
+from tasks.settings import Settings, load_settings
+from tasks.simulate import simulate
+from tasks.watch.deadlines import last_ended
+from tests.faults.world import CONFIGURATION, SAMPLING
+
+HOUSE = Path(__file__).parents[2]
+EVERY_MINUTE = """[schedule]
+cron = "* * * * *"
+watch_cron = "* * * * *"
+catch_up_days = 1
+[watch]
+late_after = "00:00"
+"""
+POINT = "after commit in Ledger.begin_draw, 1"
+"""Charged and about to draw: who dies here has to be drawn again."""
+STAND_STILL = """
+import os, signal, sys
+from pathlib import Path
+flag = Path(os.environ["STAND_STILL"])
+if "prefect.engine" in sys.orig_argv:
+    from tests.faults.hook import Hook
+    def act(name):
+        if name == os.environ["STAND_STILL_AT"]:
+            try:
+                flag.rename(flag.with_suffix(f".{os.getpid()}"))
+            except FileNotFoundError:
+                return
+            os.kill(os.getpid(), signal.SIGSTOP)
+    hooked = Hook(flag.parent, act).installed()
+    hooked.__enter__()  # for ever
+"""
+Found = TypeVar("Found")
+
+
+def stream_of(folder: Path, name: str, first_day_ago: int = 0) -> Settings:
+    """A stream of two regions, looked at every minute, with dumps from so many days before yesterday on."""
+    folder.mkdir()
+    text = CONFIGURATION.format(
+        mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
+    ).replace("two-regions", name)
+    file = folder / "optstream.toml"
+    file.write_text(text)
+    last = last_ended(load_settings(file), datetime.now(UTC))
+    first = last - timedelta(days=first_day_ago)
+    file.write_text(f"{text}{EVERY_MINUTE}first_day = {first}\n")
+    settings = load_settings(file)
+    days = [first + timedelta(days=number) for number in range(first_day_ago + 1)]
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days, seed=1
+    )
+    return settings
+
+
+def stand_still_once(folder: Path) -> dict[str, str]:
+    """Variables by which one run of a process stops itself at POINT; who did is in the flag's new name."""
+    (folder / "still.flag").touch()
+    (folder / "sitecustomize.py").write_text(STAND_STILL)
+    return {
+        "PYTHONPATH": f"{folder}{os.pathsep}{HOUSE}",
+        "STAND_STILL": str(folder / "still.flag"),
+        "STAND_STILL_AT": POINT,
+    }
+
+
+def until(what: str, look: Callable[[], Found | None], seconds: float) -> Found:
+    """What the look finds, as soon as it does."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        found = look()
+        if found:
+            return found
+        time.sleep(0.25)
+    raise AssertionError(f"{what}: not in {seconds} s")
+
+
+@dataclass
+class Served:
+    """One `optstream serve`, what it said, and what its ledger has."""
+
+    settings: Settings
+    process: "subprocess.Popen[bytes]"
+    output: Path
+
+    @property
+    def password(self) -> str:
+        """Of the server that it started."""
+        return (self.settings.serve_folder / "password").read_text().strip()
+
+    def says(self, start: str, seconds: float = 90) -> str:
+        """The rest of the line that begins so, once it is there."""
+
+        def look() -> str | None:
+            if self.process.poll() is not None and start not in self.output.read_text():
+                raise AssertionError(f"it ended: {self.output.read_text()}")
+            lines = self.output.read_text().splitlines()
+            return next((line for line in lines if line.startswith(start)), None)
+
+        return until(f"it says {start!r}", look, seconds).removeprefix(start)
+
+    def children(self) -> dict[str, int]:
+        """The process of each child, by what it is."""
+        found = {}
+        for child in _children_of(self.process.pid):
+            words = Path(f"/proc/{child}/cmdline").read_bytes().split(b"\0")
+            for name in ("server", "worker"):
+                if name.encode() in words:
+                    found[name] = child
+        return found
+
+    def state_of(self, day: object) -> tuple[str, int] | None:
+        """State and number of redraws that the ledger has of a day."""
+        with sqlite3.connect(
+            f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro", uri=True
+        ) as ledger:
+            query = "SELECT state, redraws FROM releases WHERE period = ?"
+            try:
+                row: tuple[str, int] | None = ledger.execute(query, (str(day),)).fetchone()
+            except sqlite3.OperationalError:
+                return None
+            return row
+
+    def events_of(self, day: object) -> list[str]:
+        """What happened to a day, by the ledger."""
+        with sqlite3.connect(
+            f"file:{self.settings.trusted_folder}/ledger.sqlite?mode=ro", uri=True
+        ) as ledger:
+            query = "SELECT kind FROM events WHERE period = ? ORDER BY number"
+            return [kind for (kind,) in ledger.execute(query, (str(day),))]
+
+
+@contextmanager
+def serving(settings: Settings, *words: str, **variables: str) -> Iterator[Served]:
+    """Run it; on leaving it is stopped as an operator would, or killed."""
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    command = [sys.executable, "-m", "flows.command_line", "serve", "-c", str(settings.file), *words]
+    output = settings.folder / "output.txt"
+    environment = inherited | {"PYTHONPATH": str(HOUSE), "PYTHONUNBUFFERED": "1"} | variables
+    with output.open("wb") as said:
+        process = subprocess.Popen(
+            command, env=environment, cwd=HOUSE, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+        )
+    try:
+        yield Served(settings, process, output)
+    finally:
+        if process.poll() is None:
+            process.terminate()
+        try:
+            process.wait(90)
+        except subprocess.TimeoutExpired:
+            kill_all([process.pid, *descendants(process.pid)])
+            process.wait()
+
+
+def ask(url: str, password: str, path: str, document: Any) -> Any:
+    """Ask a server's API."""
+    user = base64.b64encode(password.encode()).decode()
+    headers = {"content-type": "application/json", "authorization": f"Basic {user}"}
+    request = Request(f"{url}/api/{path}", json.dumps(document).encode(), headers)
+    with build_opener(ProxyHandler({})).open(request, timeout=20) as answer:
+        return json.load(answer)
+
+
+def runs_of(url: str, password: str, flow: str, stream: str) -> list[dict[str, Any]]:
+    """The runs of a deployment, the earliest first."""
+    query = {
+        "flows": {"name": {"any_": [flow]}},
+        "deployments": {"name": {"any_": [stream]}},
+        "sort": "EXPECTED_START_TIME_ASC",
+    }
+    found: list[dict[str, Any]] = ask(url, password, "flow_runs/filter", query)
+    return found
+
+
+def events_of(url: str, password: str, names: list[str]) -> list[dict[str, Any]]:
+    """Events by name, the newest first."""
+    since = (datetime.now(UTC) - timedelta(hours=1)).isoformat()
+    query = {"filter": {"event": {"name": names}, "occurred": {"since": since}}, "limit": 50}
+    found: list[dict[str, Any]] = ask(url, password, "events/filter", query)["events"]
+    return found
+
+
+def seconds_between(before: str, after: str) -> float:
+    """Of two instants of the server."""
+    return (datetime.fromisoformat(after) - datetime.fromisoformat(before)).total_seconds()
+
+
+def _children_of(process: int) -> list[int]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            fields = path.read_text().rpartition(")")[2].split()
+        except OSError:
+            continue
+        if int(fields[1]) == process:
+            found.append(int(path.parent.name))
+    return found
+
+
+def descendants(process: int) -> list[int]:
+    """Children, and theirs."""
+    children = _children_of(process)
+    return [*children, *(one for child in children for one in descendants(child))]
+
+
+def kill_all(processes: list[int]) -> None:
+    """As nothing else kills."""
+    for process in processes:
+        try:
+            os.kill(process, signal.SIGKILL)
+        except ProcessLookupError:
+            continue
+
+
+def gone(processes: list[int]) -> bool:
+    """Whether none of them runs any more; who waits to be reaped does not run."""
+    return not any(_runs(process) for process in processes)
+
+
+def _runs(process: int) -> bool:
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state != "Z"

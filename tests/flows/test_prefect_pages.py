@@ -1,0 +1,165 @@
+"""Prefect's own pages of a run, in a real browser and offline: names, tags, tables, pictures, a bar.
+
+Requests to anybody but the server are blocked and noted: none is needed. `OPTSTREAM_PICTURES=FOLDER` keeps
+what the browser showed.
+"""
+
+import os
+from collections.abc import Iterator
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import pytest
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.schemas.sorting import FlowRunSort
+
+from flows.backfill import run_backfill
+from flows.nightly import run_days
+from flows.terminal import Terminal
+from flows.watch import watch_here
+from tasks.settings import load_settings
+from tasks.simulate import simulate
+from tests.browser import Visit, find_chromium, running_chromium, visit
+from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.flows.conftest import API_URL
+
+SITE = API_URL.removesuffix("/api")
+DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1)]
+
+
+@pytest.fixture(scope="module")
+def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
+    """The runs of a night, a backfill and a watch, newest first, and the settings."""
+    here = tmp_path_factory.mktemp("shown")
+    here.joinpath("optstream.toml").write_text(
+        CONFIGURATION.format(
+            mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
+        )
+    )
+    settings = load_settings(here / "optstream.toml")
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PREFECT_API_URL", prefect_api)
+        run_days(settings, DAYS[:1], Terminal(as_json=True))
+        run_backfill(settings, DAYS[1], DAYS[2], lambda works: None)
+        watch_here(settings)
+        with get_client(sync_client=True) as client:
+            runs = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=5)
+    found = {run.name: run for run in reversed(runs) if run.name.startswith(settings.stream.name)}
+    return {"settings": settings, "runs": found}
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
+    with running_chromium(executable) as browser:
+        yield browser
+
+
+def artifact_of(run: Any, key: str) -> str:
+    """The path of the page of a run's artifact."""
+    wanted = ArtifactFilter(
+        key=ArtifactFilterKey(any_=[key]), flow_run_id=ArtifactFilterFlowRunId(any_=[run.id])
+    )
+    with get_client(sync_client=True) as client:
+        (found,) = client.read_artifacts(artifact_filter=wanted)
+    return f"/artifacts/artifact/{found.id}"
+
+
+def open_and_read(browser: Any, path: str, until: str, name: str) -> tuple[str, Visit]:
+    """The text of a page once it shows what is waited for."""
+    with visit(browser, allowed=(f"{SITE}/", "data:")) as seen:
+        seen.page.goto(f"{SITE}{path}")
+        seen.page.get_by_text(until).first.wait_for(timeout=30_000)
+        seen.page.wait_for_load_state("networkidle")
+        text = seen.page.inner_text("body")
+        images = [image.evaluate("e => e.naturalWidth") for image in seen.page.locator("img").all()]
+        assert all(images), "a picture is broken"
+        seen.images = len(images)
+        kept = os.environ.get("OPTSTREAM_PICTURES")
+        if kept:
+            seen.page.screenshot(path=Path(kept) / f"prefect-{name}.png")
+    assert seen.refused == []
+    assert all(url.startswith((f"{SITE}/", "data:")) for url in seen.requests)
+    return text, seen
+
+
+def test_runs_are_named_by_stream_and_days_and_tagged(shown):
+    assert set(shown["runs"]) == {
+        "two-regions watch",
+        "two-regions 2016-05-31",
+        "two-regions 2016-06-01",
+        "two-regions 2016-05-31 to 2016-06-01",
+        "two-regions 2016-05-30",
+    }
+    for run in shown["runs"].values():
+        assert {"optstream", "stream:two-regions"} <= set(run.tags), run.name
+
+
+def test_the_page_of_a_night_s_run(chromium, shown):
+    run = shown["runs"]["two-regions 2016-05-30"]
+    text, _ = open_and_read(chromium, f"/runs/flow-run/{run.id}", "two-regions 2016-05-30", "run")
+    for said in (
+        "two-regions 2016-05-30",
+        "Completed",
+        "optstream-release",
+        "stream:two-regions",
+        "8 Task runs",
+    ):
+        assert said in text, said
+
+
+def test_the_list_of_runs_can_be_read(chromium, shown):
+    text, _ = open_and_read(chromium, "/runs", "two-regions 2016-05-30", "runs")
+    for name in shown["runs"]:
+        assert name in text
+
+
+def test_the_pictures_of_a_release(chromium, shown):
+    run = shown["runs"]["two-regions 2016-05-30"]
+    path = artifact_of(run, "optstream-release")
+    text, seen = open_and_read(chromium, path, "SHA-256 of the rows", "release")
+    assert seen.images == 2, "the curve and the lineage"
+    for said in ("Load of FR: from", "epsilon of this release", "data/date=2016-05-30/release-"):
+        assert said in text, said
+
+
+@pytest.mark.parametrize(
+    ("name", "key", "said"),
+    [
+        ("two-regions 2016-05-30", "optstream-days", ("2016-05-30", "published", "revision 0")),
+        ("two-regions 2016-05-30", "optstream-nodes", ("84", "FR", "share of epsilon", "1/2")),
+        ("two-regions 2016-05-30", "optstream-budget", ("epsilon granted", "spent by the worst window")),
+        ("two-regions 2016-05-30", "optstream-file", ("two-regions, 2016-05-30",)),
+        (
+            "two-regions 2016-05-31 to 2016-06-01",
+            "optstream-backfill",
+            ("Backfill of stream", "100%"),
+        ),
+        ("two-regions watch", "optstream-watch", ("Stream two-regions", "published")),
+    ],
+)
+def test_the_other_artifacts(chromium, shown, name, key, said):
+    path = artifact_of(shown["runs"][name], key)
+    text, _ = open_and_read(chromium, path, said[0], key.removeprefix("optstream-"))
+    for words in said:
+        assert words in text, words
+
+
+def test_artifacts_hold_published_values_only(shown):
+    """Every figure of the picture is of the published file: made again from that folder, it is the same."""
+    from tasks.pages.one_day import day_in_markdown
+
+    run = shown["runs"]["two-regions 2016-05-30"]
+    wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))
+    with get_client(sync_client=True) as client:
+        found = {artifact.key: artifact for artifact in client.read_artifacts(artifact_filter=wanted)}
+    folder = shown["settings"].published_folder
+    assert found["optstream-release"].data == day_in_markdown(folder, DAYS[0])
+    assert set(found) == {f"optstream-{key}" for key in ("days", "nodes", "budget", "file", "release")}

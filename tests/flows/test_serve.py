@@ -1,0 +1,169 @@
+"""`optstream serve` and its real server: nights run by cron, a killed one goes on, alarms come by schedule.
+
+Two streams at one server, each looked at every minute: "nights" goes well, and the worker of "killed" is
+killed in its first run, beside it, for the tests take as long as the slower of the two. Prints (`-s`) how
+long everything took. Heartbeats are every 30 s, the least that Prefect takes, and three missing ones are
+90 s; the default is 60 s, and so 180.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from tests.flows.served import (
+    HOUSE,
+    descendants,
+    events_of,
+    gone,
+    kill_all,
+    runs_of,
+    seconds_between,
+    serving,
+    stand_still_once,
+    stream_of,
+    until,
+)
+
+HEARTBEAT = {"PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+SILENT_SECONDS = 3 * 30
+SLACK_SECONDS = 60
+"""What a busy machine may add: a bound on counts of heartbeats and minutes, not on speed."""
+
+
+@pytest.fixture(scope="module")
+def nights(tmp_path_factory):
+    """The stream that goes well but for two older days: one skipped, one with a renamed region."""
+    settings = stream_of(tmp_path_factory.mktemp("nights") / "here", "nights", first_day_ago=2)
+    last = settings.watching.first_day + timedelta(days=2)
+    dumps = Path(str(settings.input_folder))
+    (dumps / "region=FR-AURA").mkdir()
+    renamed = f"date={last - timedelta(days=1)}"
+    (dumps / "region=84" / renamed).rename(dumps / "region=FR-AURA" / renamed)
+    with serving(settings, **HEARTBEAT) as served:
+        yield served
+
+
+@pytest.fixture(scope="module")
+def api(nights):
+    """The address of its server."""
+    return nights.says("dashboard: ")
+
+
+@pytest.fixture(scope="module")
+def killed(nights, api, tmp_path_factory):
+    """The stream whose first run stands still once its day is charged, on the same server."""
+    settings = stream_of(tmp_path_factory.mktemp("killed") / "here", "killed")
+    variables = HEARTBEAT | stand_still_once(settings.folder) | {"PREFECT_API_AUTH_STRING": nights.password}
+    with serving(settings, "--api", f"{api}/api", **variables) as served:
+        yield served
+
+
+def test_a_cron_makes_a_run_that_publishes_the_day(nights, killed, api):
+    day = nights.settings.watching.first_day + timedelta(days=2)
+    nights.says("optstream-watch/nights: next at ")
+
+    def done():
+        ended = runs_of(api, nights.password, "optstream-nightly", "nights")
+        return next((run for run in ended if run["state_type"] == "COMPLETED"), None)
+
+    run = until("a scheduled run is completed", done, 180)
+    assert run["auto_scheduled"]
+    assert run["state"]["message"] == f"{day} published"
+    assert nights.state_of(day) == ("PUBLISHED", 0)
+    taken = seconds_between(run["expected_start_time"], run["end_time"])
+    print(f"\nscheduled run: published {taken:.0f} s after its minute")
+
+
+def test_a_second_serve_of_a_stream_is_refused_and_says_whose_it_is(nights, api):
+    command = [sys.executable, "-m", "flows.command_line", "serve", "-c", str(nights.settings.file)]
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    done = subprocess.run(
+        command, env=environment, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == 2
+    assert f"another `optstream serve` serves this stream (process {nights.process.pid}," in done.stderr
+
+
+def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(nights, api):
+    skipped = nights.settings.watching.first_day
+    renamed = skipped + timedelta(days=1)
+    wanted = {
+        "optstream.alarm.unknown-region": {"day": str(renamed), "node": "FR-AURA", "suggestion": "84"},
+        "optstream.alarm.missing": {"day": str(skipped), "node": None, "suggestion": None},
+    }
+
+    def told():
+        found = {}
+        for event in events_of(api, nights.password, list(wanted)):
+            if wanted[event["event"]].items() <= event["payload"].items():
+                found[event["event"]] = event["occurred"]
+        return found if len(found) == len(wanted) else None
+
+    found = until("both alarms are told", told, 120)
+    (first, *_) = runs_of(api, nights.password, "optstream-watch", "nights")
+    for name, occurred in found.items():
+        taken = seconds_between(first["expected_start_time"], occurred)
+        print(f"\n{name}: {taken:.0f} s after the minute of its watch, which runs every hour by default")
+    assert nights.state_of(skipped) is None
+
+
+def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(nights, killed, api):
+    day = killed.settings.watching.first_day
+    folder = killed.settings.folder
+    (stopped,) = until("a run stands still", lambda: list(folder.glob("still.[0-9]*")), 180)
+    assert killed.state_of(day) == ("RESERVED", 0)
+    worker = killed.children()["worker"]
+    dying = [worker, *descendants(worker)]
+    assert int(stopped.suffix[1:]) in dying
+    begun = time.monotonic()
+    kill_all(dying)
+
+    def marked():
+        runs = runs_of(api, nights.password, "optstream-nightly", "killed")
+        return next((run for run in runs if run["state_type"] == "CRASHED"), None)
+
+    run = until("the run is marked", marked, SILENT_SECONDS + SLACK_SECONDS)
+    print(f"\nkilled run: marked Crashed {time.monotonic() - begun:.0f} s after it was killed")
+    assert run["state"]["message"] == "its heartbeats stopped: its process is taken for dead"
+    assert killed.state_of(day) == ("RESERVED", 0)
+    killed.says("the worker was started again")
+
+    until("the day is published", lambda: killed.state_of(day) == ("PUBLISHED", 1), 180)
+    print(f"killed run: its day PUBLISHED {time.monotonic() - begun:.0f} s after it was killed")
+    assert killed.events_of(day).count("drawn") == 1
+    verified = subprocess.run(
+        [sys.executable, "-m", "flows.command_line", "ledger", "verify", "-c", str(killed.settings.file)],
+        cwd=HOUSE,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+
+def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
+    """The control: by now most runs of the nights have been over for longer than the silence allowed."""
+    runs = runs_of(api, nights.password, "optstream-nightly", "nights")
+    over = [run for run in runs if run["end_time"] and run["state_type"] != "SCHEDULED"]
+    assert len(over) >= 2
+    fired = events_of(api, nights.password, ["prefect.automation.triggered"])
+    dead = {event["payload"]["triggering_labels"]["prefect.resource.id"] for event in fired}
+    assert not dead & {f"prefect.flow-run.{run['id']}" for run in over}
+    assert dead
+
+
+def test_a_polite_stop_ends_worker_and_server_and_leaves_no_run_open(nights, killed):
+    for served in (killed, nights):
+        family = [served.process.pid, *descendants(served.process.pid)]
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(90) == 0
+        assert gone(family)
+        assert "the worker is stopped" in served.output.read_text()
+    assert "the server is stopped" in nights.output.read_text()
+    assert "the server is stopped" not in killed.output.read_text()

@@ -1,0 +1,173 @@
+"""The page of the published folder: replaced whole, never by an older one, gone with a day that it showed."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.catalogue import (
+    PAGE,
+    check_files,
+    digest_of,
+    read_catalogue,
+    read_published,
+    replace_page,
+    withdraw,
+)
+from optstream.catalogue.page import BLANK, MARKER, MOST_TRIES
+from optstream.catalogue.places.objects import ObjectTurn
+from optstream.catalogue.times import catalogue_time
+from optstream.errors import PublicationError
+from tests.optstream.catalogue.test_times import times
+
+STREAM = "../french load"
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+
+
+def made(_place, catalogue):
+    """A page that names its days."""
+    days = " ".join(str(entry.period) for entry in catalogue.entries if not entry.withdrawn)
+    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">{days}'.encode()
+
+
+def told(head):
+    return lambda _entry, _known: head
+
+
+def test_a_page_is_put_and_is_neither_stranger_nor_data(published, put):
+    put(published.name, DAY)
+    rows = read_published(published.name)
+    assert replace_page(published.name, made)
+    assert published.read(PAGE) == made(None, read_catalogue(published.name))
+    assert check_files(published.name) == []
+    assert read_published(published.name).equals(rows)
+    assert not replace_page(published.name, made), "the same page is not written twice"
+
+
+def test_the_next_publication_makes_it_old_and_the_next_page_new(published, put):
+    put(published.name, DAY)
+    replace_page(published.name, made)
+    put(published.name, NEXT)
+    (line,) = check_files(published.name)
+    assert line == "index.html is not of the days that catalogue.json lists; `optstream report` makes it anew"
+    assert replace_page(published.name, made)
+    assert check_files(published.name) == []
+
+
+def test_a_page_that_somebody_else_wrote_is_named(published, put):
+    put(published.name, DAY)
+    published.write(PAGE, b"<html>something else</html>")
+    assert "index.html is not of the days" in " ".join(check_files(published.name))
+
+
+def test_without_a_catalogue_there_is_no_page(published):
+    with pytest.raises(PublicationError, match=r"no catalogue\.json"):
+        replace_page(published.name, made)
+    assert published.files() == {}
+
+
+def test_a_withdrawal_takes_the_page_away_with_the_day(published, put_all):
+    put_all(published.name, DAY, NEXT)
+    replace_page(published.name, made)
+    withdraw(published.name, DAY, told("h2"), stream=STREAM, value_column="load_mw", last_revision=1)
+    assert published.read(PAGE) == BLANK
+    assert str(DAY).encode() not in published.read(PAGE)
+    assert "`optstream report`" in " ".join(check_files(published.name))
+    assert replace_page(published.name, made)
+    assert str(DAY).encode() not in published.read(PAGE)
+    before = published.read(PAGE)
+    withdraw(published.name, DAY, told("h3"), stream=STREAM, value_column="load_mw", last_revision=1)
+    if not published.in_store:  # there a withdrawal always replaces the catalogue
+        assert published.read(PAGE) == before, "a page without the day stays"
+
+
+def test_a_folder_without_a_page_gets_none_by_a_withdrawal(published, put_all):
+    put_all(published.name, DAY, NEXT)
+    withdraw(published.name, DAY, told("h2"), stream=STREAM, value_column="load_mw", last_revision=1)
+    assert PAGE not in published.files()
+
+
+def test_one_that_is_overtaken_while_it_is_made_is_made_again(published, put):
+    put(published.name, DAY)
+    calls = []
+
+    def slow(place, catalogue):
+        calls.append(len(catalogue.entries))
+        if len(calls) == 1:
+            put(published.name, NEXT)
+            replace_page(published.name, made)
+        return made(place, catalogue)
+
+    replace_page(published.name, slow)
+    assert calls == [1, 2]
+    assert str(NEXT).encode() in published.read(PAGE)
+    assert check_files(published.name) == []
+
+
+def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put, monkeypatch):
+    """Between look and put another publishes, and puts its page: the put is refused."""
+    from optstream.catalogue import page as module
+
+    put(in_store.name, DAY)
+    replace_page(in_store.name, made)
+    put(in_store.name, NEXT)
+    real, raced = module.read_catalogue, []
+
+    def racing(where):
+        found = real(where)
+        if hasattr(where, "mark") and not raced:
+            raced.append(True)
+            put(in_store.name, NEXT + timedelta(days=1))
+            replace_page(in_store.name, made)
+        return found
+
+    seen = []
+    real_put = ObjectTurn.replace_marked
+
+    def watched(turn, name, data, mark):
+        real_put(turn, name, data, mark)
+        seen.append(in_store.read(PAGE).count(b"2016-"))
+
+    monkeypatch.setattr(ObjectTurn, "replace_marked", watched)
+    monkeypatch.setattr(module, "read_catalogue", racing)
+    replace_page(in_store.name, made)
+    assert raced
+    assert seen == sorted(seen), "days are only ever added"
+    assert str(NEXT + timedelta(days=1)).encode() in in_store.read(PAGE)
+    assert check_files(in_store.name) == []
+
+
+def test_one_that_is_always_overtaken_gives_up_in_words(tmp_path, put):
+    days = iter(DAY + timedelta(days=number) for number in range(MOST_TRIES + 2))
+    put(tmp_path, next(days))
+
+    def slow(place, catalogue):
+        put(tmp_path, next(days))
+        return made(place, catalogue)
+
+    with pytest.raises(PublicationError, match="run `optstream report` later"):
+        replace_page(tmp_path, slow)
+
+
+def test_a_folder_that_cannot_be_written_is_said(tmp_path, put, monkeypatch):
+    put(tmp_path, DAY)
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("optstream.catalogue.durable._write_aside", full)
+    with pytest.raises(PublicationError, match=r"index\.html cannot be written \(No space left on device\)"):
+        replace_page(tmp_path, made)
+    assert not (tmp_path / PAGE).exists()
+
+
+def test_no_time_of_a_run_is_left_by_a_page(tmp_path, put):
+    put(tmp_path, DAY)
+    before = times(tmp_path)
+    replace_page(tmp_path, made)
+    listed = catalogue_time(read_catalogue(tmp_path))
+    assert times(tmp_path) == {**before, PAGE: listed}
+    withdraw(tmp_path, DAY, told("h2"), stream=STREAM)
+    assert times(tmp_path)[PAGE] < listed
+    replace_page(tmp_path, made)
+    assert times(tmp_path)[PAGE] == catalogue_time(read_catalogue(tmp_path)) > listed

@@ -1,0 +1,92 @@
+"""Level shares by the model: from public figures alone, by its own measure never worse than equal ones."""
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.blocks import Blocks
+from optstream.estimation.expected_error import expected_level_errors
+from optstream.estimation.gaussian_tree import Seen, TreePosterior
+from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+from optstream.mechanisms.block_choice import choose_blocks
+from optstream.mechanisms.level_choice import LEAST, choose_level_shares, expected_error_of
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import AggregationTree
+
+SLOTS = 24
+FLAT = AggregationTree.from_parents({"all": None} | {str(leaf): "all" for leaf in range(5)})
+RAGGED = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "B1": "B", "B2": "B", "B3": "B"})
+ALONE = AggregationTree.from_parents({"all": None})
+
+
+def expected(tree, noise, shares):
+    blocks = choose_blocks(SLOTS, SLOTS, noise / float(shares[-1]))
+    return expected_error_of(tree, SLOTS, SLOTS, noise, tuple(map(Fraction, shares)), blocks)
+
+
+@pytest.mark.parametrize("tree", [FLAT, RAGGED, ALONE])
+@pytest.mark.parametrize("noise", [1e-4, 1e-3, 0.02, 0.5])
+def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, noise):
+    shares = choose_level_shares(tree, SLOTS, SLOTS, noise)
+    assert sum(shares) == 1
+    assert all(shares[tree.depths[leaf]] >= LEAST for leaf in tree.leaf_indices)
+    equal = [Fraction(1, tree.n_levels)] * tree.n_levels
+    assert expected(tree, noise, shares) <= expected(tree, noise, equal)
+
+
+def test_they_are_as_good_as_what_a_grid_finds():
+    noise = 1e-3
+    grid = [expected(FLAT, noise, [Fraction(n, 16), Fraction(16 - n, 16)]) for n in range(15)]
+    assert expected(FLAT, noise, choose_level_shares(FLAT, SLOTS, SLOTS, noise)) <= 1.02 * min(grid)
+    assert max(grid) > 1.1 * min(grid)  # it matters
+
+
+def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measured():
+    starts, lengths = np.arange(0, 4 * SLOTS, 5), np.ones(20, dtype=np.int64)
+    noise = np.array([0.02, 0.01, 0.01, 0.03, 0.03, 0.03])
+    period, prior = range(3 * SLOTS, 4 * SLOTS), TemporalPrior.broad(SLOTS)
+    found = expected_level_errors(prior, RAGGED, starts, lengths, noise, period)
+    blocks, asked = Blocks.at(starts), Blocks.at(np.array(period))
+    seen = Seen(RAGGED, blocks, np.ones((6, 20)), noise, np.ones(4))
+    relative = TreePosterior(prior, seen).variances(asked).mean(axis=1) / np.array([4, 1, 3, 1, 1, 1]) ** 2
+    assert found == pytest.approx([np.sqrt(relative[0]), np.sqrt(relative[1:3].mean()), np.sqrt(relative[3])])
+    unmeasured = np.where(np.arange(6) == 0, np.inf, noise)
+    assert np.all(expected_level_errors(prior, RAGGED, starts, lengths, unmeasured, period) >= found)
+
+
+def informed(**given):
+    return HistoryInformed(PrivacyModel("1/10", SLOTS, 1), **{"scale": 1500.0} | given)
+
+
+def test_a_tree_by_the_model_is_the_tree_with_these_shares():
+    chosen = HistoryInformedTree(informed(), FLAT, "model")
+    noise = float(1 / Fraction("1/10")) / 1500.0
+    assert chosen.level_shares == choose_level_shares(FLAT, SLOTS, SLOTS, noise)
+    assert chosen == HistoryInformedTree(informed(), FLAT, list(chosen.level_shares))
+
+
+def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
+    """Two streams as different as can be: the same spends, step by step, known before either is read."""
+    mechanism = HistoryInformedTree(informed(), FLAT, "model")
+    spends = []
+    for load in (np.zeros((5, SLOTS)), np.random.default_rng(0).uniform(0, 9000, (5, SLOTS))):
+        state, drawn = None, []
+        for day in range(3):
+            planned = mechanism.plan(SLOTS, day * SLOTS, state)
+            release = mechanism.release(load, noise=simulated_noise(1), first_step=day * SLOTS, state=state)
+            state, drawn = release.state, [*drawn, *release.spends]
+            assert release.spends == planned
+        spends.append(drawn)
+    assert spends[0] == spends[1]
+    assert worst_window(spends[0], SLOTS).epsilon <= Fraction("1/10")
+
+
+def test_without_a_scale_or_by_another_word_they_are_refused():
+    with pytest.raises(ParameterError, match="without a scale"):
+        HistoryInformedTree(informed(scale=None), FLAT, "model")
+    with pytest.raises(ParameterError, match="got 'best'"):
+        HistoryInformedTree(informed(), FLAT, "best")

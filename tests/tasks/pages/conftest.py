@@ -1,0 +1,50 @@
+"""Published folders of a few simulated days, and a browser to look at their pages."""
+
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from benchmarks.lay_out_published import lay_out_published
+from optstream.catalogue import read_catalogue, withdraw
+from optstream.catalogue.places import open_place
+from tasks.pages import PublicFacts, public_facts
+from tasks.pages.summaries import Summaries
+from tests.browser import find_chromium, running_chromium
+
+FIRST = date(2016, 1, 1)
+N_DAYS = 40
+GONE = FIRST + timedelta(days=30)
+
+
+@pytest.fixture(scope="session")
+def forty_days(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A published folder of forty days with the noise column, one of them withdrawn. Not to be changed."""
+    folder = tmp_path_factory.mktemp("forty") / "published"
+    lay_out_published(folder, FIRST, N_DAYS)
+    withdraw(folder, GONE, lambda _entry, _known: "withdrawn", stream="simulated-load")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Three days without the noise column."""
+    folder = tmp_path_factory.mktemp("plain") / "published"
+    lay_out_published(folder, FIRST, 3, with_noise_column=False)
+    return folder
+
+
+def facts_of(folder: Path) -> PublicFacts:
+    place = open_place(folder)
+    return public_facts(place, read_catalogue(place), Summaries.empty())[0]
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Any:
+    """A headless browser; skips where none is."""
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
+    with running_chromium(executable) as browser:
+        yield browser

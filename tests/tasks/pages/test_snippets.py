@@ -1,0 +1,65 @@
+"""What the page tells data users to run gives the same figures in every tool that is here. R is not run."""
+
+import json
+import subprocess
+import sys
+
+import duckdb
+import polars as pl
+import pytest
+
+from tasks.pages.snippets import snippets
+
+RUN = """
+import json, sys
+lines = sys.stdin.read().splitlines()
+scope = {}
+exec("\\n".join(lines[:-1]), scope)
+found = eval(lines[-1], scope)
+pairs = found.rows() if hasattr(found, "rows") else list(found.items())
+print(json.dumps({str(day)[:10]: mean for day, mean in pairs}))
+"""
+
+
+@pytest.fixture
+def expected(without_noise):
+    rows = pl.read_parquet(without_noise / "data", hive_partitioning=True).filter(pl.col("node") == "FR")
+    return {str(day): mean for day, mean in rows.group_by("date").agg(pl.col("load_mw").mean()).rows()}
+
+
+def code_of(tool):
+    return next(one.code for one in snippets("load_mw", "FR") if one.tool == tool)
+
+
+@pytest.mark.parametrize("tool", ["polars", "pandas"])
+def test_python(without_noise, expected, tool):
+    done = subprocess.run(
+        [sys.executable, "-c", RUN], input=code_of(tool), cwd=without_noise, text=True, capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert done.stderr == ""
+    assert json.loads(done.stdout) == pytest.approx(expected)
+
+
+def test_duckdb(without_noise, expected, monkeypatch):
+    monkeypatch.chdir(without_noise)
+    found = {str(day): mean for day, mean in duckdb.sql(code_of("DuckDB")).fetchall()}
+    assert found == pytest.approx(expected)
+
+
+def test_a_node_s_name_stays_a_text_in_every_tool():
+    hostile = "a'b\"c\\ </code>"
+    codes = {one.tool: one.code for one in snippets("load_mw", hostile)}
+    assert "'a''b\"c\\ </code>'" in codes["DuckDB"]
+    for tool in ("polars", "pandas", "R"):
+        assert json.dumps(hostile) in codes[tool]
+
+
+def test_the_dataset_holds_no_page(without_noise):
+    from tasks.pages.write import write_public_page
+
+    before = pl.read_parquet(without_noise / "data").height
+    write_public_page(without_noise)
+    assert (without_noise / "index.html").is_file()
+    assert pl.read_parquet(without_noise / "data").height == before
+    assert pl.read_parquet(without_noise / "**/*.parquet").height == before

@@ -1,0 +1,165 @@
+"""The pages that a night leaves: what each says, what neither does, and what happens when one cannot be."""
+
+import shutil
+from datetime import date
+from functools import partial
+
+import polars as pl
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue
+from optstream.errors import LedgerError
+from tasks.ledger_check import verify
+from tasks.pages import write_pages
+from tasks.pages.one_day import day_in_markdown
+from tasks.pages.write import write_public_page
+from tasks.withdraw import withdraw
+from tasks.work import Work, each
+
+DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
+
+
+def write(house):
+    ledger = house.ledger
+    try:
+        return write_pages(house.settings, ledger, house.now)
+    finally:
+        ledger.close()
+
+
+def page_of(house):
+    return (house.folder / "published/index.html").read_bytes()
+
+
+def report_of(house):
+    return house.settings.report_file.read_text()
+
+
+def test_the_public_page_is_a_function_of_the_published_folder_alone(house, tmp_path_factory):
+    """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
+    house.release(DAY, NEXT)
+    written = write(house)
+    assert written.problem is None
+    copy = tmp_path_factory.mktemp("a reader's") / "copy"
+    shutil.copytree(house.folder / "published", copy)
+    (copy / "index.html").unlink()
+    house.settings.trusted_folder.rename(house.folder / "gone")
+    write_public_page(copy)
+    assert (copy / "index.html").read_bytes() == page_of(house)
+    write_public_page(copy, house.folder / "page.html")
+    assert (house.folder / "page.html").read_bytes() == page_of(house)
+
+
+def test_what_only_operators_know_is_on_their_page_alone(house):
+    house.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
+    house.release(DAY, NEXT)
+    write(house)
+    report, public = report_of(house), page_of(house).decode()
+    for said in ("Charged to the worst window", "31 May 2016", "late", "alarm", "Share of epsilon", "1/2"):
+        assert said in report, said
+    for hidden in ('"s-late"', "Charged", "alarm", "31 May 2016", "trusted/", str(house.folder), "reserved"):
+        assert hidden not in public, hidden
+    assert oct(house.settings.report_file.stat().st_mode & 0o777) == "0o600"
+    assert oct(house.settings.report_folder.stat().st_mode & 0o777) == "0o700"
+
+
+def test_the_operators_page_links_to_the_published_files(house):
+    house.release(DAY)
+    write(house)
+    (entry,) = read_catalogue(house.folder / "published").entries
+    link = f"../../../published/{entry.file}"
+    assert f'href="{link}"' in report_of(house)
+    assert (house.settings.report_folder / link).resolve().is_file()
+
+
+def test_no_reading_is_on_either_page(house):
+    """The dumps' own totals, as anybody would print them; the search itself sees published ones."""
+    house.release(DAY)
+    write(house)
+    dumps = pl.read_parquet(house.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
+    pages = report_of(house) + page_of(house).decode()
+    for value in [dumps.mean(), dumps.min(), dumps.max()]:
+        assert f">{value:,.0f}<" not in pages
+    rows = pl.read_parquet(house.folder / "published/data", hive_partitioning=True)
+    assert f">{rows.filter(pl.col('node') == '84')['load_mw'].mean():,.0f}<" in pages
+
+
+def test_a_withdrawn_day_leaves_both_pages(house):
+    house.release(DAY, NEXT)
+    write(house)
+    before = page_of(house)
+    run = house.run()
+    each([Work(NEXT)], partial(withdraw, run, reason="a wrong meter"))
+    assert b"being made anew" in page_of(house)
+    assert any("optstream report" in line for line in verify(house.settings, house.ledger).problems)
+    write(house)
+    after = page_of(house)
+    assert b"1 Jun 2016 to 1 Jun 2016" in after
+    assert b"1 Jun 2016 to 2 Jun 2016" in before
+    assert b"a wrong meter" not in after, "why is the ledger's to know"
+    assert "a wrong meter" in report_of(house)
+    assert verify(house.settings, house.ledger).problems == ()
+
+
+def test_a_folder_that_cannot_be_read_stops_nothing_and_is_said(house):
+    house.release(DAY)
+    (entry,) = read_catalogue(house.folder / "published").entries
+    (house.folder / "published" / entry.file).write_bytes(b"spoilt")
+    written = write(house)
+    assert "differs from its hash" in written.problem
+    assert "The page of the data users was not written" in report_of(house)
+    (house.folder / "published/catalogue.json").write_bytes(b"{")
+    assert "not JSON" in write(house).problem
+    assert "unlisted" in report_of(house), "the alarm of the watch"
+
+
+def test_before_the_first_release_operators_have_a_page_and_readers_none(house):
+    house.run()
+    written = write(house)
+    assert (written.public, written.problem) == (None, None)
+    assert "No day is published." in report_of(house)
+    assert not (house.folder / "published").exists()
+
+
+def test_another_ledger_writes_no_operators_page(house, monkeypatch):
+    house.release(DAY)
+
+    def away(*_arguments, **_named):
+        raise LedgerError("the database is away")
+
+    monkeypatch.setattr("tasks.pages.operator.watch", away)
+    with pytest.raises(LedgerError, match="is away"):
+        write(house)
+
+
+def test_old_files_are_not_read_again(house, monkeypatch):
+    house.release(DAY, NEXT)
+    write(house)
+    from tasks.pages import summaries
+
+    read = []
+    real = summaries.read_columns
+
+    def noted(place, entry, wanted):
+        read.append(entry.period)
+        return real(place, entry, wanted)
+
+    monkeypatch.setattr(summaries, "read_columns", noted)
+    write(house)
+    assert read == []
+    house.simulate(THIRD)
+    house.release(THIRD)
+    write(house)
+    assert read == [THIRD]
+    assert check_files(house.folder / "published") == []
+
+
+def test_a_day_in_markdown_is_made_of_its_published_file(house):
+    house.release(DAY)
+    text = day_in_markdown(house.settings.published_folder, DAY)
+    (entry,) = read_catalogue(house.folder / "published").entries
+    assert entry.rows_hash in text
+    assert entry.file in text
+    assert text.count("data:image/svg+xml;base64,") == 2
+    house.settings.trusted_folder.rename(house.folder / "gone")
+    assert day_in_markdown(house.settings.published_folder, DAY) == text
