@@ -50,6 +50,16 @@ TEXTS = {
         ),
         RELEASE,
     ),
+    "serve": Help(
+        "Run the stream every night, and its watch every hour.",
+        ("optstream serve", "optstream serve --api https://prefect.example.org/api"),
+        RELEASE,
+    ),
+    "report": Help(
+        "Write the pages for operators and for data users.",
+        ("optstream report", "optstream report --published published --output page.html"),
+        LOOK,
+    ),
     "status": Help(
         "Print the calendar, the budget and the alarms.",
         ("optstream status", "optstream status --json"),

@@ -18,9 +18,14 @@ CONFIGURATION = "zensical.toml"
 STAGED = "build/docs"
 SITE = "build/site"
 """Below the folder of the configuration, as that says."""
-COPIED = (".md", ".svg", ".png", ".css", ".js")
-FROM_THE_TOP = {"CHANGELOG.md": "changelog.md", "SECURITY.md": "security.md"}
-"""Pages that the repository keeps beside docs/, and what the site calls them."""
+COPIED = (".md", ".svg", ".png", ".webp", ".css", ".js")
+FROM_THE_TOP = {
+    "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
+    "prefect.yaml": "prefect.yaml",
+    "automations.yaml": "automations.yaml",
+}
+"""Pages that the repository keeps beside docs/, files that they link to, and what the site calls them."""
 NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z-]+)\.md|SECURITY\.md)(?!`)")
 """A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
 

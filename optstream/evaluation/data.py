@@ -19,7 +19,8 @@ NATION = "nation"
 @dataclass(frozen=True, eq=False)
 class Load:
     """Days of load in MW: values (n_days, n_regions, 48) from `first_day` on, regions in order of names.
-    holidays: public ones, for mechanisms that know the calendar.
+    holidays: public ones, for mechanisms that know the calendar. origin: the day from which running steps are
+    counted, whatever was read, so that a rule that drifts falls alike in any selection; None for `first_day`.
 
     Raises ParameterError for another shape.
     """
@@ -28,6 +29,7 @@ class Load:
     regions: tuple[str, ...]
     first_day: date
     holidays: tuple[date, ...] = ()
+    origin: date | None = None
 
     def __post_init__(self) -> None:
         if self.values.ndim != 3 or self.values.shape[1:] != (len(self.regions), STEPS_PER_DAY):
@@ -43,8 +45,12 @@ class Load:
 
     @property
     def public_days(self) -> PublicDays:
-        """The calendar of its rows, the first of which is day 0."""
-        return PublicDays.from_date(self.first_day, STEPS_PER_DAY, self.holidays)
+        """The calendar of its running steps."""
+        return PublicDays.from_date(self.origin or self.first_day, STEPS_PER_DAY, self.holidays)
+
+    def running_day(self, row: int) -> int:
+        """How many days after the origin a row's day is."""
+        return row + (self.first_day - (self.origin or self.first_day)).days
 
     def index_of(self, day: date) -> int:
         """The row of a day. Raises ParameterError if it is not there."""

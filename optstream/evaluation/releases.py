@@ -32,7 +32,7 @@ class Released:
 def release_days(
     mechanism: Mechanism,
     values: Values,
-    first_row: int,
+    first_day: int,
     noise: NoiseSource,
     *,
     accounted: bool = True,
@@ -40,7 +40,7 @@ def release_days(
     state: State | None = None,
     told: Callable[[Measured], None] | None = None,
 ) -> Released:
-    """Release days (n_days, n_series, 48) in a row. first_row: how many days the stream is old.
+    """Release days (n_days, n_series, 48) in a row. first_day: how many days the stream is old.
 
     accounted: whether the accountant looks at what was drawn; what does not depend on draws need not be
     looked at in every trial. only_measured: so many days are measured and nothing is computed from them
@@ -49,9 +49,10 @@ def release_days(
     """
     spends, found, errors = list[Spend](), list[Values](), list[Values]()
     for number, day in enumerate(values):
-        first_step = (first_row + number) * STEPS_PER_DAY
+        first_step = (first_day + number) * STEPS_PER_DAY
         measured = mechanism.measure(day, noise=noise, first_step=first_step, state=state)
-        state, spends = measured.state, [*spends, *measured.spends]
+        state = measured.state
+        spends += measured.spends
         if told:
             told(measured)
         if number >= only_measured:
@@ -78,7 +79,8 @@ def release_counts(
     for first in range(0, values.size, at_once):
         part = values[None, first : first + at_once]
         release = mechanism.release(part, noise=noise, first_step=first, state=state)
-        state, spends = release.state, [*spends, *release.spends]
+        state = release.state
+        spends += release.spends
         parts.append(release.values[0])
     drawn = worst_window(spends, values.size).epsilon
     return Released(np.concatenate(parts), drawn, drawn)

@@ -40,7 +40,12 @@ def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial
     again = Revisions(mechanism, len(truth)) if isinstance(mechanism, HistoryInformed) else None
     looks = trial == cell.trials[0]
     released = release_days(
-        mechanism, truth, rows.start, noise, accounted=looks, told=again.take if again else None
+        mechanism,
+        truth,
+        load.running_day(rows.start),
+        noise,
+        accounted=looks,
+        told=again.take if again else None,
     )
     values = _leaves(released.values, truth)
     metrics = {**step_errors(values, truth), "first": mean_absolute_error(values[0], truth[0])}
@@ -95,28 +100,29 @@ def unusual(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tria
     span, load = Span.of_day(cell.span), _history(data)
     lead = LEAD_DAYS if CONTENDERS[cell.mechanism].lead_days == LEAD_DAYS else MOST_LEAD_DAYS
     rows = span.rows(load, lead)
+    start = load.running_day(rows.start)
     mechanism = on_series(cell, load.regions, load.public_days)
     past = load.values[rows.start : rows.start + lead]
     days = load.values[rows.start + lead : rows.start + lead + 1 + DAYS_AFTER]
-    metrics, ordinary = dict[str, float](), _past(mechanism, past, rows.start, noise)
+    metrics, ordinary = dict[str, float](), _past(mechanism, past, start, noise)
     for what in HAPPENINGS:
         known = ordinary
         if what == JOINS:
-            known = _past(mechanism, before(past, what, days[0]), rows.start, noise)
+            known = _past(mechanism, before(past, what, days[0]), start, noise)
         truth = changed(days, what)
-        found = release_days(mechanism, truth, rows.start + lead, noise, accounted=False, state=known.state)
+        found = release_days(mechanism, truth, start + lead, noise, accounted=False, state=known.state)
         values = _leaves(found.values, truth)
         metrics[what] = mean_absolute_error(values[0], truth[0])
         metrics[f"{what}, after"] = mean_absolute_error(values[1:], truth[1:])
         if what == NOTHING:
             metrics["mae"] = metrics[what]
-    cold = release_days(mechanism, days[:1], rows.start + lead, noise, accounted=False)
+    cold = release_days(mechanism, days[:1], start + lead, noise, accounted=False)
     metrics[FIRST] = mean_absolute_error(_leaves(cold.values, days[:1]), days[:1])
     return TrialResult(trial, metrics, ordinary.drawn, ordinary.drawn_aligned), mechanism.epsilon
 
 
-def _past(mechanism: Mechanism, days: Values, first_row: int, noise: NoiseSource) -> Released:
-    return release_days(mechanism, days, first_row, noise, only_measured=len(days))
+def _past(mechanism: Mechanism, days: Values, first_day: int, noise: NoiseSource) -> Released:
+    return release_days(mechanism, days, first_day, noise, only_measured=len(days))
 
 
 def _leaves(values: Values, truth: Values) -> Values:

@@ -83,10 +83,10 @@ def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> T
     needed = CONTENDERS[cell.mechanism].lead_days
     lead = needed if needed > LEAD_DAYS else 0  # others begin with the month
     tree, rows = data.load.tree, _span(cell).rows(data.load, lead)
-    load = data.load.values[rows.start : rows.stop]
+    load, start = data.load.values[rows.start : rows.stop], data.load.running_day(rows.start)
     mechanism = on_tree(cell, tree, data.load.public_days)
     looks = _looks(cell, trial)
-    released = release_days(mechanism, load, rows.start, noise, accounted=looks, only_measured=lead)
+    released = release_days(mechanism, load, start, noise, accounted=looks, only_measured=lead)
     truth, values = tree.add_up(load)[lead:], released.values
     metrics = {
         **step_errors(values[:, 1:], truth[:, 1:]),
@@ -123,7 +123,7 @@ def _counts(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tria
 
 
 def _single_level(
-    cell: Cell, load: Load, truth: Values, first_row: int, noise: NoiseSource, *, accounted: bool,
+    cell: Cell, load: Load, truth: Values, row: int, noise: NoiseSource, *, accounted: bool,
     only_measured: int = 0,
 ) -> tuple[Released, Fraction | None]:  # fmt: skip
     if cell.mechanism == RAW:
@@ -136,8 +136,9 @@ def _single_level(
     parts = []
     for mechanism, group in zip(mechanisms, groups, strict=True):
         part = release_days(
-            mechanism, truth[:, group], first_row, noise, accounted=accounted, only_measured=only_measured
-        )
+            mechanism, truth[:, group], load.running_day(row), noise, accounted=accounted,
+            only_measured=only_measured,
+        )  # fmt: skip
         leaves = part.values[:, -truth[:, group].shape[1] :]  # a root above plain series is derived
         parts.append(replace(part, values=np.maximum(leaves, 0.0)))
     return side_by_side(parts), mechanisms[0].epsilon

@@ -30,6 +30,7 @@ CALENDAR = Calendar(30, "Europe/Paris", "fixed")
 FORECAST_REGION = "84"
 """Auvergne-Rhône-Alpes, as in the paper."""
 PUBLIC_YEAR = (date(2015, 1, 1), date(2015, 12, 31))
+FIRST_NEEDED = date(2016, 1, 1)
 COUNTED_MONTH = date(2016, 2, 1)
 
 Values = NDArray[np.float64]
@@ -44,7 +45,8 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
     names, before = _load(folder / LOAD, *PUBLIC_YEAR)
     first, last = needed_days(cells)
     _, values = _load(folder / LOAD, first, last)
-    load = Load(values, names, first, public_holidays("FR", range(first.year, last.year + 1)))
+    holidays = public_holidays("FR", range(first.year, last.year + 1))
+    load = Load(values, names, first, holidays, FIRST_NEEDED)
     found = _study_data(load, before, read_flu(folder), read_unemployment(folder))
     return replace(found, history=_history(cells, lambda *days: _load(folder / LOAD, *days)))
 
@@ -53,7 +55,7 @@ def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
     """Made-up load, calibrated on public means of the French regions, and made-up counts. Reads no file."""
     cells = list(cells)
     first, last = needed_days(cells)
-    load = Load(_simulated(first, last, seed)[1], tuple(FRENCH_REGIONS), first)
+    load = Load(_simulated(first, last, seed)[1], tuple(FRENCH_REGIONS), first, origin=FIRST_NEEDED)
     generator = np.random.default_rng(seed)
     weeks = np.arange(COUNTED_STEPS["flu"])
     flu = 4500 * (1.1 + np.cos(2 * np.pi * (weeks - 17) / 52)) * generator.lognormal(0.0, 0.1, weeks.size)
@@ -83,14 +85,15 @@ def _history(
     last = max(span.last for span in spans) + timedelta(days=DAYS_AFTER)
     first, last = max(first, ALL_YEARS.first), min(last, ALL_YEARS.last)
     names, values = read(first, last)
-    return Load(values, names, first, public_holidays("FR", range(first.year, last.year + 1)))
+    holidays = public_holidays("FR", range(first.year, last.year + 1))
+    return Load(values, names, first, holidays, ALL_YEARS.first)
 
 
 def needed_days(cells: Iterable[Cell]) -> tuple[date, date]:
     """The first and last day that some cell reads, lead days included; February's at least."""
     spans = {cell.span for cell in cells} & set(SPANS) | {"2016-02"}
     first = min(SPANS[span].first - timedelta(days=LEARNED_DAYS) for span in spans)
-    return max(first, date(2016, 1, 1)), max(SPANS[span].last for span in spans)
+    return max(first, FIRST_NEEDED), max(SPANS[span].last for span in spans)
 
 
 def _study_data(load: Load, before: Values, flu: Values, unemployment: Values) -> StudyData:

@@ -73,3 +73,15 @@ def test_without_the_long_load_they_are_refused(data):
         run_cell(replace(cell, span="Wednesday"), data, SEED)
     with pytest.raises(ParameterError, match="span must be one of 2013-2016"):
         run_cell(replace(cell, study="stream"), data, SEED)
+
+
+def test_what_was_read_beside_it_changes_no_number(data):
+    """Blocks drift with the running step: it is counted from the origin, not from the first day there is."""
+    longer = replace(data.history, origin=BEGINNING.first)
+    later = replace(longer, values=longer.values[3:], first_day=BEGINNING.day(3))
+    assert later.running_day(0) == longer.running_day(3) == 3
+    one, other = (
+        metrics_of(replace(data, history=history), "unusual", INFORMED, "2013-02-09", "0.01")
+        for history in (longer, later)
+    )
+    assert one == other
