@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from flows.names import tags_of
 from flows.orchestrator import ALWAYS
 from optstream.errors import ConfigurationError
 from tasks.night import looks_of
@@ -48,6 +49,7 @@ def deployment_documents(
         {
             "name": settings.stream.name,
             "description": f"Stream {settings.stream.name}: {description}.",
+            "tags": list(tags_of(settings.stream.name)),
             "entrypoint": entrypoint,
             "parameters": {"config": config},
             "schedules": [{"cron": cron, "timezone": zone} for cron in crons],
@@ -188,6 +190,7 @@ def _deploy(document: Mapping[str, Any]) -> None:
     flow.to_deployment(
         document["name"],
         description=document["description"],
+        tags=document["tags"],
         parameters=document["parameters"],
         schedules=[Cron(one["cron"], timezone=one["timezone"]) for one in document["schedules"]],
         concurrency_limit=ConcurrencyLimitConfig(**document["concurrency_limit"]),

@@ -22,6 +22,11 @@ def release_name() -> str:
     return f"{_stream(parameters)} {span_of(parameters.get('days') or [])}".strip()
 
 
+def night_name() -> str:
+    """ "french-load night": which days it takes up, it sees for itself; its subflows are called by them."""
+    return f"{_stream(flow_run.parameters)} night"
+
+
 def watch_name() -> str:
     """ "french-load watch"."""
     return f"{_stream(flow_run.parameters)} watch"

@@ -9,6 +9,7 @@ from prefect.states import Completed
 
 from flows.backfill import backfill
 from flows.heartbeats import tell_over
+from flows.names import night_name
 from optstream.ledger import open_ledger
 from tasks.backfill import plan_backfill
 from tasks.night import UnreleasedError, days_of_night, night_of
@@ -19,6 +20,7 @@ from tasks.settings import load_settings
 
 @flow(
     name="optstream-nightly",
+    flow_run_name=night_name,
     persist_result=False,
     retries=0,
     validate_parameters=False,

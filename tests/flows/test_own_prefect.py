@@ -24,6 +24,7 @@ HOUSE = Path(__file__).parents[2]
 KEPT = (
     "entrypoint",
     "description",
+    "tags",
     "parameters",
     "concurrency_limit",
     "work_pool_name",

@@ -99,7 +99,10 @@ def test_prefect_shows_days_nodes_budget_and_file_and_stores_no_result(released)
         parameters = [json.loads(text) for (text,) in database.execute("SELECT parameters FROM flow_run")]
     assert keys == {f"optstream-{key}" for key in ("days", "nodes", "budget", "file", "release")}
     assert set(states) == {"COMPLETED"}
-    assert all(set(entry) == {"config", "days", "restate", "lease_minutes", "report"} for entry in parameters)
+    assert all(
+        set(entry) == {"config", "days", "restate", "lease_minutes", "report", "revise"}
+        for entry in parameters
+    )
     assert not (here / "trusted/prefect/storage").exists()
 
 
