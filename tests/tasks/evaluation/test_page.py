@@ -91,7 +91,7 @@ def everything_equal(experiment: int) -> Results:
         "Laplace": ["strict"], "DFT": ["strict", "paper"], "OptStream ES": ["strict", "paper"],
         "OptStream L1": ["strict", "paper"], "PeGaSus": ["strict", "paper"],
         "OptStream ES, no optimisation": ["strict"], "no noise": ["none"], "HistoryInformed": ["strict"],
-        "HistoryInformed, model's shares": ["strict"], "Sample": ["strict"],
+        "Sample": ["strict"],
     }  # fmt: skip
     alphas = ("10", "50", "100") if experiment in (2, 6) else ("1",)
     epsilons = ("1",) if experiment in (2, 6) else ("1", "0.1", "0.01")
