@@ -17,8 +17,6 @@ LEVELS_APART = "Laplace, levels apart"
 POINTS_ONLY = "OptStream ES, no optimisation"
 """Sampled points, perturbed and reconstructed."""
 INFORMED = "HistoryInformed"
-INFORMED_SHARES = "HistoryInformed, model's shares"
-"""On a tree with the level shares that its prior expects to be best, in place of halves."""
 INFORMED_BLOCKS = "HistoryInformed, blocks given"
 """As many in a window as FAST has samples."""
 LEAD_DAYS = 7
@@ -64,7 +62,6 @@ CONTENDERS: dict[str, Contender] = {
     "Fast, linear": Contender(_K),
     "Fast, fixed, linear": Contender(_K),
     INFORMED: Contender(lead_days=HISTORY_DAYS),
-    INFORMED_SHARES: Contender(lead_days=HISTORY_DAYS),
     INFORMED_BLOCKS: Contender(_K, lead_days=HISTORY_DAYS),
 }
 

@@ -1,13 +1,17 @@
 """How many blocks, how long: those with the least error that the prior expects, from public figures alone."""
 
 import math
+from collections.abc import Callable
 from functools import lru_cache
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.estimation.expected_error import expected_error
 from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+
+Integers = NDArray[np.int64]
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
@@ -41,11 +45,20 @@ def choose_blocks(
 
 @lru_cache(maxsize=256)
 def _best(window: int, slots: int, noise: float, n_blocks: int | None, length: int | None) -> tuple[int, int]:
+    return best_blocks(
+        lambda count, long: _expected(window, slots, noise, count, long), window, n_blocks, length
+    )
+
+
+def best_blocks(
+    error: Callable[[int, int], float], window: int, n_blocks: int | None, length: int | None
+) -> tuple[int, int]:
+    """Return (m, L), one of them given or none, with the least `error(m, L)`. Costs what `error` costs."""
     counts = (n_blocks,) if n_blocks else (*(m for m in COUNTS if m < window), window)
     lengths = (length,) if length else LENGTHS
 
     def expected(count: int, long: int) -> float:
-        return _expected(window, slots, noise, count, long) if count * long <= window else math.inf
+        return error(count, long) if count * long <= window else math.inf
 
     # few blocks are noisy and many see more: the error has one valley over their number
     low, high = 0, len(counts) - 1
@@ -64,11 +77,16 @@ def _best(window: int, slots: int, noise: float, n_blocks: int | None, length: i
 @lru_cache(maxsize=1024)
 def _expected(window: int, slots: int, noise: float, count: int, long: int) -> float:
     """The root mean square error of the last window's steps, after as much past as is looked at."""
+    starts, lengths, period = looked_at(window, slots, count, long)
+    variance = 2.0 * (noise * count) ** 2
+    return expected_error(TemporalPrior.broad(slots), starts, lengths, variance, period)
+
+
+def looked_at(window: int, slots: int, count: int, long: int) -> tuple[Integers, Integers, range]:
+    """The blocks of as much past as is looked at, their starts and lengths, and the last window's steps."""
     rule = DriftingBlocks(window, count, long, drift_for(window, slots))
     windows = int(np.clip(MOST_BLOCKS // count, 2, MOST_PAST_WINDOWS))
     parts = rule.parts(0, windows * window)
     starts = np.array([part.start for part in parts], dtype=np.int64)
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
-    period = range((windows - 1) * window, windows * window)
-    variance = 2.0 * (noise * count) ** 2
-    return expected_error(TemporalPrior.broad(slots), starts, lengths, variance, period)
+    return starts, lengths, range((windows - 1) * window, windows * window)

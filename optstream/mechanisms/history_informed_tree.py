@@ -18,9 +18,9 @@ from optstream.estimation.tree_fit import events_of_tree, fit_tree, judged_tree,
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed import PARTS, READY, HistoryInformed
-from optstream.mechanisms.level_choice import choose_level_shares
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import SeriesMechanism
+from optstream.mechanisms.tree_choice import choose_level_shares, choose_tree_blocks
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
@@ -44,10 +44,10 @@ class HistoryInformedTree(Hierarchical):
     least-squares fit to it by its variances that respects the bound is published.
 
     mechanism: a HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
-    that it does not name are chosen for the deepest level's part of epsilon. level_shares: as in
-    `Hierarchical`, or "model" for those with the least error that the prior expects (`choose_level_shares`),
-    from epsilon, alpha, `scale` and the tree alone. The rest as in `Hierarchical`. Raises ParameterError as
-    it, for another pattern, and for "model" without a scale.
+    that it does not name are those with the least error that the prior expects of all levels together, from
+    epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`). level_shares: as in
+    `Hierarchical`, or "model" for those with the least such error (`choose_level_shares`). The rest as in
+    `Hierarchical`. Raises ParameterError as it, for another pattern, and for "model" without a scale.
     """
 
     def __init__(
@@ -245,8 +245,12 @@ def _learned(state: State | None) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, SeriesMechanism], ...]:
     levels = super(HistoryInformedTree, whole).levels
-    deepest: Any = levels[-1][1]
-    blocks = deepest.blocks
+    pattern = whole.pattern
+    count, length = pattern.blocks.n_blocks, pattern.blocks.length
+    if pattern.relative_noise is not None:
+        given = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+        public = (pattern.model.window_length, pattern.public_days.steps_per_day, pattern.relative_noise)
+        count, length = choose_tree_blocks(whole.tree, *public, whole.level_shares, **given)
     found: list[tuple[int, Any]] = list(levels)
-    same = {"n_blocks": blocks.n_blocks, "block_length": blocks.length, "relearn_days": 0}
+    same = {"n_blocks": count, "block_length": length, "relearn_days": 0}
     return tuple((level, replace(own, **same)) for level, own in found)

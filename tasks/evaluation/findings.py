@@ -58,7 +58,6 @@ FINDINGS: tuple[Finding, ...] = (
     Finding(2, "learning from past releases", "ahead at each α, nation and regions", learned.on_the_tree),
     Finding(3, "private streams forecast accurately", "holds, and so it does with Laplace", parts.forecasts),
     Finding(3, "ARMA(1,1) as the measure", "last week's day is better", parts.plain_forecast),
-    Finding(2, "level shares chosen by the model", "better where α is small", learned.level_shares),
     Finding(
         3, "forecasts from what was learned", "as good as on the real stream, down to 0.01", learned.forecasts
     ),

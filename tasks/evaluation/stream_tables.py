@@ -21,7 +21,7 @@ def stream_table(results: Results) -> str:
     rows = []
     for epsilon in EPSILONS:
         for name, scales in entries(results.rows(10, epsilon=epsilon)):
-            found = [_mean(results, 10, name, metric, epsilon) for metric in metrics]
+            found = [_mean(results, 10, name, metric, epsilon, scales) for metric in metrics]
             figures = [short(one.value) for one in found[:-1]] + [str(found[-1])]
             inside = results.rows(10, "covered", mechanism=name, epsilon=epsilon)
             figures.append("–" if inside.is_empty() else percent(pooled(inside).value))
@@ -62,5 +62,7 @@ def _compared(results: Results, what: str, epsilon: str) -> Sequence[str]:
     return [str(found[0]), *(short(one.value) for one in found[1:]), short(found[0].value / found[1].value)]
 
 
-def _mean(results: Results, number: int, name: str, metric: str, epsilon: str) -> Mean:
-    return pooled(results.rows(number, metric, mechanism=name, epsilon=epsilon))
+def _mean(
+    results: Results, number: int, name: str, metric: str, epsilon: str, scales: str = "strict"
+) -> Mean:
+    return pooled(results.rows(number, metric, mechanism=name, calibration=scales, epsilon=epsilon))

@@ -3,7 +3,7 @@
 Each returns whether it holds in the results, and the sentence with their numbers; KeyError: they do not say.
 """
 
-from optstream.evaluation.contenders import CONTENDERS, INFORMED, INFORMED_BLOCKS, INFORMED_SHARES, RAW
+from optstream.evaluation.contenders import CONTENDERS, INFORMED, INFORMED_BLOCKS, RAW
 from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
 from optstream.evaluation.happenings import HAPPENINGS
 from optstream.evaluation.streams import FIRST, REVISED_AFTER
@@ -56,7 +56,7 @@ def bands(results: Results) -> tuple[bool, str]:
 
 
 def on_the_tree(results: Results) -> tuple[bool, str]:
-    names = set(results.rows(2, calibration="strict")["mechanism"]) - {INFORMED, INFORMED_SHARES}
+    names = set(results.rows(2, calibration="strict")["mechanism"]) - {INFORMED}
     metrics = {"mae_nation": "the nation", "mae": "a region"}
     ours = {(m, a): results.mean(2, INFORMED, metric=m, alpha=a).value for m in metrics for a in ALPHAS}
     best = {
@@ -70,25 +70,6 @@ def on_the_tree(results: Results) -> tuple[bool, str]:
             f"{words} ("
             + "; ".join(f"{short(ours[m, a])} against {short(best[m, a])} MW at α = {a}" for a in ALPHAS)
             + ")"
-            for m, words in metrics.items()
-        )
-        + "."
-    )
-
-
-def level_shares(results: Results) -> tuple[bool, str]:
-    metrics = {"mae_nation": "the nation", "mae": "a region"}
-    ratios = {
-        (m, a): results.mean(2, INFORMED_SHARES, metric=m, alpha=a).value
-        / results.mean(2, INFORMED, metric=m, alpha=a).value
-        for m in metrics
-        for a in ALPHAS
-    }
-    return ratios["mae_nation", "10"] < 0.9 and ratios["mae", "10"] < 0.9 and max(ratios.values()) < 1.2, (
-        "With level shares that the model chooses from public figures, before anything is read, "
-        "HistoryInformed has, in place of halves, "
-        + " and ".join(
-            ", ".join(f"{short(ratios[m, a])} (α = {a})" for a in ALPHAS) + f" times the error for {words}"
             for m, words in metrics.items()
         )
         + "."

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.evaluation import Cell, CellResult, Counts, Load, Point, StudyData, run_cell, run_cells
-from optstream.evaluation.contenders import CONTENDERS, INFORMED_SHARES, LEVELS_APART, RAW, cell_of
+from optstream.evaluation.contenders import CONTENDERS, LEVELS_APART, RAW, cell_of
 
 FEBRUARY, SEED = "2016-02", 5
 
@@ -84,7 +84,7 @@ def test_the_accountant_says_what_a_paper_costs(data, mechanism, calibration, pl
 
 def test_no_strict_contender_costs_more_than_was_asked(data):
     for name, contender in CONTENDERS.items():
-        study = "hierarchy" if name in (LEVELS_APART, INFORMED_SHARES) else "regions"
+        study = "hierarchy" if name == LEVELS_APART else "regions"
         if "strict" in contender.calibrations:
             result = run_cell(cell_of(study, name, "strict", Point("1"), FEBRUARY, (0, 1)), data, SEED)
             assert result.trials[0].drawn <= result.epsilon_plan <= 1, name

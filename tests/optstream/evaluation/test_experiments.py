@@ -8,7 +8,7 @@ import pytest
 
 from optstream.evaluation import EXPERIMENTS, Counts, unique_cells
 from optstream.evaluation.build import on_finite_series, on_series, on_tree
-from optstream.evaluation.contenders import INFORMED, INFORMED_SHARES, RAW
+from optstream.evaluation.contenders import INFORMED, RAW
 from optstream.evaluation.data import BEGINNING
 from optstream.evaluation.experiments import COUNTED_STEPS, UNUSUAL_DAYS
 from optstream.stream import AggregationTree
@@ -33,7 +33,7 @@ def test_trials_are_those_of_the_issue():
                 trials[cell.study, cell.mechanism, cell.calibration, cell.point, cell.span, trial] += 1
         assert set(trials.values()) == {1}
         most = Counter(key[:-1] for key in trials if key[1] not in (RAW, "OptStream L1, each region"))
-        of_learned = {most.pop(key) for key in list(most) if key[1] in (INFORMED, INFORMED_SHARES)}
+        of_learned = {most.pop(key) for key in list(most) if key[1] == INFORMED}
         assert of_learned == ({learned[experiment.number]} if experiment.number in learned else set())
         if experiment.number in wanted:
             assert set(most.values()) == {wanted[experiment.number]}

@@ -12,7 +12,12 @@ from optstream.estimation.gaussian_tree import Seen, TreePosterior
 from optstream.estimation.temporal_prior import TemporalPrior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.mechanisms.block_choice import choose_blocks
-from optstream.mechanisms.level_choice import LEAST, choose_level_shares, expected_error_of
+from optstream.mechanisms.tree_choice import (
+    LEAST,
+    choose_level_shares,
+    choose_tree_blocks,
+    expected_error_of,
+)
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree
@@ -24,7 +29,7 @@ ALONE = AggregationTree.from_parents({"all": None})
 
 
 def expected(tree, noise, shares):
-    blocks = choose_blocks(SLOTS, SLOTS, noise / float(shares[-1]))
+    blocks = choose_tree_blocks(tree, SLOTS, SLOTS, noise, tuple(map(Fraction, shares)))
     return expected_error_of(tree, SLOTS, SLOTS, noise, tuple(map(Fraction, shares)), blocks)
 
 
@@ -90,3 +95,17 @@ def test_without_a_scale_or_by_another_word_they_are_refused():
         HistoryInformedTree(informed(scale=None), FLAT, "model")
     with pytest.raises(ParameterError, match="got 'best'"):
         HistoryInformedTree(informed(), FLAT, "best")
+
+
+def test_blocks_are_those_of_all_levels_together():
+    noise, halves = 2e-3, (Fraction(1, 2), Fraction(1, 2))
+    chosen = choose_tree_blocks(FLAT, SLOTS, SLOTS, noise, halves)
+    others = [(2, 1), (3, 2), (SLOTS, 1)]
+    errors = [expected_error_of(FLAT, SLOTS, SLOTS, noise, halves, blocks) for blocks in (chosen, *others)]
+    assert errors[0] < min(errors[1:])
+    assert choose_tree_blocks(FLAT, SLOTS, SLOTS, noise, halves, n_blocks=5, length=2) == (5, 2)
+    # one leaf's blocks tell of the others: a tree bears more of them than its leaves would alone
+    assert chosen[0] > choose_blocks(SLOTS, SLOTS, noise / 0.5)[0]
+    mechanism = HistoryInformedTree(informed(), FLAT, halves)
+    (_, nation), (_, leaves) = mechanism.levels
+    assert (nation.blocks.n_blocks, nation.blocks.length) == (leaves.blocks.n_blocks, leaves.blocks.length)
