@@ -101,7 +101,7 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
         works: list[Work] = release_days(
             config, days, lease_minutes=lease_minutes, report=False, revise=False
         )
-    return [Work(work.day, work.revision, work.vintage, outcome=work.outcome) for work in works]
+    return [Work(work.day, revision=work.revision, outcome=work.outcome) for work in works]
 
 
 @contextmanager

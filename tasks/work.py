@@ -58,16 +58,13 @@ class Work:
 
     Raw values are in `ingested` and `period` alone, whose reprs show none. inputs: keyed hashes. alarms: the
     file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
+    held_since: when the reservation's lease was last taken. rows: as they will be published.
     vintage, basis, later: of a new estimate of a day that is out: its number, what identifies the
     measurements that it is made of, and the day and hash of those after the day's own.
-    held_since: when the reservation's lease was last taken. rows: as they will be published.
     """
 
     day: date
     revision: int = 0
-    vintage: int = 0
-    basis: str = ""
-    later: tuple[tuple[date, str], ...] = ()
     outcome: Outcome | None = None
     dump: "Dump | None" = None
     ingested: "IngestedDay | None" = field(default=None, repr=False)
@@ -80,6 +77,9 @@ class Work:
     rows: "pl.DataFrame | None" = field(default=None, repr=False)
     staged: StagedRelease | None = field(default=None, repr=False)
     statement: ReleaseStatement | None = field(default=None, repr=False)
+    vintage: int = 0
+    basis: str = ""
+    later: tuple[tuple[date, str], ...] = ()
 
     def ended(self, status: Status, message: str, file: str | None = None) -> "Work":
         """The same day, over; its raw values are let go."""

@@ -1,0 +1,71 @@
+"""New estimates by the real flows: every night for the last days, once at the end of a backfill."""
+
+from datetime import date, timedelta
+
+import pytest
+from typer.testing import CliRunner
+
+from flows.command_line import app
+from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.ledger import open_ledger
+from tasks.settings import load_settings
+from tasks.simulate import simulate
+from tests.faults.world import CONFIGURATION, STREAM
+
+DAYS = [date(2016, 5, 30) + timedelta(days=number) for number in range(5)]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Five days of two months, of HistoryInformed; the last two are sharpened."""
+    monkeypatch.chdir(tmp_path)
+    text = CONFIGURATION.format(
+        mechanism="HistoryInformed", sampling="", dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
+    )
+    (tmp_path / "optstream.toml").write_text(text + "[release]\nrevise_days = 2\n")
+    settings = load_settings(tmp_path / "optstream.toml")
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+    )
+    return tmp_path
+
+
+def invoke(*words):
+    result = CliRunner().invoke(app, words, terminal_width=200)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    return result
+
+
+def vintages(here):
+    return [entry.vintage for entry in read_catalogue(here / "published").entries]
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_backfill_sharpens_once_at_its_end_and_a_night_after_it_again(here):
+    filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
+    assert filled.exit_code == 0, filled.output
+    assert vintages(here) == [0, 1, 1, 0]
+    night = invoke("run", "--date", str(DAYS[4]))
+    assert night.exit_code == 0, night.output
+    assert vintages(here) == [0, 1, 2, 1, 0]
+    before = (here / "published/catalogue.json").read_bytes()
+    assert invoke("run", "--date", str(DAYS[4])).exit_code == 0
+    assert (here / "published/catalogue.json").read_bytes() == before
+    read_published(here / "published", verify=True)
+    assert check_files(here / "published") == []
+    ledger = open_ledger(load_settings(here / "optstream.toml").ledger_url)
+    assert ledger.verify() == []
+    assert len(ledger.vintages(STREAM)) == 3
+    assert invoke("ledger", "verify").exit_code == 0
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_new_estimate_that_fails_is_said_and_costs_no_day(here):
+    assert invoke("run", "--date", str(DAYS[0])).exit_code == 0
+    for path in (here / f"trusted/measurements/{STREAM}/{DAYS[0]}-r0").iterdir():
+        path.unlink()
+    failed = invoke("run", "--date", str(DAYS[1]))
+    assert failed.exit_code == 1
+    assert "is gone" in failed.output.replace("\n", " ")
+    assert read_published(here / "published", verify=True)["date"].n_unique() == 2
