@@ -16,6 +16,8 @@ from flows.terminal import Terminal
 from tasks.settings import Settings
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+SERVER_START_SECONDS = 180
+"""At boot a machine is busy."""
 
 
 def serve(
@@ -42,24 +44,32 @@ def serve(
     settings, terminal = load_settings(config), Terminal()
     check_trusted(settings)
     looks_of(settings)
-    stop = _stop_signals()
+    starting, stop = Event(), Event()
+    starting.set()
+    _heed_signals(starting, stop)
     api = api or os.environ.get("PREFECT_API_URL")
     with alone(settings, f"{settings.stream.name}.lock", "serves this stream") as own:
         if api:
-            _serve(settings, terminal, api.rstrip("/"), work_pool, own, stop)
+            _serve(settings, terminal, api.rstrip("/"), work_pool, own, starting, stop)
         else:
             rule = "has its server here: name that one with --api"
             with alone(settings, "server.lock", rule) as lock:
-                _serve(settings, terminal, None, work_pool, lock, stop)
+                _serve(settings, terminal, None, work_pool, lock, starting, stop)
 
 
 def _serve(
-    settings: Settings, terminal: Terminal, api: str | None, work_pool: str | None, lock: int, stop: Event
+    settings: Settings,
+    terminal: Terminal,
+    api: str | None,
+    work_pool: str | None,
+    lock: int,
+    starting: Event,
+    stop: Event,
 ) -> None:
     server, server_child = server_for(settings, api, lock)
     children = [server_child] if server_child else []
     try:
-        server.wait()
+        server.wait(SERVER_START_SECONDS)
         from flows.deployments import close_runs, work_pool_of
 
         pool = work_pool or work_pool_of(settings)
@@ -68,6 +78,7 @@ def _serve(
             close_runs(settings.stream.name)
         children.append(worker_for(settings, pool))
         _tell(settings, terminal, server.url, pool, heartbeat, own=server_child is not None)
+        starting.clear()
         tend_until(stop, children, terminal.say)
     finally:
         for child in children[1:] if server_child else children:
@@ -118,13 +129,14 @@ def _tell(settings: Settings, terminal: Terminal, url: str, pool: str, heartbeat
     terminal.say("Ctrl-C or SIGTERM ends it")
 
 
-def _stop_signals() -> Event:
-    """Set by any signal that asks to stop."""
-    stop = Event()
+def _heed_signals(starting: Event, stop: Event) -> None:
+    """Let any signal that asks to stop be heard: at the next look, or at once while everything starts."""
 
     def asked(_signal: int, _frame: FrameType | None) -> None:
+        again = stop.is_set()
         stop.set()
+        if starting.is_set() and not again:
+            raise SystemExit(0)
 
     for number in STOPPING:
         signal.signal(number, asked)
-    return stop

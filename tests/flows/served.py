@@ -104,7 +104,7 @@ class Served:
         """Of the server that it started."""
         return (self.settings.serve_folder / "password").read_text().strip()
 
-    def says(self, start: str, seconds: float = 90) -> str:
+    def says(self, start: str, seconds: float = 300) -> str:
         """The rest of the line that begins so, once it is there."""
 
         def look() -> str | None:

@@ -72,7 +72,7 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, killed, api):
         ended = runs_of(api, nights.password, "optstream-nightly", "nights")
         return next((run for run in ended if run["state_type"] == "COMPLETED"), None)
 
-    run = until("a scheduled run is completed", done, 180)
+    run = until("a scheduled run is completed", done, 300)
     assert run["auto_scheduled"]
     assert run["state"]["message"] == f"{day} published"
     assert nights.state_of(day) == ("PUBLISHED", 0)
@@ -116,7 +116,7 @@ def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(ni
 def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(nights, killed, api):
     day = killed.settings.watching.first_day
     folder = killed.settings.folder
-    (stopped,) = until("a run stands still", lambda: list(folder.glob("still.[0-9]*")), 180)
+    (stopped,) = until("a run stands still", lambda: list(folder.glob("still.[0-9]*")), 300)
     assert killed.state_of(day) == ("RESERVED", 0)
     worker = killed.children()["worker"]
     dying = [worker, *descendants(worker)]
@@ -134,7 +134,7 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     assert killed.state_of(day) == ("RESERVED", 0)
     killed.says("the worker was started again")
 
-    until("the day is published", lambda: killed.state_of(day) == ("PUBLISHED", 1), 180)
+    until("the day is published", lambda: killed.state_of(day) == ("PUBLISHED", 1), 300)
     print(f"killed run: its day PUBLISHED {time.monotonic() - begun:.0f} s after it was killed")
     assert killed.events_of(day).count("drawn") == 1
     verified = subprocess.run(
@@ -156,6 +156,18 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     dead = {event["payload"]["triggering_labels"]["prefect.resource.id"] for event in fired}
     assert not dead & {f"prefect.flow-run.{run['id']}" for run in over}
     assert dead
+
+
+def test_a_stop_while_it_starts_is_heard_at_once(tmp_path):
+    settings = stream_of(tmp_path / "here", "early")
+    with serving(settings) as served:
+        lock = settings.serve_folder / "early.lock"
+        until("it holds its lock", lambda: lock.exists() and lock.read_text(), 120)
+        server = until("its server starts", lambda: served.children().get("server"), 120)
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(60) == 0
+        assert gone([server])
+    assert "dashboard" not in served.output.read_text()
 
 
 def test_a_polite_stop_ends_worker_and_server_and_leaves_no_run_open(nights, killed):
