@@ -21,6 +21,8 @@ from tests.faults.world import World
 
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
+UNDER_WAY = ("is not listed", "index.html is not of the days")
+"""What a run may leave for the next one: files that no reader is told of, a page that is one run behind."""
 
 
 @dataclass
@@ -107,7 +109,7 @@ class Judge:
             if catalogue is None:
                 return []
             read_published(folder, verify=True)
-            problems = [line for line in check_files(folder) if "is not listed" not in line]
+            problems = [line for line in check_files(folder) if not any(one in line for one in UNDER_WAY)]
         except OptStreamError as error:
             return [f"NOT WHOLE: {error}"]
         broken = [f"NOT WHOLE: {line}" for line in problems]
