@@ -50,8 +50,11 @@ if "prefect.engine" in sys.orig_argv:
 Found = TypeVar("Found")
 
 
-def stream_of(folder: Path, name: str, first_day_ago: int = 0) -> Settings:
-    """A stream of two regions, looked at every minute, with dumps from so many days before yesterday on."""
+def stream_of(folder: Path, name: str, first_day_ago: int = 0, watched: bool = False) -> Settings:
+    """A stream of two regions, looked at every minute, with dumps from so many days before yesterday on.
+
+    watched: by its watch, too, or every hour.
+    """
     folder.mkdir()
     text = CONFIGURATION.format(
         mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger="sqlite:///trusted/ledger.sqlite"
@@ -60,7 +63,8 @@ def stream_of(folder: Path, name: str, first_day_ago: int = 0) -> Settings:
     file.write_text(text)
     last = last_ended(load_settings(file), datetime.now(UTC))
     first = last - timedelta(days=first_day_ago)
-    file.write_text(f"{text}{EVERY_MINUTE}first_day = {first}\n")
+    schedule = EVERY_MINUTE if watched else EVERY_MINUTE.replace('watch_cron = "* * * * *"\n', "")
+    file.write_text(f"{text}{schedule}first_day = {first}\n")
     settings = load_settings(file)
     days = [first + timedelta(days=number) for number in range(first_day_ago + 1)]
     simulate(
@@ -174,7 +178,7 @@ def ask(url: str, password: str, path: str, document: Any) -> Any:
     user = base64.b64encode(password.encode()).decode()
     headers = {"content-type": "application/json", "authorization": f"Basic {user}"}
     request = Request(f"{url}/api/{path}", json.dumps(document).encode(), headers)
-    with build_opener(ProxyHandler({})).open(request, timeout=20) as answer:
+    with build_opener(ProxyHandler({})).open(request, timeout=90) as answer:
         return json.load(answer)
 
 

@@ -39,7 +39,7 @@ SLACK_SECONDS = 60
 @pytest.fixture(scope="module")
 def nights(tmp_path_factory):
     """The stream that goes well but for two older days: one skipped, one with a renamed region."""
-    settings = stream_of(tmp_path_factory.mktemp("nights") / "here", "nights", first_day_ago=2)
+    settings = stream_of(tmp_path_factory.mktemp("nights") / "here", "nights", first_day_ago=2, watched=True)
     last = settings.watching.first_day + timedelta(days=2)
     dumps = Path(str(settings.input_folder))
     (dumps / "region=FR-AURA").mkdir()
