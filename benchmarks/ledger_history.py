@@ -98,7 +98,7 @@ class History:
                     release = _release(stream, stream, rows, now, release_id)
                     key = {"period": period, "revision": revision}
                     journal = []
-                    for kind, changed in _moves(release):
+                    for kind, changed in _moves(release, now):
                         event = {
                             "number": numbers[stream], "at": stamp(now), "kind": kind, **key,
                             "body": BODY(changed), "previous": heads[stream],
@@ -130,14 +130,14 @@ def _release(
     }  # fmt: skip
 
 
-def _moves(release: dict[str, Any]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _moves(release: dict[str, Any], now: datetime) -> Iterator[tuple[str, dict[str, Any]]]:
     """A release's events, each with the columns that it changes."""
     digest = release["spends_hash"]
     yield "reserved", dict(release)
     yield "draw begun", {"drawing": True}
     yield "drawn", {"state": ReleaseState.DRAWN.value, "drawing": False, "measurements_hash": digest}
     yield "staged", {"staged_hash": digest, "published_name": f"{release['owner']}.parquet"}
-    yield "published", {"state": ReleaseState.PUBLISHED.value}
+    yield "published", {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
 
 
 def _insert(connection: sqlite3.Connection, table: str, rows: list[dict[str, Any]]) -> None:
