@@ -1,7 +1,7 @@
 """The ledger that is written in bulk is one that the library might have written."""
 
 from benchmarks.ledger import measure
-from benchmarks.ledger_history import START, STEPS, History, plan_of
+from benchmarks.ledger_history import LEASE, START, STEPS, History, plan_of
 from optstream.ledger import ReleaseState, open_ledger
 
 
@@ -25,7 +25,7 @@ def test_it_is_row_by_row_what_the_library_writes(tmp_path):
     ledger = open_ledger(f"sqlite:///{tmp_path}/by-hand.sqlite")
     ledger.enrol(History(1, 1, 1).terms(0), START)
     key = ("stream 0", written.period, 0)
-    held = ledger.reserve(*key, plan_of(0), written.owner, START, written.lease_until - START)
+    held = ledger.reserve(*key, plan_of(0), written.owner, START, LEASE)
     ledger.begin_draw(held, START)
     ledger.record_drawn(held, written.measurements_hash, plan_of(0), START)
     ledger.record_staged(*key, written.staged_hash, written.published_name, START, held)
