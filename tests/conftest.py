@@ -4,10 +4,12 @@ import importlib.util
 import os
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests import temporary_s3
+from tests.browser import find_chromium, running_chromium
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 
@@ -52,3 +54,15 @@ def s3_server() -> Iterator[temporary_s3.Server]:
 def s3_bucket(s3_server: temporary_s3.Server) -> str:
     """An empty one."""
     return s3_server.new_bucket()
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Any]:
+    """A headless browser; skips where none is. Of one module: while it is there, its event loop runs in this
+    thread, and whatever wants a loop of its own fails.
+    """
+    executable = find_chromium()
+    if executable is None:
+        pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
+    with running_chromium(executable) as browser:
+        yield browser

@@ -5,7 +5,6 @@ what the browser showed.
 """
 
 import os
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -21,7 +20,7 @@ from flows.terminal import Terminal
 from flows.watch import watch_here
 from tasks.settings import load_settings
 from tasks.simulate import simulate
-from tests.browser import Visit, find_chromium, running_chromium, visit
+from tests.browser import Visit, visit
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.conftest import API_URL
 
@@ -51,15 +50,6 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
             runs = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=5)
     found = {run.name: run for run in reversed(runs) if run.name.startswith(settings.stream.name)}
     return {"settings": settings, "runs": found}
-
-
-@pytest.fixture(scope="module")
-def chromium() -> Iterator[Any]:
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
-    with running_chromium(executable) as browser:
-        yield browser
 
 
 def artifact_of(run: Any, key: str) -> str:

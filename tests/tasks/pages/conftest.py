@@ -2,7 +2,6 @@
 
 from datetime import date, timedelta
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,7 +10,6 @@ from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.places import open_place
 from tasks.pages import PublicFacts, public_facts
 from tasks.pages.summaries import Summaries
-from tests.browser import find_chromium, running_chromium
 
 FIRST = date(2016, 1, 1)
 N_DAYS = 40
@@ -38,13 +36,3 @@ def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def facts_of(folder: Path) -> PublicFacts:
     place = open_place(folder)
     return public_facts(place, read_catalogue(place), Summaries.empty())[0]
-
-
-@pytest.fixture(scope="session")
-def chromium() -> Any:
-    """A headless browser; skips where none is."""
-    executable = find_chromium()
-    if executable is None:
-        pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
-    with running_chromium(executable) as browser:
-        yield browser
