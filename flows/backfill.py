@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -14,15 +14,14 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 
 from flows.names import tags_of
-from flows.nightly import new_owner, no_heartbeat, release_days, revised
+from flows.nightly import no_heartbeat, release_days, revised, run_of
 from flows.options import days_between
 from optstream.errors import ConfigurationError, OptStreamError
-from optstream.ledger import Ledger, open_ledger
-from optstream.noise import secure_noise
+from optstream.ledger import open_ledger
 from tasks.backfill import plan_backfill
 from tasks.pages import write_pages
 from tasks.permissions import check_trusted
-from tasks.release import Run, terms_of
+from tasks.release import terms_of
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import write_private
 from tasks.work import Status, Work, unexpected
@@ -66,23 +65,11 @@ def backfill(
                 _wait_for(done)
                 again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
                 done = [*(work for work in done if not _is_busy(work)), *again]
-        done += revised(_run_here(settings, ledger, lease_minutes))
+        done += revised(run_of(settings, ledger, lease_minutes))
         write_pages(settings, ledger, datetime.now(UTC))
         return sorted(done, key=lambda work: work.day)
     finally:
         ledger.close()
-
-
-def _run_here(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
-    """This process, for what is done once at the end: new estimates, which draw nothing."""
-    return Run(
-        settings,
-        ledger,
-        secure_noise(),
-        new_owner(),
-        lambda: datetime.now(UTC),
-        timedelta(minutes=lease_minutes),
-    )
 
 
 @task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)

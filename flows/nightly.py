@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
+from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
 from pathlib import Path
@@ -19,7 +20,7 @@ from flows.artifacts import keep_artifacts
 from flows.names import release_name, tags_of
 from flows.terminal import Terminal
 from flows.workers import over_cluster
-from optstream.ledger import open_ledger
+from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk, vintage
 from tasks.pages import write_pages
@@ -62,17 +63,7 @@ def release_days(
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
-        owner, lease = new_owner(), timedelta(minutes=lease_minutes)
-        run = Run(
-            settings,
-            ledger,
-            secure_noise(),
-            owner,
-            lambda: datetime.now(UTC),
-            lease,
-            restate,
-            over_cluster(settings),
-        )
+        run = replace(run_of(settings, ledger, lease_minutes), restate=restate, spread=over_cluster(settings))
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
         works = _walk(chunk.READING, run, works)
@@ -87,9 +78,11 @@ def release_days(
         ledger.close()
 
 
-def new_owner() -> str:
-    """A name that no other run has."""
-    return f"{gethostname()}:{getpid()}:{uuid4()}"
+def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
+    """A run of this process, by its clock, with real noise, under a name that no other run has."""
+    owner = f"{gethostname()}:{getpid()}:{uuid4()}"
+    lease = timedelta(minutes=lease_minutes)
+    return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
 
 
 def revised(run: Run) -> list[Work]:

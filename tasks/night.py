@@ -46,8 +46,10 @@ def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[dat
     Never a day before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
     """
     last = last_ended(settings, now)
-    known = (date.fromisoformat(one.period) for one in ledger.outlines(settings.stream.name))
-    first = settings.watching.first_day or min(known, default=last)
+    first = settings.watching.first_day
+    if first is None:
+        known = (date.fromisoformat(one.period) for one in ledger.outlines(settings.stream.name))
+        first = min(known, default=last)
     first = max(first, last - timedelta(days=settings.scheduling.catch_up_days - 1))
     given_up = set(settings.watching.accepted_gaps)
     return [day for day in days_from(first, last) if day not in given_up] if first <= last else []

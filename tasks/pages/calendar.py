@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby
 
+from optstream.catalogue import Entry
 from optstream.stream import days_from
 from tasks.pages.facts import RECENT_DAYS, PublicFacts
 from tasks.pages.numbers import MONTHS, day_in_words
@@ -88,13 +89,14 @@ def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
     return tuple(_public(day, entries.get(day)) for day in days_from(min(entries), max(entries)))
 
 
-def _public(day: date, entry: object) -> Mark:
+def _public(day: date, entry: Entry | None) -> Mark:
     if entry is None:
         return Mark(day, ABSENT)
-    withdrawn, revision = getattr(entry, "withdrawn"), getattr(entry, "revision")  # noqa: B009
-    if withdrawn:
+    if entry.withdrawn:
         return Mark(day, State.WITHDRAWN.value)
-    return Mark(day, State.RESTATED.value, f"revision {revision}") if revision else Mark(day, "published")
+    if entry.revision:
+        return Mark(day, State.RESTATED.value, f"revision {entry.revision}")
+    return Mark(day, State.PUBLISHED.value)
 
 
 def marks_of_days(days: Sequence[DayState]) -> tuple[Mark, ...]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue import PAGE, Catalogue, replace_page
+from optstream.catalogue import PAGE, Catalogue, read_catalogue, replace_page
 from optstream.catalogue.places import Location, Place, open_place
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
@@ -85,8 +85,6 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> None:
     if into is None:
         replace_page(folder, make)
         return
-    from optstream.catalogue import read_catalogue
-
     place = open_place(folder)
     into.write_bytes(make(place, read_catalogue(place)))
 

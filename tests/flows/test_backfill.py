@@ -5,10 +5,8 @@ from datetime import date, timedelta
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
 from flows import workers
-from flows.command_line import app
 from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
@@ -16,6 +14,7 @@ from tasks import chunk
 from tasks.settings import load_settings
 from tasks.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.flows.command import invoke
 
 FIRST, LAST = date(2016, 5, 30), date(2016, 6, 2)
 ABSENT = LAST + timedelta(days=1)
@@ -42,13 +41,6 @@ def here(tmp_path, monkeypatch):
     broken = tmp_path / f"dumps/region=84/date={FIRST}/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
     return tmp_path
-
-
-def invoke(*words):
-    result = CliRunner().invoke(app, words, terminal_width=200)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def published(here):

@@ -3,14 +3,13 @@
 from datetime import date, timedelta
 
 import pytest
-from typer.testing import CliRunner
 
-from flows.command_line import app
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import open_ledger
 from tasks.settings import load_settings
 from tasks.simulate import simulate
 from tests.faults.world import CONFIGURATION, STREAM
+from tests.flows.command import invoke
 
 DAYS = [date(2016, 5, 30) + timedelta(days=number) for number in range(5)]
 
@@ -28,13 +27,6 @@ def here(tmp_path, monkeypatch):
         settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
     )
     return tmp_path
-
-
-def invoke(*words):
-    result = CliRunner().invoke(app, words, terminal_width=200)
-    if result.exception and not isinstance(result.exception, SystemExit):
-        raise result.exception
-    return result
 
 
 def vintages(here):
