@@ -13,7 +13,7 @@ from optstream.estimation.history_fit import seen_series, step_blocks
 from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.learning import learn
 from optstream.estimation.period_fit import Fitted, Question, fit, series_of
-from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.estimation.temporal_prior import COMPONENTS, Component, TemporalPrior
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -40,14 +40,22 @@ class Belief:
     events: tuple[int, ...] = ()
 
     @classmethod
-    def from_document(cls, document: Mapping[str, Any] | None, n_series: int, days: PublicDays) -> "Belief":
+    def from_document(
+        cls,
+        document: Mapping[str, Any] | None,
+        n_series: int,
+        days: PublicDays,
+        components: tuple[Component, ...] = COMPONENTS,
+    ) -> "Belief":
         """What `to_document` wrote; that of a stream that begins where there is nothing.
+
+        components: those of the prior, with the medians that it starts from.
 
         A prior of other components, which another version learned, is forgotten. Raises ParameterError for
         another number of series.
         """
         given = document or {}
-        prior = TemporalPrior.broad(days.steps_per_day)
+        prior = TemporalPrior.broad(days.steps_per_day, components)
         logs = given.get("prior")
         if logs is not None and len(logs) == prior.logs.size:
             prior = replace(prior, logs=np.array(logs, dtype=np.float64))

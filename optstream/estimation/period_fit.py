@@ -47,7 +47,8 @@ class Question:
     def key(self) -> bytes:
         """A digest of all of it."""
         seen, blocks = self.seen, self.seen.blocks
-        digest = hashlib.sha256(repr((self.days, self.today, self.watch, seen.tree.parents)).encode())
+        plain = (self.days, self.today, self.watch, seen.tree.parents, self.prior.components)
+        digest = hashlib.sha256(repr(plain).encode())
         for part in (
             self.prior.logs, seen.residuals, seen.noise, seen.sizes,
             blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
@@ -75,7 +76,7 @@ def fit(question: Question) -> Fitted:
         posterior = TreePosterior(prior, seen)
     except (ValueError, ArithmeticError):
         # whether a day appears must not hang on what was learned
-        prior = TemporalPrior.broad(days.steps_per_day)
+        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
         posterior = TreePosterior(prior, seen)
     factor = variance_factor(posterior)
     chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)

@@ -8,10 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.expected_error import expected_error
-from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.estimation.temporal_prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 
 Integers = NDArray[np.int64]
+Figures = tuple[int, int, float]
+"""Steps a window, steps a day, relative noise of a window's only block."""
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
@@ -31,22 +33,26 @@ def choose_blocks(
     *,
     n_blocks: int | None = None,
     length: int | None = None,
+    components: tuple[Component, ...] = COMPONENTS,
 ) -> tuple[int, int]:
     """Return (m, L), one of them given or none.
 
     relative_noise: alpha * leaves / (epsilon * scale): the noise of the only block of a window, relative to a
-    series' size; None where no scale is known. A function of public figures: costs no privacy.
+    series' size; None where no scale is known. components: of the prior that expects. A function of public
+    figures: costs no privacy.
     """
     if relative_noise is None:
         count = n_blocks or max(1, round(window_length / BLIND_SHARE))
         return count, length or max(1, min(2, window_length // count))
-    return _best(window_length, steps_per_day, relative_noise, n_blocks, length)
+    return _best((window_length, steps_per_day, relative_noise), n_blocks, length, components)
 
 
 @lru_cache(maxsize=256)
-def _best(window: int, slots: int, noise: float, n_blocks: int | None, length: int | None) -> tuple[int, int]:
+def _best(
+    public: Figures, n_blocks: int | None, length: int | None, components: tuple[Component, ...]
+) -> tuple[int, int]:
     return best_blocks(
-        lambda count, long: _expected(window, slots, noise, count, long), window, n_blocks, length
+        lambda count, long: _expected(public, (count, long), components), public[0], n_blocks, length
     )
 
 
@@ -75,11 +81,12 @@ def best_blocks(
 
 
 @lru_cache(maxsize=1024)
-def _expected(window: int, slots: int, noise: float, count: int, long: int) -> float:
+def _expected(public: Figures, blocks: tuple[int, int], components: tuple[Component, ...]) -> float:
     """The root mean square error of the last window's steps, after as much past as is looked at."""
+    (window, slots, noise), (count, long) = public, blocks
     starts, lengths, period = looked_at(window, slots, count, long)
     variance = 2.0 * (noise * count) ** 2
-    return expected_error(TemporalPrior.broad(slots), starts, lengths, variance, period)
+    return expected_error(TemporalPrior.broad(slots, components), starts, lengths, variance, period)
 
 
 def looked_at(window: int, slots: int, count: int, long: int) -> tuple[Integers, Integers, range]:

@@ -1,6 +1,6 @@
 """Blocks measured at drifting times, and everything else learned from what was measured before."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
@@ -12,6 +12,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.belief import Belief
 from optstream.estimation.block_history import BlockHistory
+from optstream.estimation.temporal_prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.block_choice import choose_blocks
@@ -53,6 +54,8 @@ class HistoryInformed(OnlineMechanism):
     the unit of the readings; None if nothing is known: then m is a sixth of a window. days: the clock, the
     week, public holidays; None for days of w steps without a week. history_days: how far back estimates look.
     relearn_days: after how many days the parameters are learned again from the noisy blocks; 0 for never.
+    components: of the prior, with the medians that it starts from: general ones, or those of a public proxy
+    (`estimation.proxy`).
     Source: none; it is our own. The OptStream paper names learned temporal patterns as future work. Raises
     ParameterError naming the parameter, its legal range and what it got.
     """
@@ -64,6 +67,7 @@ class HistoryInformed(OnlineMechanism):
     days: PublicDays | None = None
     history_days: int = 56
     relearn_days: int = 28
+    components: tuple[Component, ...] = COMPONENTS
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
 
@@ -114,7 +118,7 @@ class HistoryInformed(OnlineMechanism):
 
     def fitted(self, measured: Measured) -> Estimate:
         """The posterior mean of every step and its variance."""
-        belief = Belief.from_document(measured.before, len(measured.sums[0]), self.public_days)
+        belief = self._belief(measured.before, len(measured.sums[0]))
         return self._estimate(measured, belief, BlockHistory.of(measured))
 
     def estimate(self, measured: Measured) -> Release:
@@ -127,7 +131,7 @@ class HistoryInformed(OnlineMechanism):
         The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
         is estimated with wider priors. A function of noisy sums; free.
         """
-        belief = Belief.from_document(measured.before, len(measured.sums[0]), self.public_days)
+        belief = self._belief(measured.before, len(measured.sums[0]))
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
@@ -138,7 +142,7 @@ class HistoryInformed(OnlineMechanism):
         nothing and costs nothing.
         """
         last = later[-1] if later else measured
-        belief = Belief.from_document(last.state, len(measured.sums[0]), self.public_days)
+        belief = self._belief(last.state, len(measured.sums[0]))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
         nothing = BlockHistory.empty(len(measured.sums[0]))
         return self._with_errors(measured, self._estimate(measured, belief, nothing))
@@ -150,7 +154,7 @@ class HistoryInformed(OnlineMechanism):
         they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
         knows: give this to it as `before`. Costs no privacy.
         """
-        belief = Belief.from_document(None, len(measured[0].sums[0]), self.public_days)
+        belief = self._belief(None, len(measured[0].sums[0]))
         for one in measured:
             belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
             belief = belief.after(BlockHistory.of(one), self.history_days)
@@ -163,7 +167,7 @@ class HistoryInformed(OnlineMechanism):
         memory = own_state(state, NAME)
         if not memory.get("history") or memory.get(READY) == first_step:
             return state
-        belief = Belief.from_document(memory, len(memory["history"]["sums"]), self.public_days)
+        belief = self._belief(memory, len(memory["history"]["sums"]))
         belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
         return {**memory, **belief.to_document(), READY: first_step}
 
@@ -174,6 +178,9 @@ class HistoryInformed(OnlineMechanism):
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
+
+    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> Belief:
+        return Belief.from_document(document, n_series, self.public_days, self.components)
 
     def _estimate(self, measured: Measured, belief: Belief, own: BlockHistory) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
@@ -186,7 +193,7 @@ class HistoryInformed(OnlineMechanism):
         memory = own_state(self.prepared(state, period.first_step), NAME)
         parts = self._parts(period.n_steps, period.first_step, memory)
         spend = self._spend(_weights(parts, period.n_steps), period.first_step)
-        belief = Belief.from_document(memory, period.n_leaves, self.public_days)
+        belief = self._belief(memory, period.n_leaves)
         measured = measure_blocks(period, parts, spend, noise)
         after = belief.after(BlockHistory.of(measured), self.history_days)
         end = period.first_step + period.n_steps
@@ -242,7 +249,8 @@ def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
     window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
     n_blocks, length = mechanism.n_blocks, mechanism.block_length
     if n_blocks is None or length is None:
+        given = {"n_blocks": n_blocks, "length": length}
         n_blocks, length = choose_blocks(
-            window, slots, mechanism.relative_noise, n_blocks=n_blocks, length=length
+            window, slots, mechanism.relative_noise, **given, components=mechanism.components
         )
     return DriftingBlocks(window, n_blocks, length, drift_for(window, slots))

@@ -138,7 +138,7 @@ class HistoryInformedTree(Hierarchical):
         for (level, _), part in zip(self.levels, measured.parts, strict=True):
             before = self._belief(part.before, part)
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
-        return Belief.from_document(_learned(measured.before), 0, self.pattern.public_days), histories
+        return self.pattern._belief(_learned(measured.before), 0), histories
 
     def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Not known: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
@@ -151,7 +151,7 @@ class HistoryInformedTree(Hierarchical):
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """As `HistoryInformed.revise`: the same period again, from what was measured after it too; free."""
         last = later[-1] if later else measured
-        belief = Belief.from_document(_learned(last.state), 0, self.pattern.public_days)
+        belief = self.pattern._belief(_learned(last.state), 0)
         histories = {}
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
@@ -184,7 +184,7 @@ class HistoryInformedTree(Hierarchical):
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
         state = self.prepared(state, period.first_step)
-        belief = Belief.from_document(_learned(state), 0, self.pattern.public_days)
+        belief = self.pattern._belief(_learned(state), 0)
         elsewhere = (state or {}).get(ELSEWHERE, [])
         drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
         assert drawn.state is not None
@@ -208,7 +208,7 @@ class HistoryInformedTree(Hierarchical):
     def _refreshed(self, state: State | None, first_step: int) -> Belief:
         """What the tree learned so far, learned again when due."""
         levels = level_states(state)
-        belief = Belief.from_document(_learned(state), 0, self.pattern.public_days)
+        belief = self.pattern._belief(_learned(state), 0)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
         scale = self.pattern.scale_units
         belief = judged_tree(belief, histories, self.tree, first_step, scale)
@@ -223,7 +223,7 @@ class HistoryInformedTree(Hierarchical):
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> Belief:
         given = (document or {}).get("history")
         n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
-        return Belief.from_document(document, n_series, self.pattern.public_days)
+        return self.pattern._belief(document, n_series)
 
 
 def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
@@ -233,7 +233,8 @@ def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str)
             'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
             f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
         )
-    given = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+    given: dict[str, Any] = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+    given["components"] = pattern.components
     slots = pattern.public_days.steps_per_day
     return choose_level_shares(tree, pattern.model.window_length, slots, noise, **given)
 
@@ -248,7 +249,8 @@ def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, Series
     pattern = whole.pattern
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
     if pattern.relative_noise is not None:
-        given = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+        given: dict[str, Any] = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+        given["components"] = pattern.components
         public = (pattern.model.window_length, pattern.public_days.steps_per_day, pattern.relative_noise)
         count, length = choose_tree_blocks(whole.tree, *public, whole.level_shares, **given)
     found: list[tuple[int, Any]] = list(levels)

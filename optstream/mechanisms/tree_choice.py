@@ -11,7 +11,7 @@ from itertools import permutations
 import numpy as np
 
 from optstream.estimation.expected_error import expected_level_errors
-from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.estimation.temporal_prior import COMPONENTS, Component, TemporalPrior
 from optstream.mechanisms.block_choice import best_blocks, looked_at
 from optstream.stream import AggregationTree
 
@@ -36,6 +36,7 @@ def choose_tree_blocks(
     *,
     n_blocks: int | None = None,
     length: int | None = None,
+    components: tuple[Component, ...] = COMPONENTS,
 ) -> Blocks:
     """Return (m, L) for all levels, one of them given or none; as `expected_error_of` judges.
 
@@ -43,7 +44,8 @@ def choose_tree_blocks(
     """
 
     def error(count: int, long: int) -> float:
-        return expected_error_of(tree, window_length, steps_per_day, relative_noise, shares, (count, long))
+        public = (window_length, steps_per_day, relative_noise)
+        return expected_error_of(tree, *public, shares, (count, long), components)
 
     return best_blocks(error, window_length, n_blocks, length)
 
@@ -57,6 +59,7 @@ def choose_level_shares(
     *,
     n_blocks: int | None = None,
     length: int | None = None,
+    components: tuple[Component, ...] = COMPONENTS,
 ) -> Shares:
     """Return one share for each level, root first, that add up to 1.
 
@@ -66,12 +69,14 @@ def choose_level_shares(
     leaves may get nothing, and is then derived.
     """
 
+    public = (window_length, steps_per_day, relative_noise)
+
     def blocks_of(shares: Shares) -> Blocks:
-        noise = (window_length, steps_per_day, relative_noise)
-        return choose_tree_blocks(tree, *noise, shares, n_blocks=n_blocks, length=length)
+        given = {"n_blocks": n_blocks, "length": length}
+        return choose_tree_blocks(tree, *public, shares, **given, components=components)
 
     def error(shares: Shares, blocks: Blocks) -> float:
-        return expected_error_of(tree, window_length, steps_per_day, relative_noise, shares, blocks)
+        return expected_error_of(tree, *public, shares, blocks, components)
 
     equal, *others = _simple(tree)
     best = min((equal, *others), key=lambda shares: error(shares, blocks_of(shares)))
@@ -99,6 +104,7 @@ def expected_error_of(
     relative_noise: float,
     shares: Shares,
     blocks: Blocks,
+    components: tuple[Component, ...] = COMPONENTS,
 ) -> float:
     """The geometric mean over levels of a node's expected root mean square error, relative to its size.
 
@@ -110,7 +116,7 @@ def expected_error_of(
     starts, lengths, period = looked_at(window_length, steps_per_day, count, long)
     noise = [2.0 * (relative_noise * count / float(share)) ** 2 if share else np.inf for share in shares]
     of_nodes = np.array(noise)[np.array(tree.depths)]
-    prior = TemporalPrior.broad(steps_per_day)
+    prior = TemporalPrior.broad(steps_per_day, components)
     errors = expected_level_errors(prior, tree, starts, lengths, of_nodes, period)
     return float(np.exp(np.log(errors).mean()))
 
