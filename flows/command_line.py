@@ -15,7 +15,7 @@ from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
 from flows.report_command import report
 from flows.serve_command import serve
-from flows.study_commands import audit, evaluate, leakage
+from flows.study_commands import audit, evaluate, leakage, learn_proxy
 from flows.terminal import Terminal
 from flows.upkeep_commands import doctor, purge, withdraw
 from flows.watch_command import watch
@@ -141,6 +141,7 @@ app.command()(withdraw)
 app.command()(audit)
 app.command()(leakage)
 app.command()(evaluate)
+app.command()(learn_proxy)
 app.add_typer(ledger_app, name="ledger")
 add_help(app)
 

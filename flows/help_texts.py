@@ -111,6 +111,11 @@ TEXTS = {
         ),
         STUDY,
     ),
+    "learn-proxy": Help(
+        "Learn what to believe at first from a public series.",
+        ("optstream learn-proxy --data public --name 'open data of 2013' --from 2013-01-01 --to 2013-12-31",),
+        STUDY,
+    ),
 }
 
 

@@ -169,3 +169,26 @@ def evaluate(
     experiments = chosen_experiments(only or [], short, trials)
     places = {"data": data, "into": into, "page": page}
     evaluate_and_show(experiments, Terminal(as_json), **places, seed=seed, processes=processes, public=public)
+
+
+def learn_proxy(
+    data: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Public dumps, region=…/date=…, in the stream's layout.")
+    ],
+    name: Annotated[
+        str, typer.Option(metavar="TEXT", help="What they are, as the lineage of releases will say.")
+    ],
+    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
+    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
+    country: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Whose public holidays they have, such as FR.")
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Learn from another series, which is public, what HistoryInformed believes before it learns its own."""
+    from flows.learn_proxy import learn_and_show
+    from tasks.settings import load_settings
+
+    asked = {"data": data, "name": name, "days": days_between(first, last), "country": country}
+    learn_and_show(load_settings(config), Terminal(as_json), **asked)

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation.block_history import BlockHistory
@@ -15,34 +14,32 @@ from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 
-Floats = NDArray[np.float64]
 Medians = Mapping[str, Sequence[float]]
 
 STRETCH_DAYS, MOST_STRETCHES = 28, 13
 """What is learned at a time, and how often: a year's worth, spread over what is given."""
 BLOCKS_A_DAY = 8
 ROUNDING = 1e-3
-"""Relative to a series' mean size: how finely public values are taken."""
+"""Relative to the mean size: the noise that public values are taken to have, for the numerics."""
 
 
-def learn_from_public(values: Floats, first_step: int, days: PublicDays) -> tuple[Component, ...]:
+def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ...]:
     """Return the components with the medians that a public proxy shows.
 
-    values: (n_series, n_steps), of at least `STRETCH_DAYS` days; whoever calls this vouches that nothing in
-    them is private. first_step: running step of the first. Each stretch of days is learned by itself, as a
-    stream learns from its own blocks but without noise; a parameter's median is that over stretches, so that
-    no single month decides. Costs no privacy. Raises ParameterError for too short a series or values that
-    are not finite, or none above 0.
+    public: every step of some series (`Measured.from_public`: whoever made it vouches for it), of at least
+    `STRETCH_DAYS` days. Each stretch of days is learned by itself, as a stream learns from its own blocks but
+    without noise; a parameter's median is that over stretches, so that no single month decides. Costs no
+    privacy. Raises ParameterError for too short a series, values that are not finite, or a series of zeros.
     """
-    slots = days.steps_per_day
-    n_days = values.shape[1] // slots
+    n_days = public.n_steps // days.steps_per_day
     if n_days < STRETCH_DAYS:
         raise ParameterError(f"a public proxy must have at least {STRETCH_DAYS} days; this has {n_days}")
-    if not np.isfinite(values).all() or not (np.abs(values).mean(axis=1) > 0).all():
+    sizes = np.abs(public.points).mean(axis=1)
+    if not (np.isfinite(sizes) & (sizes > 0)).all():
         raise ParameterError("a public proxy must have finite values only, and no series of zeros")
     n_stretches = min(MOST_STRETCHES, n_days // STRETCH_DAYS)
-    starts = np.linspace(0, n_days - STRETCH_DAYS, n_stretches).astype(int) * slots
-    learned = [_learned(values, int(start), first_step, days).logs for start in starts]
+    starts = np.linspace(0, n_days - STRETCH_DAYS, n_stretches).astype(int) * days.steps_per_day
+    learned = [_learned(_stretch(public, int(start), days), days).logs for start in starts]
     medians = np.split(
         np.exp(np.median(learned, axis=0)), np.cumsum([one.n_parameters for one in COMPONENTS])
     )
@@ -50,19 +47,18 @@ def learn_from_public(values: Floats, first_step: int, days: PublicDays) -> tupl
     return tuple(_with(one, list(own)) if _is_shown(one) else one for one, own in found)
 
 
-def _learned(values: Floats, start: int, first_step: int, days: PublicDays) -> TemporalPrior:
-    slots = days.steps_per_day
-    n_blocks = min(BLOCKS_A_DAY, slots)
-    parts = DriftingBlocks(slots, n_blocks, 1, drift_for(slots, slots)).parts(
-        first_step + start, STRETCH_DAYS * slots
-    )
-    steps = np.array([part.start for part in parts])
-    units = ROUNDING * float(np.abs(values).mean())
-    seen = np.rint(values[:, start + steps] / units).astype(np.int64)
-    public = Measured.from_public(values[:, :1], [seen], [1.0, 1.0])
-    blocks = {"blocks": [[part.start, part.stop] for part in parts]}
-    history = BlockHistory.of(replace(public, first_step=first_step + start, choices=blocks))
-    return learn(TemporalPrior.broad(slots), seen_series(history, days, None)[0])
+def _stretch(public: Measured, start: int, days: PublicDays) -> BlockHistory:
+    """Single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
+    slots, first = days.steps_per_day, public.first_step + start
+    rule = DriftingBlocks(slots, min(BLOCKS_A_DAY, slots), 1, drift_for(slots, slots))
+    steps = np.array([part.start for part in rule.parts(first, STRETCH_DAYS * slots)], dtype=np.int64)
+    values = public.points[:, start + steps]
+    noise = np.full(steps.size, ROUNDING * float(np.abs(values).mean()))
+    return BlockHistory(first + steps, np.ones_like(steps), noise, values)
+
+
+def _learned(history: BlockHistory, days: PublicDays) -> TemporalPrior:
+    return learn(TemporalPrior.broad(days.steps_per_day), seen_series(history, days, None)[0])
 
 
 def medians_of(components: Sequence[Component]) -> dict[str, list[float]]:

@@ -180,14 +180,16 @@ def simulated_days(settings: Settings, days: Iterable[date], mean: float | None)
     }
 
 
-def public_days(settings: Settings, folder: Path, days: Sequence[date]) -> dict[date, Values]:
+def public_days(
+    settings: Settings, folder: Path, days: Sequence[date], leaves: Sequence[str] | None = None
+) -> dict[date, Values]:
     """Days that are public, from dumps in the stream's own layout, a row a step.
 
-    Raises DumpError naming the dump that is not there or not whole.
+    leaves: others than the stream's. Raises DumpError naming the dump that is not there or not whole.
     """
     found = {}
     for day in days:
-        places = [folder / f"region={leaf}" / f"date={day}" for leaf in settings.tree.leaves]
+        places = [folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree.leaves]
         found[day] = np.array([_row(settings, place, day) for place in places])
     return found
 

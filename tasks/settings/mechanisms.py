@@ -3,8 +3,9 @@
 from datetime import date
 from typing import Any, Literal
 
-from pydantic import Field
+from pydantic import Field, field_validator, model_validator
 
+from optstream.errors import ParameterError
 from tasks.settings.fields import NotNegative, ProperShare
 from tasks.settings.section import Section
 
@@ -13,6 +14,7 @@ COUNT = "an integer of at least 1"
 GAIN = "a number in [0, 1]; the three gains add up to 1"
 AMOUNT = "a number greater than 0"
 MOST_HOLIDAYS = 10_000
+PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
 
 
 class Mechanism(Section):
@@ -72,6 +74,35 @@ class Fast(Mechanism):
     error_floor: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
 
 
+class Proxy(Section):
+    """Prior medians that were learned from a public series, and from which: lineage says both."""
+
+    learned_from: str = Field(min_length=1, max_length=500)
+    medians: dict[str, tuple[float, ...]]
+
+    @field_validator("medians", mode="before")
+    @classmethod
+    def _as_tuples(cls, given: Any) -> Any:
+        if not isinstance(given, dict):
+            return given
+        return {name: tuple(row) if isinstance(row, list) else row for name, row in given.items()}
+
+    @model_validator(mode="after")
+    def _of_components(self) -> "Proxy":
+        try:
+            _ = self.components
+        except ParameterError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """The prior's, with these medians. Raises ParameterError for others than it has."""
+        from optstream.estimation.public_proxy import with_medians
+
+        return with_medians(self.medians)
+
+
 class HistoryInformed(Mechanism):
     """Whatever stands here must be public; the clock and the week are the stream's own."""
 
@@ -86,6 +117,14 @@ class HistoryInformed(Mechanism):
     holidays: tuple[date, ...] = Field(
         (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
     )
+    proxy: Proxy | None = Field(None, description=PROXY)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As any mechanism's; a proxy is to it other components."""
+        given = super().parameters
+        proxy = given.pop("proxy", None)
+        return given if proxy is None else given | {"components": proxy.components}
 
 
 MECHANISMS: dict[str, type[Mechanism]] = {

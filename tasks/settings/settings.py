@@ -145,7 +145,8 @@ class Settings(Section):
     def _chosen_shares(self) -> tuple[Fraction, ...]:
         from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 
-        given = {name: self.mechanism.parameters.get(name) for name in ("n_blocks", "block_length", "scale")}
+        public = ("n_blocks", "block_length", "scale", "components")
+        given = {name: value for name, value in self.mechanism.parameters.items() if name in public}
         pattern = HistoryInformed(self.model_of(0), days=PublicDays(self.calendar.slots), **given)
         return HistoryInformedTree(pattern, self.tree, "model").level_shares
 

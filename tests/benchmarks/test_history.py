@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks import history
+from benchmarks import history, history_proxy
 from benchmarks.real_year import FILE
 
 FIRST, LAST = date(2013, 3, 4), date(2013, 4, 25)
@@ -43,3 +43,11 @@ def test_days_that_are_too_few_or_not_there_are_refused(folder, capsys):
     assert "must span at least 44 days" in capsys.readouterr().err
     with pytest.raises(SystemExit, match="has no rows on 2013-01-04"):
         history.main(["--data", str(folder), "--from", "2013-01-04", "--to", "2013-03-20"])
+
+
+def test_a_proxy_stands_beside_the_general_prior(folder, capsys):
+    days = ["--proxy", str(FIRST), "2013-03-31", "--begins", "2013-03-20"]
+    history_proxy.main(["--data", str(folder), *days, "--epsilon", "0.05", "--trials", "1"])
+    rows = [line.split() for line in capsys.readouterr().out.splitlines() if line.strip().startswith("0.05")]
+    assert [row[2] for row in rows] == ["general", "proxy"]
+    assert rows[0][6:] != rows[1][6:]

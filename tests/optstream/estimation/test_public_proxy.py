@@ -13,6 +13,7 @@ from optstream.estimation.temporal_prior import COMPONENTS, TemporalPrior
 from optstream.mechanisms import HistoryInformed
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
+from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 
 SLOTS, SERIES = 24, 6
@@ -42,8 +43,12 @@ def drawn(medians, n_days, seed):
     return 100.0 * (1.0 + rooted[0] @ normal[0] + (rooted[1] @ normal[1:].T).T)
 
 
+def learn(values):
+    return learn_from_public(Measured.from_public(values, []), DAYS)
+
+
 def test_what_a_public_series_shows_is_found():
-    found = medians_of(learn_from_public(drawn(CALM, 2 * STRETCH_DAYS, seed=3), 0, DAYS))
+    found = medians_of(learn(drawn(CALM, 2 * STRETCH_DAYS, seed=3)))
     before = medians_of(COMPONENTS)
     for name, of_all in (("daily shape", 0.5), ("short memory", 0.003), ("kind of day", 0.004)):
         assert abs(np.log(found[name][0] / of_all)) < abs(np.log(before[name][0] / of_all)), name
@@ -52,7 +57,7 @@ def test_what_a_public_series_shows_is_found():
 
 
 def test_sizes_and_events_stay_as_they_are():
-    found = {one.name: one for one in learn_from_public(drawn(CALM, STRETCH_DAYS, seed=3), 0, DAYS)}
+    found = {one.name: one for one in learn(drawn(CALM, STRETCH_DAYS, seed=3))}
     for one in COMPONENTS:
         kept = one.name in ("size", "event", "course of an event")
         assert (found[one.name] == one) == kept, one.name
@@ -93,7 +98,7 @@ def test_medians_that_are_none_are_refused(broken, said):
 )
 def test_a_proxy_that_shows_nothing_is_refused(spoilt, said):
     with pytest.raises(ParameterError, match=said):
-        learn_from_public(spoilt(np.ones((SERIES, STRETCH_DAYS * SLOTS))), 0, DAYS)
+        learn(spoilt(np.ones((SERIES, STRETCH_DAYS * SLOTS))))
 
 
 def test_a_stream_starts_from_the_proxy_and_pays_the_same():

@@ -1,5 +1,6 @@
 """The `[mechanism]` table: any mechanism by its name, its own keys, and what the others do not take."""
 
+import json
 import re
 from datetime import date
 
@@ -7,6 +8,8 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ConfigurationError, ParameterError
+from optstream.estimation.public_proxy import medians_of, with_medians
+from optstream.estimation.temporal_prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
 from optstream.mechanisms.tree_choice import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
@@ -110,6 +113,55 @@ def test_holidays_are_those_of_the_country_and_those_that_are_named(write):
     assert days.kinds(days.clock(steps)).tolist() == [REST_DAY, WORKDAY, REST_DAY, SATURDAY, REST_DAY]
     with pytest.raises(ParameterError, match=r"country must be a code .* got 'ZZ'"):
         mechanism_for(load_settings(write("HistoryInformed", country='"ZZ"')), DAY)
+
+
+GENERAL = medians_of(COMPONENTS)
+
+
+def proxy(medians, learned_from='"open data"'):
+    """As a TOML value in one line, as `[mechanism]` is written here."""
+    rows = ", ".join(f"{json.dumps(name)} = {json.dumps(row)}" for name, row in medians.items())
+    return f"{{ learned_from = {learned_from}, medians = {{ {rows} }} }}"
+
+
+def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(write):
+    medians = GENERAL | {"daily shape": [0.5, 0.01, 0.7, 300.0]}
+    settings = load_settings(write("HistoryInformed", scale=5000.0, proxy=proxy(medians)))
+    pattern = mechanism_for(settings, DAY).pattern
+    assert pattern.components == with_medians(medians)
+    described = settings.describe_mechanism()["proxy"]
+    assert described["learned_from"] == "open data"
+    assert described["medians"]["daily shape"] == [0.5, 0.01, 0.7, 300.0]
+    without = load_settings(write("HistoryInformed", scale=5000.0))
+    assert without.configuration_hash != settings.configuration_hash
+    assert "proxy" not in without.describe_mechanism()
+
+
+def test_level_shares_are_chosen_by_the_prior_that_is_used(write):
+    own = {name: [row[0] / 100, 3 * row[1], *row[2:]] for name, row in GENERAL.items()}
+    found = [
+        load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, **keys))
+        for keys in ({}, {"proxy": proxy(own)})
+    ]
+    assert found[0].level_shares != found[1].level_shares
+    assert mechanism_for(found[1], DAY).level_shares == found[1].level_shares
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        proxy({"drift": [0.1, 0.1, 6.0]}),
+        proxy(GENERAL | {"drift": [0.1, 0.1]}),
+        proxy(GENERAL | {"drift": [0.1, -0.1, 6.0]}),
+        proxy(GENERAL | {"drift": "many"}),
+        proxy(GENERAL, learned_from='""'),
+        '"proxy.toml"',
+    ],
+)
+def test_a_proxy_that_is_none_is_refused(refusal, broken):
+    assert "mechanism.proxy must be the table that `optstream learn-proxy` prints" in refusal(
+        "HistoryInformed", proxy=broken
+    )
 
 
 def test_groups_are_each_levels_own_or_come_from_the_children(write):

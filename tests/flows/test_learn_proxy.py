@@ -1,0 +1,66 @@
+"""`optstream learn-proxy`: from public dumps of other regions to a configuration that loads."""
+
+import json
+from datetime import date
+
+import pytest
+
+from optstream.errors import DumpError, ParameterError
+from optstream.estimation.public_proxy import medians_of
+from optstream.stream import days_from
+from tasks.mechanism import mechanism_for
+from tasks.settings import load_settings
+from tasks.simulate import simulate
+from tests.faults.world import CONFIGURATION
+from tests.flows.command import invoke
+
+DAYS = days_from(date(2015, 3, 2), date(2015, 3, 29))
+"""28, the last of 46 half-hours."""
+
+
+@pytest.fixture
+def config(tmp_path):
+    """A stream of HistoryInformed, and public dumps of two regions that it does not have."""
+    place = tmp_path / "optstream.toml"
+    own = {"mechanism": "HistoryInformed", "sampling": "", "dumps": "dumps"}
+    place.write_text(CONFIGURATION.format(**own, ledger="sqlite:///trusted/ledger.sqlite"))
+    made = {"leaves": ("24", "27"), "calendar": load_settings(place).calendar, "days": DAYS, "seed": 1}
+    simulate(tmp_path / "public", **made)
+    return place
+
+
+def learn(config, *changes, data="public", last=DAYS[-1]):
+    words = ["--config", str(config), "--data", str(config.parent / data), "--name", 'données "ouvertes"']
+    return invoke("learn-proxy", *words, "--from", str(DAYS[0]), "--to", str(last), *changes)
+
+
+def test_what_it_prints_is_a_table_of_the_configuration(config):
+    said = learn(config, "--country", "FR")
+    assert said.exit_code == 0, said.output
+    table = said.output[said.output.index("[mechanism.proxy]") :]
+    config.write_text(config.read_text() + "\n" + table)
+    settings = load_settings(config)
+    learned = json.loads(learn(config, "--country", "FR", "--json").stdout)
+    assert learned["learned_from"] == 'données "ouvertes", 2015-03-02 to 2015-03-29'
+    assert settings.describe_mechanism()["proxy"]["learned_from"] == learned["learned_from"]
+    assert medians_of(mechanism_for(settings, DAYS[0]).pattern.components) == learned["medians"]
+    assert not settings.input_folder.exists()
+    assert not (config.parent / "trusted").exists()
+
+
+def test_the_streams_own_dumps_and_dumps_that_are_not_there_are_refused(config):
+    (config.parent / "public").rename(config.parent / "dumps")
+    with pytest.raises(ParameterError, match=r"stream's own input: .* would leak"):
+        learn(config, data="dumps")
+    with pytest.raises(DumpError, match="holds no folder region="):
+        learn(config, data="elsewhere")
+    (config.parent / "link").symlink_to("dumps")
+    with pytest.raises(ParameterError, match="would leak"):
+        learn(config, data="link")
+
+
+def test_too_few_days_and_a_day_that_is_missing_are_refused(config):
+    with pytest.raises(ParameterError, match="at least 28 days; this has 26"):
+        learn(config, last=DAYS[-3])
+    with pytest.raises(DumpError, match=r"date=2015-03-30 holds no dump"):
+        learn(config, last=date(2015, 3, 30))
