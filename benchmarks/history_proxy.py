@@ -23,8 +23,8 @@ from benchmarks.history import KNOWN_LOAD_MW
 from benchmarks.real_year import CALENDAR, RealYear, add_data_option, read_year
 from optstream import PrivacyModel, simulated_noise
 from optstream.errors import OptStreamError
-from optstream.estimation.public_proxy import learn_from_public
 from optstream.mechanisms import HistoryInformed
+from optstream.mechanisms.public_proxy import learn_from_public
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tasks.public_holidays import public_holidays

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from optstream.errors import DumpError, ParameterError
-from optstream.estimation.public_proxy import learn_from_public, medians_of
+from optstream.mechanisms.public_proxy import learn_from_public, medians_of
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tasks.evaluation.advice import public_days

@@ -55,7 +55,7 @@ class HistoryInformed(OnlineMechanism):
     week, public holidays; None for days of w steps without a week. history_days: how far back estimates look.
     relearn_days: after how many days the parameters are learned again from the noisy blocks; 0 for never.
     components: of the prior, with the medians that it starts from: general ones, or those of a public proxy
-    (`estimation.proxy`).
+    (`mechanisms.public_proxy`).
     Source: none; it is our own. The OptStream paper names learned temporal patterns as future work. Raises
     ParameterError naming the parameter, its legal range and what it got.
     """

@@ -98,7 +98,7 @@ class Proxy(Section):
     @property
     def components(self) -> tuple[Any, ...]:
         """The prior's, with these medians. Raises ParameterError for others than it has."""
-        from optstream.estimation.public_proxy import with_medians
+        from optstream.mechanisms.public_proxy import with_medians
 
         return with_medians(self.medians)
 

@@ -6,7 +6,7 @@ from datetime import date
 import pytest
 
 from optstream.errors import DumpError, ParameterError
-from optstream.estimation.public_proxy import medians_of
+from optstream.mechanisms.public_proxy import medians_of
 from optstream.stream import days_from
 from tasks.mechanism import mechanism_for
 from tasks.settings import load_settings

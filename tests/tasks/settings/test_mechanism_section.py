@@ -8,9 +8,9 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.estimation.public_proxy import medians_of, with_medians
 from optstream.estimation.temporal_prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
+from optstream.mechanisms.public_proxy import medians_of, with_medians
 from optstream.mechanisms.tree_choice import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
 from tasks.example import EXAMPLE
