@@ -130,9 +130,11 @@ def _password(home: Path) -> str:
     file = home / "password"
     if named:
         return named
-    if not file.exists():
-        write_private(file, f"optstream:{secrets.token_urlsafe(24)}\n".encode())
-    return file.read_text().strip()
+    secret = file.read_text().strip() if file.exists() else ""
+    if not secret:  # to Prefect an empty one is none at all
+        secret = f"optstream:{secrets.token_urlsafe(24)}"
+        write_private(file, f"{secret}\n".encode())
+    return secret
 
 
 def worker_for(settings: Settings, work_pool: str) -> Child:
