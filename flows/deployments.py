@@ -9,13 +9,11 @@ from datetime import datetime
 from typing import Any
 
 from flows.names import tags_of
-from flows.orchestrator import ALWAYS
+from flows.orchestrator import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS
 from optstream.errors import ConfigurationError
 from tasks.night import looks_of
 from tasks.settings import Settings
 
-HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
-HEARTBEAT_SECONDS = 60
 MISSED_HEARTBEATS = 3
 """So many missing, and a run is taken for dead."""
 SCHEDULED_SECONDS = 60

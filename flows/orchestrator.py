@@ -18,6 +18,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from flows.server import Orchestrator, start_server
+from optstream.errors import ConfigurationError
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -25,6 +26,9 @@ ALWAYS = {
     "GX_ANALYTICS_ENABLED": "false",
     "PREFECT_RESULTS_PERSIST_BY_DEFAULT": "false",  # a result on disk would be a pickle of readings
 }
+HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
+HEARTBEAT_SECONDS, LEAST_HEARTBEAT_SECONDS = 60, 30
+"""Between two heartbeats of a scheduled run; the least is Prefect's."""
 DEFAULTS = {
     "PREFECT_LOGGING_LOG_PRINTS": "false",
     "PREFECT_TASKS_DEFAULT_RETRIES": "0",  # a repeat could draw noise again
@@ -68,6 +72,17 @@ def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, s
     if "PREFECT_LOGGING_LEVEL" not in current and console not in current:
         added[console] = "CRITICAL"  # the terminal shows what OptStream says; log lines stay in the database
     return added | ALWAYS
+
+
+def heartbeat_seconds(current: Mapping[str, str]) -> int:
+    """Between heartbeats, by the operator's variable. Raises ConfigurationError where Prefect refuses it."""
+    given = current.get(HEARTBEAT) or str(HEARTBEAT_SECONDS)
+    if not (given.isascii() and given.isdigit()) or int(given) < LEAST_HEARTBEAT_SECONDS:
+        raise ConfigurationError(
+            f"{HEARTBEAT} must be a whole number of seconds, at least {LEAST_HEARTBEAT_SECONDS}, or be unset "
+            f"for {HEARTBEAT_SECONDS}; got {given!r:.20}"
+        )
+    return int(given)
 
 
 def _known_server() -> str:

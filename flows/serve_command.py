@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 import typer
 
 from flows.options import DEFAULT_CONFIG, Config
+from flows.orchestrator import heartbeat_seconds
 from flows.service import Child, alone, pages_of, server_for, tend_until, worker_for
 from flows.terminal import Terminal
 from tasks.settings import Settings
@@ -44,6 +45,7 @@ def serve(
     settings, terminal = load_settings(config), Terminal()
     check_trusted(settings)
     looks_of(settings)
+    heartbeat_seconds(os.environ)
     starting, stop = Event(), Event()
     starting.set()
     _heed_signals(starting, stop)
@@ -96,16 +98,9 @@ def _end(child: Child, terminal: Terminal) -> None:
 
 def _register(settings: Settings, pool: str) -> int:
     """Tell the server of the stream; return the seconds between heartbeats."""
-    from flows.deployments import (
-        HEARTBEAT,
-        HEARTBEAT_SECONDS,
-        deployment_documents,
-        register,
-        zombie_document,
-    )
+    from flows.deployments import deployment_documents, register, zombie_document
 
-    given = os.environ.get(HEARTBEAT, "")
-    heartbeat = int(given) if given.isdigit() else HEARTBEAT_SECONDS
+    heartbeat = heartbeat_seconds(os.environ)
     register(deployment_documents(settings, str(settings.file), pool, heartbeat), zombie_document(heartbeat))
     return heartbeat
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
+from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from optstream.errors import ConfigurationError
@@ -37,8 +38,10 @@ class Orchestrator:
     def wait(self, seconds: float = START_SECONDS) -> None:
         """Return once the server answers; one started here has `seconds` for it, any other must do so now.
 
-        Raises ConfigurationError if it does not, or if the one started here ended.
+        Raises ConfigurationError if it does not, or if the one started here ended; or as `check_address`.
         """
+        if self.process is None:
+            check_address(self.url)
         deadline = time.monotonic() + seconds
         while not answers(f"{self.url}/health"):
             if self.process is None:
@@ -123,6 +126,26 @@ def spawn(
 def api_url(port: int) -> str:
     """Where a server at this port of loopback is asked."""
     return f"http://{LOOPBACK}:{port}/api"
+
+
+def check_address(url: str) -> None:
+    """Raise ConfigurationError, which never shows the address, unless a Prefect API can be asked at it."""
+    try:
+        parts = urlsplit(url)
+        bare = parts.username is None and parts.password is None
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        bare, sound = "@" not in url, False
+    if not bare:
+        raise ConfigurationError(
+            "the address of --api or PREFECT_API_URL must name no user and no password: logs and lists of "
+            "processes show it; give them as PREFECT_API_AUTH_STRING"
+        )
+    if not sound or not parts.path.strip("/"):
+        raise ConfigurationError(
+            "the address of --api or PREFECT_API_URL must be that of a Prefect API, with its path, such as "
+            f"{api_url(4200)}: a dashboard's address and /api"
+        )
 
 
 def _end_with_parent() -> None:

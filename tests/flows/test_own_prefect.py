@@ -9,13 +9,13 @@ import pytest
 import yaml
 
 from flows.deployments import (
-    HEARTBEAT,
     MISSED_HEARTBEATS,
     deployment_documents,
     register,
     work_pool_of,
     zombie_document,
 )
+from flows.orchestrator import HEARTBEAT
 from tasks.example import EXAMPLE
 from tasks.night import looks_of
 from tasks.settings import load_settings
