@@ -1,6 +1,7 @@
 """The watch as a flow, to be run every hour: looks at a stream, and tells of each alarm once. Wiring only."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,15 +17,16 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from flows import apprise_block
 from flows.heartbeats import tell_over
 from flows.names import tags_of, watch_name
-from optstream.errors import OptStreamError
+from optstream.errors import ConfigurationError, OptStreamError
 from tasks.ledger_place import find_ledger
 from tasks.permissions import check_trusted
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import exclusive_in
 from tasks.watch import Alarm, Kind, StreamView
 from tasks.watch import watch as look_at
-from tasks.watch.told import Memory, News, heard, news_for, read_told, seen, write_told
+from tasks.watch.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
 from tasks.watch.words import lines_of
+from tasks.work import unexpected
 
 BLOCKS = (apprise_block.AppriseUrl, CustomWebhookNotificationBlock)
 """Imported, so that blocks of these types can be loaded by name."""
@@ -32,6 +34,8 @@ EVENTS = "events"
 """The channel that every server has."""
 MOST_ROWS = 100
 """Of the artifact."""
+LONGEST_SECONDS = 1800
+"""A watch that hangs would hold the one place of its deployment, and keep all later ones from looking."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,7 @@ class Watched:
 
 
 class NotToldError(OptStreamError):
-    """A channel could not be told; its news are kept, and told by the next watch."""
+    """A channel could not be told, and will be by the next watch; or who was told could not be noted."""
 
     def __init__(self, message: str, watched: Watched) -> None:
         super().__init__(message)
@@ -57,6 +61,7 @@ class NotToldError(OptStreamError):
     persist_result=False,
     retries=0,
     validate_parameters=False,
+    timeout_seconds=LONGEST_SECONDS,
     on_completion=[tell_over],
     on_failure=[tell_over],
 )
@@ -64,12 +69,12 @@ def watch_stream(config: str, events: bool = True) -> Watched:
     """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
 
     events: whether Prefect's events are one of the channels; the others are [watch] notify. Changes nothing
-    but the note of who was told. Raises NotToldError, after all others were told, if a channel cannot be;
-    ConfigurationError if there is nothing to go by.
+    but the note of who was told. Raises NotToldError, after all others were told, if a channel cannot be, or
+    if that cannot be noted; ConfigurationError if there is nothing to go by.
     """
     settings = load_settings(Path(config))
     now = datetime.now(UTC)
-    with exclusive_in(settings.watch_folder):
+    with _alone(settings.watch_folder):
         memory = read_told(settings)
         view = _look(settings, now)
         alarms = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
@@ -79,13 +84,17 @@ def watch_stream(config: str, events: bool = True) -> Watched:
     watched = Watched(view, tuple(alarms), told)
     _keep_artifact(settings, watched)
     if failed:
-        listed = ", ".join(f"{channel} ({why})" for channel, why in failed.items())
-        raise NotToldError(
-            f"could not be told, and will be by the next watch: {listed}; see that the block is saved on "
-            "this server (`prefect block ls`) and its address answers",
-            watched,
-        )
+        raise NotToldError("; ".join(failed), watched)
     return watched
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One watch at a time; one that cannot even have a lock looks and tells without: of that disk, maybe."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(exclusive_in(folder))
+        yield
 
 
 def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
@@ -99,6 +108,8 @@ def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
                 ledger.close()
     except OptStreamError as error:
         return error
+    except Exception as error:  # noqa: BLE001 - a watch that ends here would be silent, whatever the reason
+        return ConfigurationError(unexpected(error))
 
 
 def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
@@ -113,10 +124,10 @@ def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
 
 def _tell_all(
     settings: Settings, memory: Memory, channels: Sequence[str]
-) -> tuple[dict[str, News], dict[str, str]]:
-    """What each channel was told, and why others could not be. Kept after each, so that none hears twice."""
-    told, failed = {}, {}
-    write_told(settings, memory)
+) -> tuple[dict[str, News], list[str]]:
+    """What each channel was told, and what went wrong. Kept after each, so that none hears twice."""
+    told, silent = {}, []
+    noted = _note(settings, memory)
     for channel in channels:
         news = news_for(memory, channel)
         if not news:
@@ -124,12 +135,30 @@ def _tell_all(
         try:
             _tell(settings, channel, news)
         except Exception as error:  # noqa: BLE001 - an address may be a secret: only what it was is said
-            failed[channel] = type(error).__name__
+            silent.append(f"{channel} ({type(error).__name__})")
             continue
         told[channel] = news
         memory = heard(memory, channel)
-        write_told(settings, memory)
+        noted = _note(settings, memory)
+    failed = [] if noted is None else [noted]
+    if silent:
+        failed.append(
+            f"could not be told, and will be by the next watch: {', '.join(silent)}; see that the block is "
+            "saved on this server (`prefect block ls`) and its address answers"
+        )
     return told, failed
+
+
+def _note(settings: Settings, memory: Memory) -> str | None:
+    """Keep who was told; or why that cannot be: then all is told again, for twice is better than never."""
+    try:
+        write_told(settings, memory)
+    except OSError as error:
+        return (
+            f"who was told cannot be noted in {settings.watch_folder / FILE} ({error.strerror}): mend that "
+            "folder or its disk; until then every watch tells all of it again"
+        )
+    return None
 
 
 def _tell(settings: Settings, channel: str, news: News) -> None:

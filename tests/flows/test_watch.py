@@ -19,6 +19,7 @@ from flows.nightly import run_days
 from flows.terminal import Terminal
 from tasks.settings import load_settings
 from tasks.simulate import simulate
+from tasks.trusted_store import exclusive_in
 from tasks.watch.deadlines import last_ended
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.listeners import mail_server, webhook
@@ -192,6 +193,48 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     (here / "trusted/away").rename(ledger)
     watch(settings)
     assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
+
+
+def test_a_folder_that_cannot_be_read_blinds_the_watch_and_does_not_silence_it(here, told):
+    """As a stale network folder, or a disk with errors: what the system says is no OptStreamError."""
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings))
+    (here / "published/catalogue.json").unlink()
+    (here / "published/catalogue.json").mkdir()
+    assert [alarm.kind.value for alarm in watch(settings).alarms] == ["blind"]
+    assert told.messages[0]["subject"] == f"optstream {STREAM}: 1 alarm"
+
+
+def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
+    """As on a full disk: better twice than never."""
+    from flows.watch import NotToldError
+
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    (settings.watch_folder / "told.json").mkdir(parents=True)
+    for times in (1, 2):
+        with pytest.raises(NotToldError, match=r"cannot be noted in .*told\.json \(Is a directory\)"):
+            watch(settings)
+        assert len(told.messages) == times
+    (settings.watch_folder / "told.json").rmdir()
+    (settings.watch_folder / ".lock").unlink()
+    (settings.watch_folder / ".lock").mkdir()  # nor can it have the lock
+    assert "custom-webhook/watch-test" in watch(settings).told
+    assert watch(settings).told == {}
+
+
+def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, told):
+    """It would hold the one place of its deployment, and no other would ever look."""
+    from flows.watch import watch_stream
+
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    assert 0 < watch_stream.timeout_seconds < timedelta(hours=1).total_seconds()
+    with exclusive_in(settings.watch_folder), pytest.raises(TimeoutError):
+        watch_stream.with_options(timeout_seconds=1)(str(settings.file))
+    assert told.messages == []
+    watch(settings)
+    assert len(told.messages) == 1
 
 
 def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, told):
