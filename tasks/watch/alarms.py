@@ -44,7 +44,7 @@ def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alar
             "the published folder was written with another ledger than the configured one, or a newer copy: "
             "bring that one back; no day is released before",
         )
-    if facts.live and facts.first is None:
+    if facts.live and facts.first is None and settings.watching.first_day is None:
         yield Alarm(
             Kind.NOT_BEGUN,
             stream,

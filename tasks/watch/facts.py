@@ -23,9 +23,13 @@ from tasks.watch.unlike import unlike_day
 _VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
 
 
+_TAKEN = ("reserved", "taken over", "adopted")
+"""The ledger's events by which a run takes up a release."""
+
+
 @dataclass(frozen=True)
 class Hold:
-    """A release under way: since when, and until when at least its run is taken to live."""
+    """A release under way: since when its newest run has it, and until when at least that one lives."""
 
     since: datetime
     lease_until: datetime
@@ -130,11 +134,12 @@ def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOu
     if not under_way:
         return {}
     stream, found = settings.stream.name, {}
-    reserved = ledger.event_times(stream, "reserved")
+    taken = [ledger.event_times(stream, kind) for kind in _TAKEN]
     for day, one in under_way.items():
         record = ledger.find(stream, one.period, one.revision)
         if record is not None:
-            since = reserved.get((one.period, one.revision), record.lease_until)
+            times = (each.get((one.period, one.revision)) for each in taken)
+            since = max(filter(None, times), default=record.lease_until)
             found[day] = Hold(since, record.lease_until)
     return found
 

@@ -106,6 +106,19 @@ def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
     assert watched.alarms() == [("stuck", 2, None)]
 
 
+@pytest.mark.parametrize("steps", [5, 6])
+def test_a_run_that_takes_up_an_old_day_is_not_stuck_for_what_another_left(watched, steps):
+    """Reserved, or drawn, by a run that died yesterday: the one that lives has only begun."""
+    watched.release(ONE)
+    watched.release(TWO, steps=chunk.STEPS[:steps])
+    watched.later(hours=20)
+    watched.release(TWO, steps=chunk.STEPS[:steps], lease=timedelta(hours=3))
+    assert watched.states()[2] == "running"
+    assert "stuck" not in [kind for kind, *_ in watched.alarms()]
+    watched.later(hours=1, seconds=1)
+    assert ("stuck", 2, None) in watched.alarms()
+
+
 def test_a_run_that_died_is_an_alarm_when_its_lease_is_over(watched):
     watched.release(ONE)
     watched.release(TWO, steps=chunk.STEPS[:6])
@@ -209,6 +222,14 @@ def test_the_span_of_an_archive_ends_where_ledger_and_dumps_do(watched):
     watched.release(ONE)
     assert [day.state.value for day in watched.watch(live=False).days] == ["published", "missing"]
     assert len(watched.watch().days) == (date(2026, 5, 31) - ONE).days + 1
+
+
+def test_a_stream_whose_first_day_is_still_to_come_has_begun(watched):
+    watched.configure("first_day = 2016-06-01\n", "first_day = 2016-06-03\n")
+    assert watched.watch().days == ()
+    assert watched.alarms() == []
+    watched.at("2016-06-04T04:00:00")
+    assert watched.alarms() == [("late", 3, "FR")]
 
 
 def test_looking_makes_no_ledger_and_changes_no_file(watched):
