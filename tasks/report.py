@@ -42,16 +42,21 @@ class DayStatus:
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
-    """The worst window that touches these days, or of the whole history without any."""
+    """The worst window that touches these days, or of the whole history without any.
+
+    What the grant gives is what the ledger agreed to, whatever the configuration says by now.
+    """
     grant, calendar = settings.privacy.population, settings.calendar
-    if ledger.terms(settings.stream.name) is None:
+    terms = ledger.terms(settings.stream.name)
+    model = settings.model if terms is None else terms.model
+    if terms is None:
         spent: Fraction | float = Fraction(0)
     elif days:
         spans = _spans(calendar, days)
         spent = max(ledger.window_spent(grant, span.start, len(span)).epsilon for span in spans)
     else:
         spent = ledger.worst(grant).epsilon
-    return Budget(settings.model.epsilon, spent, settings.model.window_length)
+    return Budget(model.epsilon, spent, model.window_length)
 
 
 def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:

@@ -195,12 +195,12 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
 
 
-def test_a_folder_that_cannot_be_read_blinds_the_watch_and_does_not_silence_it(here, told):
-    """As a stale network folder, or a disk with errors: what the system says is no OptStreamError."""
+def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(here, told):
+    """A file of the trusted folder that nests too deep for Python's reader: no OptStreamError."""
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings))
-    (here / "published/catalogue.json").unlink()
-    (here / "published/catalogue.json").mkdir()
+    settings.audits_folder.mkdir(parents=True)
+    (settings.audits_folder / "spoilt.json").write_text("[" * 100_000)
     assert [alarm.kind.value for alarm in watch(settings).alarms] == ["blind"]
     assert told.messages[0]["subject"] == f"optstream {STREAM}: 1 alarm"
 

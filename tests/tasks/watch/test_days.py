@@ -232,6 +232,13 @@ def test_a_stream_whose_first_day_is_still_to_come_has_begun(watched):
     assert watched.alarms() == [("late", 3, "FR")]
 
 
+def test_the_budget_is_what_the_ledger_grants_whatever_the_configuration_says_by_now(watched):
+    watched.release(ONE, TWO)
+    before = watched.watch().facts.budget
+    watched.configure('epsilon = "1"', 'epsilon = "4"')
+    assert watched.watch().facts.budget == before
+
+
 def test_looking_makes_no_ledger_and_changes_no_file(watched):
     before = watched.files(".")
     watched.watch()
