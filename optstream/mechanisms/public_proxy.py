@@ -44,7 +44,8 @@ def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ..
         raise ParameterError("a public proxy must have finite values only, and no series of zeros")
     if sizes.min() < LEAST_SIZE or sizes.max() > LARGEST_SIZE:
         raise ParameterError(
-            f"a public proxy's series must be of sizes in [{LEAST_SIZE:g}, {LARGEST_SIZE:g}]; choose another unit"
+            f"a public proxy's series must be of sizes in [{LEAST_SIZE:g}, {LARGEST_SIZE:g}]; choose another "
+            "unit"
         )
     n_stretches = min(MOST_STRETCHES, n_days // STRETCH_DAYS)
     starts = np.linspace(0, n_days - STRETCH_DAYS, n_stretches).astype(int) * days.steps_per_day
@@ -81,8 +82,8 @@ def medians_of(components: Sequence[Component]) -> dict[str, list[float]]:
 def with_medians(medians: Medians) -> tuple[Component, ...]:
     """Return `COMPONENTS`, those that a proxy shows with these medians.
 
-    Raises ParameterError unless each of them has all of its own, in [`LEAST_MEDIAN`, `LARGEST_MEDIAN`], and no
-    other is named.
+    Raises ParameterError unless each of them has all of its own, in [`LEAST_MEDIAN`, `LARGEST_MEDIAN`], and
+    no other is named.
     """
     shown = {one.name: one for one in COMPONENTS if _is_shown(one)}
     for name in [*medians, *shown]:
