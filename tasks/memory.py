@@ -3,13 +3,14 @@
 import json
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import Ledger, ReleaseRecord
 from optstream.privacy import Spend
 from optstream.stream import Measured, State
+from optstream.stream.calendar import ORIGIN
 from tasks.mechanism import Mechanism
 from tasks.settings import Settings
 from tasks.trusted_store import read_verified
@@ -49,22 +50,43 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         if not mechanism.adaptive:
             return Memory()
         spent = _spent(settings, ledger, day, revision)
-        return Memory(mechanism.recall(spent, _remembered(folder, earlier)))
+        return Memory(mechanism.recall(spent, _remembered(settings, ledger, folder, earlier)))
     if not mechanism.adaptive:
         # what another mechanism may have left is taken all the same, and so destroyed
         return Memory(None, folder, earlier and earlier.measurements_hash)
     spends = _spent(settings, ledger, day, revision)
     if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))
-    return Memory(mechanism.recall(spends, _remembered(folder, earlier)), folder, earlier.measurements_hash)
+    before = _remembered(settings, ledger, folder, earlier)
+    return Memory(mechanism.recall(spends, before), folder, earlier.measurements_hash)
 
 
-def _remembered(folder: Path | None, earlier: ReleaseRecord | None) -> State | None:
-    """What a period left in public; None where its measurements are gone or of another format."""
+def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:
+    """Whether a memory of the periods before this step goes back to one whose noise became known since.
+
+    `HistoryInformed` remembers blocks of many days, and what it learned of them, back to the day on which its
+    memory `began`; others remember no day but the last. What is forgotten once begins anew after that day.
+    """
+    began = state.get("began") if state else None
+    if began is None:
+        return False
+    first = settings.calendar.first_step(ORIGIN + timedelta(days=began))
+    known = ledger.outlines(settings.stream.name, range(first, first_step))
+    return any(one.compromised is not None for one in known if one.revision == 0)
+
+
+def _remembered(
+    settings: Settings, ledger: Ledger, folder: Path | None, earlier: ReleaseRecord | None
+) -> State | None:
+    """What a period left in public; None where its measurements are gone or of another format, or rest on
+    noise that others know.
+    """
     if folder is None or earlier is None:
         return None
     with suppress(LedgerError, ParameterError, OSError):
-        return Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
+        state = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
+        known = rests_on_known_noise(settings, ledger, state, earlier.first_step)
+        return None if known else state
     return None
 
 

@@ -14,6 +14,7 @@ from optstream.stream.public_days import PublicDays
 from tasks.evaluation.advice import public_days
 from tasks.public_holidays import public_holidays
 from tasks.settings import Settings
+from tasks.settings.paths import lies_within
 
 REGION = "region="
 
@@ -30,14 +31,21 @@ def learn_proxy(
     regions = sorted(place.name.removeprefix(REGION) for place in folder.glob(f"{REGION}*"))
     if not regions:
         raise DumpError(f"{folder} holds no folder {REGION}…; name the one in which public dumps lie")
-    own = settings.input_folder
-    if isinstance(own, Path) and own.resolve() == folder.resolve():
-        raise ParameterError(
-            f"{folder} is the stream's own input: medians learned from it would leak, and no ledger would "
-            "see it; name dumps that are public"
-        )
+    _refuse_own_dumps(settings, folder, days, regions)
     values = np.concatenate(list(public_days(settings, folder, days, regions).values()), axis=1)
     holidays = () if country is None else public_holidays(country, {day.year for day in days})
     clock = PublicDays.from_calendar(settings.calendar, holidays)
     public = replace(Measured.from_public(values, []), first_step=settings.calendar.first_step(days[0]))
     return medians_of(learn_from_public(public, clock))
+
+
+def _refuse_own_dumps(settings: Settings, folder: Path, days: Sequence[date], regions: Sequence[str]) -> None:
+    """Raise ParameterError if any of these dumps is the stream's own input or lies in it, links followed."""
+    dumps = [folder / f"{REGION}{region}" / f"date={day}" for region in regions for day in days]
+    files = (file for dump in dumps for file in dump.glob("*.parquet"))
+    for place in (folder, *dumps, *files):
+        if lies_within(place, settings.input_folder):
+            raise ParameterError(
+                f"{place} is the stream's own input: medians learned from it would leak, and no ledger would "
+                "see it; name dumps that are public"
+            )

@@ -20,6 +20,7 @@ from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from tasks.mechanism import mechanism_for
+from tasks.memory import rests_on_known_noise
 from tasks.release import Run
 from tasks.rows import published_rows
 from tasks.statement import statement_of
@@ -133,6 +134,8 @@ def _estimated(run: Run, stored: Stored, work: Work) -> Work:
     later = list(takewhile(mechanism.measured, after))
     if not later:
         return work.ended(Status.UNCHANGED, "what came after was measured by another mechanism")
+    if rests_on_known_noise(settings, run.ledger, later[-1].state, later[-1].first_step):
+        return work.ended(Status.UNCHANGED, "what is remembered rests on noise that others know")
     release = mechanism.revise(own, later)
     rows = published_rows(settings, day, release, revision, work.vintage)
     return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, work.vintage))

@@ -19,6 +19,11 @@ Medians = Mapping[str, Sequence[float]]
 STRETCH_DAYS, MOST_STRETCHES = 28, 13
 """What is learned at a time, and how often: a year's worth, spread over what is given."""
 BLOCKS_A_DAY = 8
+LEAST_MEDIAN, LARGEST_MEDIAN = 1e-9, 1e6
+"""What a median may be: a strength relative to a series' size, or a length in days. Beyond it floating point
+overflows, and a search for blocks or shares has no end."""
+LEAST_SIZE, LARGEST_SIZE = 1e-100, 1e100
+"""Of a series, in its own unit: beyond them squares overflow, and nothing would be learned in silence."""
 ROUNDING = 1e-3
 """Relative to the mean size: the noise that public values are taken to have, for the numerics."""
 
@@ -37,12 +42,16 @@ def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ..
     sizes = np.abs(public.points).mean(axis=1)
     if not (np.isfinite(sizes) & (sizes > 0)).all():
         raise ParameterError("a public proxy must have finite values only, and no series of zeros")
+    if sizes.min() < LEAST_SIZE or sizes.max() > LARGEST_SIZE:
+        raise ParameterError(
+            f"a public proxy's series must be of sizes in [{LEAST_SIZE:g}, {LARGEST_SIZE:g}]; choose another "
+            "unit"
+        )
     n_stretches = min(MOST_STRETCHES, n_days // STRETCH_DAYS)
     starts = np.linspace(0, n_days - STRETCH_DAYS, n_stretches).astype(int) * days.steps_per_day
     learned = [_learned(_stretch(public, int(start), days), days).logs for start in starts]
-    medians = np.split(
-        np.exp(np.median(learned, axis=0)), np.cumsum([one.n_parameters for one in COMPONENTS])
-    )
+    values = np.clip(np.exp(np.median(learned, axis=0)), LEAST_MEDIAN, LARGEST_MEDIAN)
+    medians = np.split(values, np.cumsum([one.n_parameters for one in COMPONENTS]))
     found = zip(COMPONENTS, medians, strict=False)
     return tuple(_with(one, list(own)) if _is_shown(one) else one for one, own in found)
 
@@ -73,17 +82,18 @@ def medians_of(components: Sequence[Component]) -> dict[str, list[float]]:
 def with_medians(medians: Medians) -> tuple[Component, ...]:
     """Return `COMPONENTS`, those that a proxy shows with these medians.
 
-    Raises ParameterError unless each of them has all of its own, finite and above 0, and no other is named.
+    Raises ParameterError unless each of them has all of its own, in [`LEAST_MEDIAN`, `LARGEST_MEDIAN`], and
+    no other is named.
     """
     shown = {one.name: one for one in COMPONENTS if _is_shown(one)}
     for name in [*medians, *shown]:
         if name not in shown:
             raise ParameterError(f"a proxy shows the components {', '.join(shown)}; got {name!r}")
         given, count = list(medians.get(name, ())), shown[name].n_parameters
-        if len(given) != count or not all(0.0 < value < float("inf") for value in given):
+        if len(given) != count or not all(LEAST_MEDIAN <= value <= LARGEST_MEDIAN for value in given):
             raise ParameterError(
-                f"component {name!r} of a prior must have {count} finite numbers above 0: shared and own "
-                f"strength, then lengths in days; got {given!r}"
+                f"component {name!r} of a prior must have {count} numbers in [{LEAST_MEDIAN:g}, "
+                f"{LARGEST_MEDIAN:g}]: shared and own strength, then lengths in days; got {given!r}"
             )
     return tuple(_with(one, medians[one.name]) if _is_shown(one) else one for one in COMPONENTS)
 

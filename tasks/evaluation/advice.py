@@ -197,9 +197,10 @@ def public_days(
 def _row(settings: Settings, place: Path, day: date) -> Values:
     layout = settings.input_of(day)
     try:
-        frame = pl.read_parquet(place / "*.parquet").sort(layout.timestamp)
+        # a region's name may hold what a pattern would take for its own
+        frame = pl.read_parquet(sorted(place.glob("*.parquet")), glob=False).sort(layout.timestamp)
         values = frame[layout.value].cast(pl.Float64).to_numpy() * float(layout.factor)
-    except (OSError, pl.exceptions.PolarsError):
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise DumpError(
             f"{place} holds no dump with the configured columns; give the days that are there"
         ) from None

@@ -108,7 +108,7 @@ class HistoryInformed(Mechanism):
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description=COUNT)
-    scale: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
+    scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
     history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
     relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")
     country: str | None = Field(

@@ -64,3 +64,37 @@ def test_too_few_days_and_a_day_that_is_missing_are_refused(config):
         learn(config, last=DAYS[-3])
     with pytest.raises(DumpError, match=r"date=2015-03-30 holds no dump"):
         learn(config, last=date(2015, 3, 30))
+
+
+def test_no_dump_of_the_stream_slips_in_by_a_link_or_a_folder_below(config):
+    folder = config.parent
+    (folder / "public").rename(folder / "dumps")
+    mixed, below = folder / "mixed", folder / "dumps/old"
+    for place in (mixed, below):
+        place.mkdir()
+    (mixed / "region=24").symlink_to(folder / "dumps/region=24")
+    (below / "region=24").mkdir()
+    by_file = folder / "files/region=24"
+    for day in DAYS:
+        (by_file / f"date={day}").mkdir(parents=True)
+        for file in (folder / f"dumps/region=24/date={day}").glob("*.parquet"):
+            (by_file / f"date={day}" / file.name).symlink_to(file)
+    for data in ("mixed", "dumps/old", "files"):
+        with pytest.raises(ParameterError, match="would leak"):
+            learn(config, data=data)
+
+
+def test_a_region_is_read_by_its_name_and_a_broken_dump_is_said(config):
+    """What a pattern would take for its own is part of a name; polars may panic over bytes, not raise."""
+    public = config.parent / "public"
+    (public / "region=24").rename(public / "region=[2]?*")
+    assert learn(config).exit_code == 0
+    dump = public / f"region=[2]?*/date={DAYS[3]}"
+    (file,) = dump.glob("*.parquet")
+    for broken in (b"", b"PAR1" + bytes(100) + b"PAR1", file.read_bytes()[:-20]):
+        file.write_bytes(broken)
+        with pytest.raises(DumpError, match="holds no dump with the configured columns"):
+            learn(config)
+    file.unlink()
+    with pytest.raises(DumpError, match="holds no dump"):
+        learn(config)

@@ -71,9 +71,11 @@ def test_medians_are_written_and_read_again():
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ({"drift": [0.1, 0.1]}, "component 'drift' of a prior must have 3 finite numbers above 0"),
+        ({"drift": [0.1, 0.1]}, r"component 'drift' of a prior must have 3 numbers in \[1e-09, 1e\+06\]"),
         ({"drift": [0.1, 0.0, 6.0]}, "component 'drift'"),
         ({"drift": [0.1, float("nan"), 6.0]}, "component 'drift'"),
+        ({"drift": [0.1, 0.1, 1e-200]}, "component 'drift'"),
+        ({"drift": [1e100, 0.1, 6.0]}, "component 'drift'"),
         ({"event": [0.3, 1.0]}, "a proxy shows the components drift, day to day"),
         ({"size": [0.3, 1.0]}, "got 'size'"),
     ],
@@ -94,6 +96,8 @@ def test_medians_that_are_none_are_refused(broken, said):
             "finite",
         ),
         (lambda values: values * np.array([[0.0], *[[1.0]] * (SERIES - 1)]), "no series of zeros"),
+        (lambda values: values * 1e150, r"must be of sizes in \[1e-100, 1e\+100\]"),
+        (lambda values: values * 1e-170, r"must be of sizes in \[1e-100, 1e\+100\]"),
     ],
 )
 def test_a_proxy_that_shows_nothing_is_refused(spoilt, said):

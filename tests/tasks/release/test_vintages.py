@@ -13,6 +13,7 @@ from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from tasks import chunk, publish, vintage
+from tasks.compromise import compromise
 from tasks.ledger_check import verify
 from tasks.mechanism import mechanism_for
 from tasks.trusted_store import read_verified
@@ -327,3 +328,43 @@ def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(house):
     house.configure("revise_days = 0", "revise_days = 3")
     with pytest.raises(ConfigurationError, match=r'release\.revise_days must be 0 .* it is for "HistoryInf'):
         _ = house.settings
+
+
+def blocks_before(house, day):
+    """Where the blocks begin that the draw of a day knew of, of all levels."""
+    return {start for part in stored(house, day).parts for start in part.before["history"]["starts"]}
+
+
+def test_nothing_goes_on_from_noise_that_others_know(learning):
+    """A day that was drawn before the noise of an earlier one became known carries its blocks, and what was
+    learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
+    """
+    house = learning
+    house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
+    house.release(*DAYS[:3])
+    known = set(range(house.record(DAYS[0]).first_step, house.record(DAYS[1]).first_step))
+    assert blocks_before(house, DAYS[2]) & known
+    compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)
+    done = revised(house)
+    assert {day: one.status for day, one in done.items()} == {DAYS[1]: Status.UNCHANGED}
+    assert "noise that others know" in done[DAYS[1]].message
+    assert listed(house)[DAYS[1]] == 0
+    done = night(house, DAYS[3])
+    assert blocks_before(house, DAYS[3]) == set()
+    assert {day: one.status for day, one in done.items()} == dict.fromkeys(DAYS[1:3], Status.PUBLISHED)
+    night(house, DAYS[4])
+    assert min(blocks_before(house, DAYS[4])) >= house.record(DAYS[3]).first_step
+    sound(house)
+
+
+def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
+    """What a later day remembers began after it."""
+    house = learning
+    house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
+    house.release(*DAYS[2:4])
+    house.release(DAYS[0])
+    compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)
+    night(house, DAYS[4])
+    assert blocks_before(house, DAYS[4]) & set(
+        range(house.record(DAYS[2]).first_step, house.record(DAYS[3]).first_step)
+    )
