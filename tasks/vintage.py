@@ -7,10 +7,11 @@ drawn is passed over.
 
 import hashlib
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import lru_cache
 from itertools import takewhile
 
 from optstream.catalogue import read_staged
@@ -29,6 +30,9 @@ FOR_EVER = 2**62
 """A step after all others."""
 MARGIN = timedelta(days=31)
 """How far before the newest draw the newest day may lie that is out: held, void or failed days between."""
+
+MOST_KEPT = 32
+"""Days' measurements in memory, half a megabyte each on 13 nodes."""
 
 Days = Mapping[date, Sequence[ReleaseOutline]]
 """The releases of each day, by revision; days rising."""
@@ -83,7 +87,21 @@ def _is_out(found: Sequence[ReleaseOutline], promise: int) -> bool:
     return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
 
 
-def revise(run: Run, work: Work) -> Work:
+Stored = Callable[[date, str | None], Measured]
+
+
+def stored(run: Run) -> Stored:
+    """What gives a day's measurements as the ledger recorded them by their hash, each read once: the days of
+    a night are smoothed with those after them. It raises LedgerError if they are gone or differ.
+    """
+
+    def read(day: date, digest: str | None) -> Measured:
+        return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))
+
+    return lru_cache(maxsize=MOST_KEPT)(read)
+
+
+def revise(run: Run, stored: Stored, work: Work) -> Work:
     """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
     period, now = work.day.isoformat(), run.clock()
     try:
@@ -100,26 +118,21 @@ def revise(run: Run, work: Work) -> Work:
             kept = read_verified(run.settings.staging_of(work.day, work.revision), known[-1].staged_hash)
             staged, statement = read_staged(kept)
             return replace(work, vintage=known[-1].number, staged=staged, statement=statement)
-    return _estimated(run, replace(work, vintage=known[-1].number + 1 if known else 1))
+    return _estimated(run, stored, replace(work, vintage=known[-1].number + 1 if known else 1))
 
 
-def _estimated(run: Run, work: Work) -> Work:
+def _estimated(run: Run, stored: Stored, work: Work) -> Work:
     """The new estimate as rows. A function of the stored measurements and the configuration alone."""
     settings, day, revision = run.settings, work.day, work.revision
     record = run.ledger.find(run.stream, day.isoformat(), revision)
     mechanism = mechanism_for(settings, day, revision)
-    own = _stored(run, day, record.measurements_hash if record else None)
+    own = stored(day, record.measurements_hash if record else None)
     if not isinstance(mechanism, HistoryInformedTree) or not mechanism.measured(own):
         return work.ended(Status.UNCHANGED, "it was measured by another mechanism: its estimate stays")
-    stored = (_stored(run, one, digest) for one, digest in work.later)
-    later = list(takewhile(mechanism.measured, stored))
+    after = (stored(one, digest) for one, digest in work.later)
+    later = list(takewhile(mechanism.measured, after))
     if not later:
         return work.ended(Status.UNCHANGED, "what came after was measured by another mechanism")
     release = mechanism.revise(own, later)
     rows = published_rows(settings, day, release, revision, work.vintage)
     return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, work.vintage))
-
-
-def _stored(run: Run, day: date, digest: str | None) -> Measured:
-    """A day's measurements as the ledger recorded them. Raises LedgerError if they are gone or differ."""
-    return Measured.from_bytes(read_verified(run.settings.measurements_of(day, 0), digest))

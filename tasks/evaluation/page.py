@@ -72,7 +72,7 @@ def _trials(ran: pl.DataFrame) -> str:
     most = noisy["trials"].max()
     fewer = noisy.group_by("mechanism", maintain_order=True).agg(pl.col("trials").min())
     named = [f"{count} of {name}" for name, count in fewer.iter_rows() if count != most]
-    return f"{most} trials" + (f" ({', '.join(named)})" if named else "")
+    return f"{most} trial{'' if most == 1 else 's'}" + (f" ({', '.join(named)})" if named else "")
 
 
 def _facts(results: Results) -> str:

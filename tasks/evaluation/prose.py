@@ -27,9 +27,8 @@ more but what it calls an event. The panels are laid out as the paper's are know
 month or ε; the papers' full text was not at hand, so orders are compared, not their numbers.
 
 Each section states the trials and days behind it. In full they are 30 trials (5 of the forecasts, 3 of the
-grid over the whole year, 10 of experiment 8 and of the rows *each region*; of HistoryInformed, whose trials
-are dear and differ little, 30 in experiment 1, 10 on the tree, over α and in experiment 11, 3 on FAST's
-series, one of the four years); the first trials of a smaller run are those of the full one, draw for draw.
+grid over the whole year, 10 of experiments 8 and 11 and of the rows *each region*, one of the four years, 3
+of HistoryInformed on FAST's series); the first trials of a smaller run are those of the full one, draw for draw.
 
 ## What holds and what does not
 
