@@ -30,6 +30,7 @@ MECHANISM = {
     "name": "OptStream",
     "weights": "variance",
     "sampling": {"method": "equally_spaced", "n_samples": 10},
+    "level_shares": ["1/3", "2/3"],
 }
 
 

@@ -79,6 +79,17 @@ class PublicFacts:
         return 0 if self.daily is None else int(self.daily.mean.shape[0])
 
     @property
+    def level_shares(self) -> tuple[str, ...]:
+        """Each level's share of epsilon, root first, as the newest release states it; () where it does not,
+        as before there was such a statement.
+        """
+        stated = None if self.statement is None else self.statement.mechanism.get("level_shares")
+        n_levels = len({node.level for node in self.nodes})
+        if not isinstance(stated, list) or len(stated) != n_levels:
+            return ()
+        return tuple(stated) if all(isinstance(share, str) for share in stated) else ()
+
+    @property
     def has_noise(self) -> bool:
         """Whether any drawn value says how far noise moves it."""
         return self.daily is not None and bool(np.isfinite(self.daily.noise).any())

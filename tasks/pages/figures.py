@@ -1,6 +1,6 @@
 """The curves of a node, ready for a page: paths, labels, words for those who do not see them, a table."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 
@@ -16,6 +16,8 @@ Z = 1.96
 """Standard deviations on each side of a band: 95 % of normal noise."""
 UNITS_A_DAY = 100
 """Of the box of the last days."""
+PERCENT_A_LETTER = 2.6
+"""The width of a letter below a curve, of the narrowest plot: 360 px of page leave it some 266."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
         noise.append(day_noise[number])
         before = day
     n_days = (recent.last - recent.first).days + 1
-    x_labels = tuple(
+    x_labels = _that_fit(
         (f"{day.day} {MONTHS[day.month - 1]}", round(100 * offset / n_days, 2))
         for offset in range(0, n_days, 7 if n_days > 14 else -(-n_days // 5))
         if (day := recent.first + timedelta(days=offset))
@@ -114,10 +116,15 @@ def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
         np.floor(places),
         daily.mean[number],
         daily.noise[number],
-        tuple(_date_labels(daily.first, daily.n_days)),
+        _that_fit(_date_labels(daily.first, daily.n_days)),
         f"daily means of {subject}",
         unit,
     )
+
+
+def _that_fit(labels: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
+    """Those that end before their plot does; the last day stands in its title."""
+    return tuple((text, left) for text, left in labels if left + PERCENT_A_LETTER * len(text) <= 100)
 
 
 def _date_labels(first: date, n_days: int) -> Iterator[tuple[str, float]]:

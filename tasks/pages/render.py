@@ -77,6 +77,7 @@ def _page(
             months=list(month_spans(last)),
             level_rows=level_rows(last, by_level if operator is None else operator.nodes),
             by_level=by_level,
+            shares=facts.level_shares if operator is None else operator.shares,
             stretches=found[:STRETCHES_SHOWN],
             n_stretches=len(found),
             figures=figures_of(facts, unit, quantity),

@@ -21,7 +21,8 @@ def snippets(value: str, root: str) -> tuple[Snippet, ...]:
             "polars",
             "python",
             'import polars as pl\n\nrows = pl.read_parquet("data")\n'
-            f'rows.filter(pl.col("node") == {quoted}).group_by("date").agg(pl.col("{value}").mean())',
+            f'root = rows.filter(pl.col("node") == {quoted})\n'
+            f'root.group_by("date").agg(pl.col("{value}").mean()).sort("date")',
         ),
         Snippet(
             "pandas",

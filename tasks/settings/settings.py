@@ -113,8 +113,7 @@ class Settings(Section):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
-        if not isinstance(self.budget.levels, tuple):
-            described["level_shares"] = [str(share) for share in self.level_shares]
+        described["level_shares"] = [str(share) for share in self.level_shares]
         return described
 
     def features(self, day: date) -> list[Feature]:

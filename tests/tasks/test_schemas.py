@@ -156,6 +156,7 @@ def test_a_foreign_key_and_a_missing_one_are_refused(documents, name):
         ("optstream.manifest-1", ("file_hash",), "ABC"),
         ("optstream.manifest-1", ("statement", "simulated"), True),
         ("optstream.manifest-1", ("statement", "epsilon_plan"), 1),
+        ("optstream.manifest-1", ("statement", "mechanism", "level_shares"), [0.5, 0.5]),
         ("optstream.manifest-1", ("file",), "../../etc/passwd"),
         ("optstream.catalogue-1", ("periods", str(DAYS[0]), "withdrawn"), False),
         ("optstream.catalogue-1", ("ledger_head",), "a b"),

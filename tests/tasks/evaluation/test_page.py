@@ -16,6 +16,7 @@ from tasks.evaluation.findings import FINDINGS, check
 from tasks.evaluation.means import Results, pooled, short
 from tasks.evaluation.page import UNMET, write_page
 from tasks.evaluation.pictures import pictures
+from tasks.evaluation.stream_pictures import stream_picture
 from tasks.evaluation.tables import markdown, table_of
 
 
@@ -104,6 +105,16 @@ def everything_equal(experiment: int) -> Results:
         for metric in ("mae", "mae_nation", "week_before", "unconverged", "last_week")
     ]
     return Results(pl.concat(frames), {"public": True})
+
+
+def test_the_picture_of_a_stream_has_one_figure_a_place_and_only_strict_ones():
+    """The paper's scales cost another epsilon than the one above the panel: they are in the table alone."""
+    means = of_streams().means
+    paper = means.filter(mechanism="OptStream ES").with_columns(calibration=pl.lit("paper"), mean=pl.lit(1.0))
+    rows, _ = stream_picture(Results(pl.concat([means, paper]), {"public": True}))
+    places = [(row["series"], row["column"], row["x"]) for row in rows]
+    assert len(places) == len(set(places)) > 0
+    assert {row["y"] for row in rows if row["series"] == "OptStream ES"} == {60.0}
 
 
 def of_streams(**wanted: float) -> Results:

@@ -1,15 +1,38 @@
 """Paths, scales and numbers, against what they say when they are read back."""
 
 import re
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 from math import inf, nan
 
 import numpy as np
 import pytest
 
+from optstream.catalogue import Catalogue
 from tasks.pages.drawing import HEIGHT, Scale, band, line
+from tasks.pages.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent
+from tasks.pages.figures import figures_of
 from tasks.pages.numbers import amount, day_in_words, quantity_of, shown, ticks, unit_of
+
+NARROWEST, LETTER = 266, 6.9
+"""Pixels: a plot on a page of 360, and a letter of its labels (12 px DejaVu Sans, dates)."""
+
+
+@pytest.mark.parametrize("n_days", [*range(1, 60), 366, 730, 731, 734, 1100, 3650])
+def test_no_label_below_a_curve_is_cut_at_its_end(n_days):
+    """Ends of months and years too: the first days fall anywhere near the right border."""
+    first, every = date(2016, 1, 29), np.full((1, n_days), 7.0)
+    daily = Daily(first, every, every, every, every)
+    n_recent = min(n_days, RECENT_DAYS)
+    start = first + timedelta(days=n_days - n_recent)
+    days = tuple(start + timedelta(days=number) for number in range(n_recent))
+    steps = (np.full((1, 48), 7.0),) * n_recent
+    recent = Recent(start, days[-1], days, steps, steps)
+    facts = PublicFacts(Catalogue("s", "load_mw", "", ()), None, (Node("FR", None, 0),), daily, recent)
+    for plot in figures_of(facts, "MW", "load")[0].plots:
+        for text, left in plot.x_labels:
+            assert left * NARROWEST / 100 + LETTER * len(text) <= NARROWEST, (plot.title, text)
+        assert plot.x_labels or "Daily" in plot.title
 
 
 def corners(path):

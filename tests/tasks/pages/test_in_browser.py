@@ -97,6 +97,13 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, 
         assert seen.page.evaluate("document.activeElement.parentElement.open")
 
 
+def test_operators_learn_that_a_full_window_is_no_alarm(forty_days):
+    """Every window of a stream that runs as planned is full: 0 left must not look like trouble."""
+    facts = facts_of(forty_days)
+    assert b"A full window is as planned" in trusted_page(facts, operators(facts))
+    assert b"A full window" not in public_page(facts)
+
+
 def test_what_a_screen_reader_is_told(chromium, pages):
     with visit(chromium, allowed=(pages["public"],)) as seen:
         seen.page.goto(pages["public"])

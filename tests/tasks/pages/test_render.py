@@ -106,6 +106,29 @@ def test_the_page_says_what_the_brief_asks_for(page):
         assert said in words or said.replace(" ,", ",") in words, said
 
 
+def levels_table(page):
+    """The words of the table of levels."""
+    return Outline(page).words.partition("Hierarchy and budgets")[2].partition("All 13 nodes")[0]
+
+
+def test_each_level_s_share_of_epsilon_is_the_one_that_the_release_states(page):
+    table = levels_table(page)
+    assert "Share of epsilon" in table
+    assert re.search(r"\b0 1 1/3 samples: 400\b.*\b1 12 2/3 samples: 400\b", table)
+
+
+@pytest.mark.parametrize("stated", [None, "1/2", ["1/2"], [1, 2], ["1/2", "1/2", "0"], {"0": "1"}])
+def test_no_share_is_shown_where_the_release_states_none_for_each_level(forty_days, stated):
+    """Releases from before shares were stated, and folders that somebody else wrote."""
+    facts = facts_of(forty_days)
+    mechanism = {**facts.statement.mechanism, "level_shares": stated}
+    if stated is None:
+        del mechanism["level_shares"]
+    table = levels_table(public_page(replace(facts, statement=replace(facts.statement, mechanism=mechanism))))
+    assert "Share of epsilon" not in table
+    assert re.search(r"\b0 1 samples: 400\b.*\b1 12 samples: 400\b", table)
+
+
 def test_no_page_calls_the_bands_error_bands_or_intervals(page):
     """In no source of the pages either: what is not on this page may be on another."""
     sources = [path.read_text() for path in (HOUSE / "tasks/pages").rglob("*.*") if path.suffix != ".pyc"]

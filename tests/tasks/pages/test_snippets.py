@@ -41,6 +41,11 @@ def test_python(without_noise, expected, tool):
     assert json.loads(done.stdout) == pytest.approx(expected)
 
 
+def test_polars_gives_the_days_in_their_order(without_noise, monkeypatch):
+    """Polars groups in no order."""
+    assert code_of("polars").endswith('.sort("date")')
+
+
 def test_duckdb(without_noise, expected, monkeypatch):
     monkeypatch.chdir(without_noise)
     found = {str(day): mean for day, mean in duckdb.sql(code_of("DuckDB")).fetchall()}

@@ -66,6 +66,12 @@ def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
     assert mechanism.epsilon <= 1
 
 
+def test_level_shares_are_stated_however_they_were_configured(write):
+    """They are parameters of the mechanism, and readers are promised all of these."""
+    settings = load_settings(write("Laplace", (HALVES, 'levels = ["1/3", "2/3"]')))
+    assert settings.describe_mechanism()["level_shares"] == ["1/3", "2/3"]
+
+
 @pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
 def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
     said = refusal(name, (HALVES, BY_MODEL), **keys)
