@@ -125,15 +125,21 @@ class HistoryInformedTree(Hierarchical):
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """As `HistoryInformed.events`; free. Raises ParameterError for measurements of other levels."""
-        if len(measured.parts) != len(self.levels):
-            raise ParameterError("these measurements are of other levels than the mechanism's")
         belief, histories = self._known(measured)
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
         return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
 
     def _known(self, measured: Measured) -> tuple[Belief, dict[int, BlockHistory]]:
-        """What the tree had learned before, and each level's blocks, the period's own among them."""
+        """What the tree had learned before, and each level's blocks, the period's own among them.
+
+        Raises ParameterError for measurements of other levels.
+        """
+        if len(measured.parts) != len(self.levels):
+            raise ParameterError(
+                f"these measurements are of {len(measured.parts)} levels, the mechanism measures "
+                f"{len(self.levels)}: estimate them with the level shares under which they were drawn"
+            )
         histories = {}
         for (level, _), part in zip(self.levels, measured.parts, strict=True):
             before = self._belief(part.before, part)

@@ -87,7 +87,7 @@ def choose_level_shares(
             found = min(
                 ((error(one, blocks), one) for one in _moved(best, move, tree)), default=(least, best)
             )
-            if found[0] >= least * (1.0 - BETTER):
+            if not found[0] < least * (1.0 - BETTER):  # nor for what is no number
                 break
             # the blocks follow the shares: with them it is no worse
             best, blocks = found[1], blocks_of(found[1])

@@ -28,7 +28,8 @@ month or ε; the papers' full text was not at hand, so orders are compared, not 
 
 Each section states the trials and days behind it. In full they are 30 trials (5 of the forecasts, 3 of the
 grid over the whole year, 10 of experiments 8 and 11 and of the rows *each region*, one of the four years, 3
-of HistoryInformed on FAST's series); the first trials of a smaller run are those of the full one, draw for draw.
+of HistoryInformed on FAST's series); the first trials of a smaller run are those of the full one, draw for
+draw.
 
 ## What holds and what does not
 
