@@ -36,7 +36,7 @@ def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ..
     without noise; a parameter's median is that over stretches, so that no single month decides. Costs no
     privacy. Raises ParameterError for too short a series, values that are not finite, or a series of zeros.
     """
-    n_days = public.n_steps // days.steps_per_day
+    n_days = round(public.n_steps / days.steps_per_day)  # one of them may be short: clocks change
     if n_days < STRETCH_DAYS:
         raise ParameterError(f"a public proxy must have at least {STRETCH_DAYS} days; this has {n_days}")
     sizes = np.abs(public.points).mean(axis=1)
@@ -60,7 +60,8 @@ def _stretch(public: Measured, start: int, days: PublicDays) -> BlockHistory:
     """Single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
     slots, first = days.steps_per_day, public.first_step + start
     rule = DriftingBlocks(slots, min(BLOCKS_A_DAY, slots), 1, drift_for(slots, slots))
-    steps = np.array([part.start for part in rule.parts(first, STRETCH_DAYS * slots)], dtype=np.int64)
+    n_steps = min(STRETCH_DAYS * slots, public.n_steps - start)
+    steps = np.array([part.start for part in rule.parts(first, n_steps)], dtype=np.int64)
     values = public.points[:, start + steps]
     noise = np.full(steps.size, ROUNDING * float(np.abs(values).mean()))
     return BlockHistory(first + steps, np.ones_like(steps), noise, values)

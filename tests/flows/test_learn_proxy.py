@@ -1,6 +1,7 @@
 """`optstream learn-proxy`: from public dumps of other regions to a configuration that loads."""
 
 import json
+import shutil
 from datetime import date
 
 import pytest
@@ -15,7 +16,7 @@ from tests.faults.world import CONFIGURATION
 from tests.flows.command import invoke
 
 DAYS = days_from(date(2015, 3, 2), date(2015, 3, 29))
-"""28, the last of 46 half-hours."""
+"""28, the last of 23 hours where clocks change."""
 
 
 @pytest.fixture
@@ -46,6 +47,15 @@ def test_what_it_prints_is_a_table_of_the_configuration(config):
     assert medians_of(mechanism_for(settings, DAYS[0]).pattern.components) == learned["medians"]
     assert not settings.input_folder.exists()
     assert not (config.parent / "trusted").exists()
+
+
+def test_days_that_clocks_make_short_are_days(config):
+    config.write_text(config.read_text().replace('"UTC"', '"Europe/Paris"'))
+    assert load_settings(config).calendar.n_steps(DAYS[-1]) == 23
+    shutil.rmtree(config.parent / "public")
+    made = {"leaves": ("24", "27"), "calendar": load_settings(config).calendar, "days": DAYS, "seed": 1}
+    simulate(config.parent / "public", **made)
+    assert learn(config).exit_code == 0
 
 
 def test_the_streams_own_dumps_and_dumps_that_are_not_there_are_refused(config):
