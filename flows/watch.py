@@ -72,7 +72,7 @@ def watch_stream(config: str, events: bool = True) -> Watched:
     but the note of who was told. Raises NotToldError, after all others were told, if a channel cannot be, or
     if that cannot be noted; ConfigurationError if there is nothing to go by.
     """
-    settings = load_settings(Path(config))
+    settings = _settings(Path(config), events)
     now = datetime.now(UTC)
     with _alone(settings.watch_folder):
         memory = read_told(settings)
@@ -86,6 +86,20 @@ def watch_stream(config: str, events: bool = True) -> Watched:
     if failed:
         raise NotToldError("; ".join(failed), watched)
     return watched
+
+
+def _settings(config: Path, events: bool) -> Settings:
+    """The configuration; whose other channels stand in it, so if it cannot be read events alone say so."""
+    try:
+        return load_settings(config)
+    except OptStreamError:
+        if events:
+            words = (
+                f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
+                "`optstream status` says why"
+            )
+            _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
+        raise
 
 
 @contextmanager

@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 from flows.command_line import app
 from flows.nightly import run_days
 from flows.terminal import Terminal
+from optstream.errors import ConfigurationError
 from tasks.settings import load_settings
 from tasks.simulate import simulate
 from tasks.trusted_store import exclusive_in
@@ -193,6 +194,20 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     (here / "trusted/away").rename(ledger)
     watch(settings)
     assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
+
+
+def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefect_api):
+    from flows.watch import watch_stream
+
+    spoilt = here / "spoilt.toml"
+    spoilt.write_text("[stream")
+    since = datetime.now(UTC)
+    for _ in range(2):
+        with pytest.raises(ConfigurationError, match="is not TOML"):
+            watch_stream(str(spoilt))
+    emitted = events_of(prefect_api, "optstream.alarm.blind", since, 2)
+    assert [event["payload"]["stream"] for event in emitted] == ["spoilt", "spoilt"]
+    assert "optstream status" in emitted[0]["payload"]["words"]
 
 
 def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(here, told):
