@@ -111,7 +111,7 @@ def draw_audit(rows: Sequence[AuditRow], path: Path) -> None:
     try:
         from tasks.audit_chart import write_chart
     except ImportError:
-        raise ParameterError("a chart needs Altair and vl-convert: pip install 'optstream[plots]'") from None
+        raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
     write_chart([row.to_document() for row in rows], path)
 
 

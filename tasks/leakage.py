@@ -113,7 +113,7 @@ def draw_leakage(found: Leakage, path: Path) -> None:
     try:
         from tasks.leakage_chart import write_chart
     except ImportError:
-        raise ParameterError("a chart needs Altair and vl-convert: pip install 'optstream[plots]'") from None
+        raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
     write_chart(found, path)
 
 

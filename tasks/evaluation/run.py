@@ -105,9 +105,7 @@ def tidy(experiments: Iterable[Experiment], results: dict[Cell, CellResult], sto
 def check_installed(cells: Iterable[Cell], *, page: bool) -> None:
     """Raise ParameterError before anything runs if what the cells or the page need is not installed."""
     wanted = ["statsmodels"] if any(cell.study == "forecast" for cell in cells) else []
-    missing = [
-        name for name in (*wanted, *(("altair", "vl_convert") if page else ())) if find_spec(name) is None
-    ]
+    missing = [name for name in (*wanted, *(("altair",) if page else ())) if find_spec(name) is None]
     if missing:
         raise ParameterError(f"{' and '.join(missing)} not installed: pip install 'optstream[evaluation]'")
 

@@ -1,4 +1,6 @@
-"""Pictures that stand alone, as SVG, for pages that are not ours: one released day, and where it came from.
+"""Pictures that stand alone, for pages that are not ours: one released day, and where it came from.
+
+They are drawn as SVG and handed out as PNG, which every page shows.
 
 Their colours are fixed, on a white ground, since nobody knows on which page they stand. The same values give
 the same bytes.
@@ -15,6 +17,8 @@ INK, DIM, BLUE, PALE, GRID, PAPER = "#1a1f24", "#4d5760", "#0b5cad", "#c3dbf3", 
 FONT = 'font-family="system-ui,Segoe UI,DejaVu Sans,sans-serif"'
 WIDE, TALL, LEFT, TOP, BOTTOM, RIGHT = 720, 260, 70, 44, 30, 16
 BOX_TALL, BOX_GAP = 56, 26
+PIXELS = 1.5
+"""A unit of the drawing, on screens of today."""
 
 
 def curve_picture(plot: Plot, title: str) -> str:
@@ -68,5 +72,7 @@ def lineage_picture(steps: Sequence[tuple[str, str]]) -> str:
 
 
 def data_uri(svg: str) -> str:
-    """The picture inside an address, so that nothing is fetched for it."""
-    return "data:image/svg+xml;base64," + base64.b64encode(svg.encode()).decode("ascii")
+    """The picture as PNG inside an address, so that nothing is fetched for it."""
+    from vl_convert import svg_to_png  # here, for only a page that is not ours needs it
+
+    return "data:image/png;base64," + base64.b64encode(svg_to_png(svg, scale=PIXELS)).decode("ascii")

@@ -1,6 +1,8 @@
 """The pages that a night leaves: what each says, what neither does, and what happens when one cannot be."""
 
+import re
 import shutil
+from base64 import b64decode
 from datetime import date
 from functools import partial
 
@@ -160,6 +162,7 @@ def test_a_day_in_markdown_is_made_of_its_published_file(house):
     (entry,) = read_catalogue(house.folder / "published").entries
     assert entry.rows_hash in text
     assert entry.file in text
-    assert text.count("data:image/svg+xml;base64,") == 2
+    pictures = [b64decode(one) for one in re.findall(r"\(data:image/png;base64,([^)]+)\)", text)]
+    assert [one[:8] for one in pictures] == [b"\x89PNG\r\n\x1a\n"] * 2
     house.settings.trusted_folder.rename(house.folder / "gone")
     assert day_in_markdown(house.settings.published_folder, DAY) == text
