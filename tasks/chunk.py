@@ -145,7 +145,7 @@ def _judged_and_staged(run: Run, works: Works) -> list[Work]:
 
 def revise_estimates(run: Run, works: Works) -> list[Work]:
     """Estimate days that are out anew, judge all together, and stage them. Nothing is drawn."""
-    return _judged_and_staged(run, each(works, partial(vintage.revise, run, vintage.stored(run))))
+    return _judged_and_staged(run, each(works, partial(vintage.revise, run, vintage.measurements_of(run))))
 
 
 def publish_revisions(run: Run, works: Works) -> list[Work]:

@@ -71,8 +71,7 @@ def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None
     if began is None:
         return False
     first = settings.calendar.first_step(ORIGIN + timedelta(days=began))
-    known = ledger.outlines(settings.stream.name, range(first, first_step))
-    return any(one.compromised is not None for one in known if one.revision == 0)
+    return ledger.has_known_noise(settings.stream.name, range(first, first_step))
 
 
 def _remembered(

@@ -35,6 +35,8 @@ MARGIN = timedelta(days=31)
 MOST_KEPT = 32
 """Days' measurements in memory, half a megabyte each on 13 nodes."""
 
+Stored = Callable[[date, str | None], Measured]
+"""Gives a day's measurements by their hash."""
 Days = Mapping[date, Sequence[ReleaseOutline]]
 """The releases of each day, by revision; days rising."""
 
@@ -88,10 +90,7 @@ def _is_out(found: Sequence[ReleaseOutline], promise: int) -> bool:
     return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
 
 
-Stored = Callable[[date, str | None], Measured]
-
-
-def stored(run: Run) -> Stored:
+def measurements_of(run: Run) -> Stored:
     """What gives a day's measurements as the ledger recorded them by their hash, each read once: the days of
     a night are smoothed with those after them. It raises LedgerError if they are gone or differ.
     """

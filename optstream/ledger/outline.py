@@ -51,6 +51,14 @@ def outlines(connection: Connection, stream_id: int, steps: range | None) -> Ite
         yield ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
 
 
+def has_known_noise(connection: Connection, stream_id: int, steps: range) -> bool:
+    """Whether a first release that begins at one of these steps was compromised; one answer, no rows."""
+    inside = (releases.c.first_step >= steps.start) & (releases.c.first_step < steps.stop)
+    lost = releases.c.compromised.is_not(None) & (releases.c.revision == 0)
+    query = select(releases.c.id).where(releases.c.stream_id == stream_id, inside, lost).limit(1)
+    return connection.execute(query).first() is not None
+
+
 def count_by_state(connection: Connection, stream_id: int) -> dict[ReleaseState, int]:
     """How many releases of a stream are in each state; states without any are left out."""
     query = select(releases.c.state, func.count()).where(releases.c.stream_id == stream_id)

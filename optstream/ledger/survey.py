@@ -50,6 +50,12 @@ class Survey:
             if row is not None:
                 yield from outline.outlines(connection, row.id, steps)
 
+    def has_known_noise(self, stream: str, steps: range) -> bool:
+        """Whether the noise of a first release that begins at one of these steps was compromised."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            return row is not None and outline.has_known_noise(connection, row.id, steps)
+
     def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
         """How many releases of a stream are in each state; empty for an unknown one."""
         with reading(self._engine) as connection:

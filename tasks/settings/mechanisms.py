@@ -1,9 +1,9 @@
 """The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
 
 from datetime import date
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, model_validator
 
 from optstream.errors import ParameterError
 from tasks.settings.fields import NotNegative, ProperShare
@@ -78,14 +78,7 @@ class Proxy(Section):
     """Prior medians that were learned from a public series, and from which: lineage says both."""
 
     learned_from: str = Field(min_length=1, max_length=500)
-    medians: dict[str, tuple[float, ...]]
-
-    @field_validator("medians", mode="before")
-    @classmethod
-    def _as_tuples(cls, given: Any) -> Any:
-        if not isinstance(given, dict):
-            return given
-        return {name: tuple(row) if isinstance(row, list) else row for name, row in given.items()}
+    medians: dict[str, Annotated[tuple[float, ...], Field(strict=False)]]
 
     @model_validator(mode="after")
     def _of_components(self) -> "Proxy":

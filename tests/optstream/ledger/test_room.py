@@ -113,10 +113,20 @@ def test_a_newer_revision_is_the_last_release(ledger, publish, reserve, kit):
     assert ledger.last_release("load").revision == 1
 
 
+def test_known_noise_is_found_among_the_steps_that_are_asked_for(ledger, publish, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    publish("far", kit.plan(100, "1/8"))
+    assert not ledger.has_known_noise("load", range(0, 1000))
+    ledger.compromise("load", "far", 0, "a stolen disk", kit.now)
+    asked = (range(0, 1000), range(100, 101), range(0, 100), range(101, 1000))
+    assert [ledger.has_known_noise("load", steps) for steps in asked] == [True, True, False, False]
+
+
 def test_nothing_is_known_of_an_unknown_stream(ledger):
     assert ledger.streams() == ("load",)
     assert list(ledger.outlines("other")) == []
     assert ledger.count_by_state("other") == {}
+    assert not ledger.has_known_noise("other", range(100))
     assert ledger.last_release("other") is None
     assert ledger.last_release("load") is None
     assert ledger.event_times("other", "published") == {}

@@ -251,7 +251,7 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
     found = []
     for _ in range(2):
         run = house.run()
-        works = [vintage.revise(run, vintage.stored(run), work) for work in vintage.due(run)]
+        works = [vintage.revise(run, vintage.measurements_of(run), work) for work in vintage.due(run)]
         found.append([work.rows for work in works])
     assert len(found[0]) == 2
     for one, two in zip(*found, strict=True):
