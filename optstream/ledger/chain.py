@@ -44,8 +44,10 @@ def hash_of_event(
 ) -> str:
     """As `event_hash`, of plain columns."""
     # None is written as nothing; a period is never empty text
-    key = f"{'' if period is None else period}\n{'' if revision is None else revision}"
-    return sha256(f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{key}\n{body}".encode()).hexdigest()
+    day = "" if period is None else period
+    which = "" if revision is None else revision
+    text = f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{day}\n{which}\n{body}"
+    return sha256(text.encode()).hexdigest()
 
 
 def append(

@@ -24,20 +24,27 @@ class History:
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._movable: dict[str, bool] = {}
+        self._latest: dict[tuple[int, int], tuple[str, str, list[int]]] = {}
 
-    def add(self, first_step: int, document: str, amendment: int = 0) -> None:
-        """Charge one more. first_step: as the document says. amendment: the promise it was planned under."""
-        shape = document.replace(f'"first_step":{first_step},', '"first_step":0,', 1)
-        movable = self._movable.get(shape)
-        if movable is None:
-            # a capped one names steps of other periods; another may be written as no spend is
-            movable = '"first_step":0,' in shape and '"kind":"capped"' not in shape
-            self._movable[shape] = movable
-        if movable and (shape != document or first_step == 0):
-            self._first_steps[shape, amendment].append(first_step)
-        else:
+    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> None:
+        """Charge one more. first_step: as the document says. amendment: the promise it was planned under.
+
+        position: in its plan. Plans recur, so the spend there in the plan before mostly has the same shape.
+        """
+        latest = self._latest.get((position, amendment))
+        if latest is not None:
+            before, after, first_steps = latest
+            if document == f"{before}{first_step}{after}":
+                first_steps.append(first_step)
+                return
+        before, named, after = document.partition(f'"first_step":{first_step},')
+        # a capped one names steps of other periods; another may be written as no spend is
+        if not named or '"kind":"capped"' in document:
             self._first_steps[document, amendment].append(0)
+            return
+        first_steps = self._first_steps[f'{before}"first_step":0,{after}', amendment]
+        first_steps.append(first_step)
+        self._latest[position, amendment] = f'{before}"first_step":', f",{after}", first_steps
 
     @property
     def amendments(self) -> set[int]:
@@ -120,10 +127,11 @@ def _stretches(plan: Iterable[Spend]) -> list[range]:
 def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
     """The worst window of the grant's whole history, by its present promise."""
     history = History()
-    query = charged_rows().add_columns(spends.c.first_step).where(spends.c.grant_id == grant.id)
-    for document, amendment, compromised, first_step in plain_rows(connection, query):
+    query = charged_rows().add_columns(spends.c.first_step, spends.c.position)
+    query = query.where(spends.c.grant_id == grant.id)
+    for document, amendment, compromised, first_step, position in plain_rows(connection, query):
         if compromised is not None and _charges_anything(document):
             return WindowLoss(math.inf, first_step)
-        history.add(first_step, document, amendment)
+        history.add(position, first_step, document, amendment)
     cost = history.cost(promises_of(connection, grant))
     return WindowLoss(cost.epsilon, cost.first_step)

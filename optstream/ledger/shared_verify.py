@@ -100,10 +100,6 @@ def _serve(url: str, end: End) -> None:
     while share is None:
         exported = end.recv()
         with reading(engine) as connection:
-            if engine.dialect.name == "sqlite":
-                # what is read once need not be copied; if a file that is cut short ends this process, the one
-                # that asked goes on
-                connection.exec_driver_sql(f"PRAGMA mmap_size={2**40}")
             if exported is not None:
                 connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{exported}'")
             end.send(_moment(connection))

@@ -96,6 +96,8 @@ def _chain(
 ) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say of its releases, spends and vintages."""
     name, before, expected, terms = stream.name, GENESIS, 0, None
+    release: tuple[str, int] | None = None
+    said: dict[str, Any] = {}
     columns = [events.c[name] for name in HASHED]
     query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
     for row in plain_rows(connection, query):
@@ -104,7 +106,12 @@ def _chain(
         if number != expected or previous != before or digest != digest_now:
             yield from _broken(f"stream {name!r}, event {number}", row, expected, before, digest_now)
         before, expected = digest, number + 1
-        body = _body(text)
+        try:
+            body = orjson.loads(text)
+        except ValueError:
+            body = {}
+        if type(body) is not dict:
+            body = {}
         if period is None:
             terms = body
             promised[body.get("grant"), body.get("amendment", 0)] = [body.get(name) for name in PROMISED]
@@ -112,9 +119,11 @@ def _chain(
         if "vintage" in body:
             told.setdefault((period, revision, body["vintage"]), {}).update(body)
             continue
-        said = replayed.setdefault((period, revision), body)
-        if said is not body:
-            said.update(body)
+        # a release's events mostly follow each other
+        if (period, revision) != release:
+            release = period, revision
+            said = replayed.setdefault(release, body)
+        said |= body
         if "spends_hash" in body:
             recorded[period, revision, body.get("generation", 0)] = body["spends_hash"]
     if (stream.head, stream.n_events) != (before, expected):
@@ -136,14 +145,6 @@ def _broken(place: str, row: Any, expected: int, before: str, digest: str) -> It
         yield f"{place}: does not follow the event before it"
     if row[-1] != digest:
         yield f"{place}: was changed after it was written"
-
-
-def _body(text: str) -> dict[str, Any]:
-    try:
-        body = orjson.loads(text)
-    except ValueError:
-        return {}
-    return body if type(body) is dict else {}
 
 
 def _releases(
@@ -192,19 +193,20 @@ def _spends(
     """Compare every generation of spends with the hash that its event recorded; charge the one in force."""
     nothing = hash_of_spends(stream.grant_id, ())
     releases_read = {row[0]: row[1:] for row in rows}
+    charge = account.history.add
     for (release_id, generation, grant_id), group in groupby(
         _spend_rows(connection, stream), key=_generation
     ):
         period, revision, in_force, amendment = releases_read[release_id]
         kept = [row[3:] for row in group]
         account.n_spends += len(kept)
-        account.longest = max(account.longest, max(map(_n_steps, kept)))
+        account.longest = max(account.longest, *map(_n_steps, kept))
         if recorded.pop((period, revision, generation), None) != hash_of_spends(grant_id, kept):
             named = describe(stream.name, period, revision)
             yield f"{named}: its spends are not those of its events"
         if generation == in_force:
-            for _, first_step, _, document in kept:
-                account.history.add(first_step, document, amendment)
+            for position, first_step, _, document in kept:
+                charge(position, first_step, document, amendment)
     for (period, revision, _), digest in recorded.items():
         if digest != nothing:
             yield f"{describe(stream.name, period, revision)}: its spends are gone"

@@ -67,11 +67,11 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
     # what always comes together is added up once
     charges = [(_charge(spends, window_length), Counter(shifts)) for shifts, spends in together.items()]
     denominator = math.lcm(*(charged.denominator for charged, _ in charges))
-    placed = [
-        (charged.first_start + shift, charged.numerators * (denominator // charged.denominator * count))
-        for charged, shifts in charges
-        for shift, count in shifts.items()
-    ]
+    placed: list[tuple[int, NDArray[np.object_]]] = []
+    for charged, counts in charges:
+        factor = denominator // charged.denominator
+        times = {count: charged.numerators * (factor * count) for count in set(counts.values())}
+        placed += [(charged.first_start + shift, times[count]) for shift, count in counts.items()]
     worst, stretch, stop = NO_COST, list[tuple[int, NDArray[np.object_]]](), 0
     for start, numerators in sorted(placed, key=lambda one: one[0]):
         if stretch and start > stop:

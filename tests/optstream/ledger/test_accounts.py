@@ -58,7 +58,8 @@ def test_a_history_costs_what_its_spends_do(windows):
     for _ in range(40):
         spends, history = list(random_history(random)), History()
         for row in spend_rows(spends):
-            history.add(row["first_step"], row["document"])
+            # a position tells what may be alike, never what is
+            history.add(random.randrange(2), row["first_step"], row["document"])
         assert history.cost(promised(3, windows)).epsilon == worst_window(spends, 3, windows).epsilon
 
 
@@ -68,13 +69,25 @@ def test_a_history_goes_by_the_documents(kit):
     spaced = later["document"].replace('"first_step":2,', '"first_step" : 2,')
     for first_step, document in ((2, spaced), (400, later["document"])):
         history = History()
-        history.add(0, day["document"])
-        history.add(first_step, document)
+        history.add(0, 0, day["document"])
+        history.add(0, first_step, document)
         assert history.cost(promised(4)).epsilon == Fraction(3, 2)
     history = History()
-    history.add(400, day["document"])
-    history.add(2, later["document"])
+    history.add(0, 400, day["document"])
+    history.add(0, 2, later["document"])
     assert history.cost(promised(4)).epsilon == Fraction(3, 2)
+
+
+@pytest.mark.parametrize("planned_under", [(0, 1), (1, 0), (1, 1)])
+def test_the_same_plan_under_two_promises_is_priced_by_each(kit, planned_under):
+    """Far apart and alike but for their steps; what was planned for half of alpha counts twice."""
+    promises = Promises({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
+    plans, history = [*kit.plan(3, "1/4"), *kit.plan(400, "1/4")], History()
+    for row, number in zip(spend_rows(plans), planned_under, strict=True):
+        history.add(0, row["first_step"], row["document"], number)
+    prices = [promises.price(plan, number) for plan, number in zip(plans, planned_under, strict=True)]
+    assert history.cost(promises).epsilon == worst_window(prices, 4).epsilon
+    assert history.amendments == set(planned_under)
 
 
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])
