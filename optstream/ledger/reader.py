@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import chain, transitions, vintages
@@ -113,7 +113,8 @@ class Reader(Survey):
         """What this stream's other releases of the same share are charged at steps that share a window.
 
         First releases have one share of the grant, restatements another: a plan of the one does not look at
-        what the other spent. By the present promise.
+        what the other spent. By the present promise. Of a release whose owner died while drawing, those
+        that were reserved before it: its plan must come out as it was, and those after it were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -122,6 +123,9 @@ class Reader(Survey):
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
             reach = window_reach(grant, range(first_step, first_step + n_steps))
             others = or_(releases.c.period != period, releases.c.revision != revision)
+            own = transitions.find_row(connection, row.id, period, revision)
+            if own is not None and (own.drawing or own.redraws):
+                others = and_(others, releases.c.id < own.id)
             same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
             charges = charged_to_grant(
                 connection, grant, reach, releases.c.stream_id == row.id, same_share, others

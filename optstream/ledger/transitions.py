@@ -108,7 +108,7 @@ def _require_unknown_noise(connection: Connection, key: Key, release: Any, grant
     steps = range(release.first_step, release.first_step + release.n_steps)
     if cost_touching(connection, grant, steps, (), releases.c.compromised.is_not(None)).epsilon > 0:
         raise BudgetError(
-            f"{describe(*key)}: noise in its windows was compromised after it was reserved, so they have lost "
+            f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
             "everything: it is not drawn; give it up with `optstream withdraw`"
         )
 
