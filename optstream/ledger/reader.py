@@ -6,7 +6,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
-from optstream.ledger import chain, transitions, vintages
+from optstream.ledger import chain, schema, transitions, vintages
 from optstream.ledger.accounts import charged_to_release
 from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.engine import reading
@@ -87,11 +87,17 @@ class Reader(Survey):
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
 
-    def vintages(self, stream: str) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-        """New estimates of a stream's releases, rising, by period and revision; others are left out."""
+    def vintages(
+        self, stream: str, *, unpublished: bool = False
+    ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
+        """New estimates of a stream's releases, rising, by period and revision; others are left out.
+
+        unpublished: only those that the catalogue is not known to list.
+        """
+        only = (schema.vintages.c.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return {} if row is None else vintages.of_stream(connection, row.id)
+            return {} if row is None else vintages.of_stream(connection, row.id, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
         """New estimates of one release, rising; none for an unknown one."""
@@ -114,7 +120,7 @@ class Reader(Survey):
 
         First releases have one share of the grant, restatements another: a plan of the one does not look at
         what the other spent. By the present promise. Of a release whose owner died while drawing, those
-        that were reserved before it: its plan must come out as it was, and those after it were judged with it.
+        that were reserved before it: its plan must come out as it was; later ones were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
