@@ -9,6 +9,7 @@ from typing import Any
 import orjson
 from sqlalchemy import Connection, func, select
 
+from optstream.errors import OptStreamError
 from optstream.ledger.accounts import hash_of_spends
 from optstream.ledger.chain import GENESIS, HASHED, hash_of_event
 from optstream.ledger.engine import plain_rows
@@ -16,7 +17,7 @@ from optstream.ledger.enrol import OF_GRANT, event_body, terms_of
 from optstream.ledger.history import History
 from optstream.ledger.promises import PROMISED, promises_of
 from optstream.ledger.records import StreamTerms
-from optstream.ledger.schema import amendments, events, grants, releases, spends, streams
+from optstream.ledger.schema import amendments, events, grants, releases, spends, streams, vintages
 from optstream.ledger.transitions import describe
 from optstream.ledger.verify_vintages import Told, vintage_problems
 
@@ -34,6 +35,16 @@ Promised = dict[tuple[Any, Any], list[Any]]
 """What the events say of each promise, by grant and number."""
 Replay = dict[tuple[str, int], dict[str, Any]]
 """What the events say of each release: column to value, by period and revision."""
+
+OWNED = (
+    (releases, releases.c.stream_id, streams),
+    (events, events.c.stream_id, streams),
+    (vintages, vintages.c.release_id, releases),
+    (amendments, amendments.c.grant_id, grants),
+)
+"""Tables, and whose their rows are."""
+NAMING = ("grant", "amendment", "vintage", "generation")
+"""What events name things by: plain values, unless somebody wrote them anew."""
 
 _generation = itemgetter(0, 1, 2)
 _n_steps = itemgetter(2)
@@ -119,8 +130,17 @@ def _chain(
             recorded[period, revision, body.get("generation", 0)] = body["spends_hash"]
     if (stream.head, stream.n_events) != (before, expected):
         yield f"stream {stream.name!r}: its last event is not the one that its row names"
-    if not _says(terms, terms_of(connection, stream)):
+    now = _terms(connection, stream)
+    if now is None or not _says(terms, now):
         yield f"stream {stream.name!r}: its terms are not those that its events record"
+
+
+def _terms(connection: Connection, stream: Any) -> StreamTerms | None:
+    """A stream's terms; None where its row cannot be read as such."""
+    try:
+        return terms_of(connection, stream)
+    except (ValueError, KeyError, TypeError, ArithmeticError, OptStreamError):
+        return None
 
 
 def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
@@ -143,7 +163,9 @@ def _body(text: str) -> dict[str, Any]:
         body = orjson.loads(text)
     except ValueError:
         return {}
-    return body if type(body) is dict else {}
+    if type(body) is not dict or any(isinstance(body.get(name), (list, dict)) for name in NAMING):
+        return {}
+    return body
 
 
 def _releases(
@@ -224,10 +246,15 @@ def _spend_rows(connection: Connection, stream: Any) -> Iterator[Any]:
 
 
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
-    """What is not looked at above: streams of no grant, spends of no release. n_spends: how many were."""
+    """What is not looked at above: rows whose owner is not there. n_spends: how many were looked at."""
     query = select(streams.c.name).where(streams.c.grant_id.not_in(select(grants.c.id)))
     for name in connection.execute(query).scalars():
         yield f"stream {name!r}: its grant is gone"
+    for table, key, owner in OWNED:
+        count = select(func.count()).select_from(table).where(key.not_in(select(owner.c.id)))
+        strays = connection.execute(count).scalar_one()
+        if strays:
+            yield f"{strays} {table.name} belong to no row of {owner.name}"
     strays = connection.execute(select(func.count()).select_from(spends)).scalar_one() - n_spends
     if strays:
         yield f"{strays} spends belong to no release of a stream with a grant"
@@ -238,8 +265,10 @@ def grant_problems(connection: Connection, grant: Any, account: Account) -> Iter
     if account.longest > grant.longest_spend:
         yield f"grant {grant.name!r}: a spend is longer than its row says; windows were judged without it"
     for stream in connection.execute(select(streams).where(streams.c.grant_id == grant.id)).all():
-        promise = terms_of(connection, stream).promise()
-        differing = [name for name in OF_GRANT if promise[name] != getattr(grant, name)]
+        terms = _terms(connection, stream)
+        promise = terms.promise() if terms else {}
+        # terms that cannot be read are told with their stream
+        differing = [name for name in OF_GRANT if promise and promise[name] != getattr(grant, name)]
         if differing:
             yield f"grant {grant.name!r}: {', '.join(differing)} differ from those of stream {stream.name!r}"
     if not _promises_as_recorded(connection, grant, account):
@@ -253,6 +282,8 @@ def _promises_as_recorded(connection: Connection, grant: Any, account: Account) 
     rows = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
     kept = {row.number: [getattr(row, name) for name in PROMISED] for row in rows}
     recorded = {number: said for (name, number), said in account.promised.items() if name == grant.name}
+    if max(kept, default=0) > grant.amendment:
+        return False
     relied_on = set(account.history.amendments)
     if recorded:
         relied_on.add(grant.amendment)
