@@ -103,8 +103,8 @@ def check_later(run: Run, work: Work) -> None:
     gone = [day for day, digest in work.later if (day, digest) not in now]
     if gone:
         raise LedgerError(
-            f"{gone[0]} was taken back or restated, or its noise became known: the new estimate of {work.day} "
-            "that rests on it is not shown; the next run estimates it anew"
+            f"{gone[0]} was taken back or restated, or its noise became known: the new estimate of "
+            f"{work.day} that rests on it is not shown; the next run estimates it anew"
         )
 
 
