@@ -89,6 +89,7 @@ def revised(run: Run) -> list[Work]:
     """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
     they are.
     """
+    vintage.record_listed(run)
     works = _walk(chunk.REVISING, run, vintage.due(run))
     let_go(run, works)
     return [work for work in works if not work.outcome or not work.outcome.status.is_good]

@@ -155,6 +155,8 @@ def _listed(
             remedy = "restore catalogue.json from a copy"
             if release.state is ReleaseState.DRAWN:
                 remedy = f"`optstream run --date {entry.period}` records it"
+            elif release.compromised is not None:
+                remedy = f"`optstream withdraw --date {entry.period}` takes it out"
             yield f"{place} is listed in catalogue.json, and {release.state} in the ledger; {remedy}"
         elif release.state not in NOT_OUT and entry.withdrawn != (release.withdrawn is not None):
             yield (

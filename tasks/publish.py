@@ -7,6 +7,7 @@ from optstream.catalogue import publish as publish_releases
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.release import Run
+from tasks.vintage import check_later
 from tasks.work import Status, Work
 
 
@@ -76,3 +77,4 @@ def _check_may_be_revised(run: Run, work: Work) -> None:
     newest = known[-1] if known else None
     if newest is None or (newest.number, newest.staged_hash) != (work.vintage, _staged(work)[0].file_hash):
         raise LedgerError(f"the ledger has {work.day} staged with other bytes: nothing is published")
+    check_later(run, work)

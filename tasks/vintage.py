@@ -14,7 +14,7 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import takewhile
 
-from optstream.catalogue import read_staged
+from optstream.catalogue import find_catalogue, read_staged
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.mechanisms import HistoryInformedTree
@@ -90,6 +90,42 @@ def _is_out(found: Sequence[ReleaseOutline], promise: int) -> bool:
     return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
 
 
+def check_later(run: Run, work: Work) -> None:
+    """Raise LedgerError unless all days that the new estimate is made of are out as they were."""
+    if not work.later:
+        return
+    calendar = run.settings.calendar
+    steps = range(calendar.first_step(work.day), calendar.first_step(work.later[-1][0]) + 1)
+    days: dict[date, list[ReleaseOutline]] = {}
+    for one in run.ledger.outlines(run.stream, steps):
+        days.setdefault(date.fromisoformat(one.period), []).append(one)
+    now = set(_smoothed(days, work.day, run.ledger.promise_number(run.stream)))
+    gone = [day for day, digest in work.later if (day, digest) not in now]
+    if gone:
+        raise LedgerError(
+            f"{gone[0]} was taken back or restated, or its noise became known: the new estimate of "
+            f"{work.day} that rests on it is not shown; the next run estimates it anew"
+        )
+
+
+def record_listed(run: Run) -> None:
+    """Tell the ledger of new estimates that the catalogue lists, and whose run died before it could: their
+    day may never be due again.
+    """
+    pending = run.ledger.vintages(run.stream, unpublished=True)
+    catalogue = find_catalogue(run.settings.published_folder) if pending else None
+    for (period, revision), vintages in pending.items() if catalogue else ():
+        entry = catalogue.entry(date.fromisoformat(period)) if catalogue else None
+        for one in vintages:
+            key = (revision, one.number, one.staged_hash)
+            if entry is None or (entry.revision, entry.vintage, entry.file_hash) != key:
+                continue
+            # held by a live run, which tells by itself; or no more what readers have
+            with suppress(LedgerError):
+                held = run.ledger.revise(run.stream, period, revision, run.owner, run.clock(), run.lease)
+                run.ledger.record_vintage_published(held, one.number, run.clock())
+
+
 def measurements_of(run: Run) -> Stored:
     """What gives a day's measurements as the ledger recorded them by their hash, each read once: the days of
     a night are smoothed with those after them. It raises LedgerError if they are gone or differ.
@@ -110,15 +146,17 @@ def revise(run: Run, stored: Stored, work: Work) -> Work:
         return work.ended(Status.UNCHANGED, "another run estimates it anew")
     work = replace(work, reservation=held, held_since=now)
     known = run.ledger.vintages_of(run.stream, period, work.revision)
-    if known and known[-1].basis == work.basis:
-        if known[-1].published:
-            return work.ended(Status.UNCHANGED, "estimated anew by another run")
+    same = bool(known) and known[-1].basis == work.basis
+    if same and known[-1].published:
+        return work.ended(Status.UNCHANGED, "estimated anew by another run")
+    estimated = _estimated(run, stored, replace(work, vintage=known[-1].number + 1 if known else 1))
+    if same and not estimated.outcome:
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
             kept = read_verified(run.settings.staging_of(work.day, work.revision), known[-1].staged_hash)
             staged, statement = read_staged(kept)
             return replace(work, vintage=known[-1].number, staged=staged, statement=statement)
-    return _estimated(run, stored, replace(work, vintage=known[-1].number + 1 if known else 1))
+    return estimated
 
 
 def _estimated(run: Run, stored: Stored, work: Work) -> Work:

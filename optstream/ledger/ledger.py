@@ -105,7 +105,8 @@ class Ledger(Reader):
     def begin_draw(self, reservation: Reservation, now: datetime) -> None:
         """Record that the first noise sample is about to be drawn; only then may it be.
 
-        Refused a second time, after the lease, and for a stale reservation.
+        Refused a second time, after the lease, and for a stale reservation; raises BudgetError where noise in
+        its windows became known since.
         """
         self._write(lambda connection: transitions.begin_draw(connection, reservation, now))
 
@@ -207,8 +208,9 @@ class Ledger(Reader):
     def compromise(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
         """Record that the noise of a release is known to others: its windows have lost everything.
 
-        The accountant answers infinity for every window that the release charges, and reserves nothing
-        more in them. Nothing is refunded, and this is never taken back. Repeating it changes nothing.
+        The accountant answers infinity for every window that the release charges; nothing more is reserved
+        or drawn in them, and a release that is DRAWN is VOID. Nothing is refunded, and this is never taken
+        back. Repeating it changes nothing.
         """
         key = (stream, period, revision)
         self._write(lambda connection: transitions.compromise(connection, key, reason, now))

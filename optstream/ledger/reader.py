@@ -3,10 +3,10 @@
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Connection, or_, select
+from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
-from optstream.ledger import chain, transitions, vintages
+from optstream.ledger import chain, schema, transitions, vintages
 from optstream.ledger.accounts import charged_to_release
 from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.engine import reading
@@ -87,11 +87,17 @@ class Reader(Survey):
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
 
-    def vintages(self, stream: str) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-        """New estimates of a stream's releases, rising, by period and revision; others are left out."""
+    def vintages(
+        self, stream: str, *, unpublished: bool = False
+    ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
+        """New estimates of a stream's releases, rising, by period and revision; others are left out.
+
+        unpublished: only those that the catalogue is not known to list.
+        """
+        only = (schema.vintages.c.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return {} if row is None else vintages.of_stream(connection, row.id)
+            return {} if row is None else vintages.of_stream(connection, row.id, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
         """New estimates of one release, rising; none for an unknown one."""
@@ -113,7 +119,8 @@ class Reader(Survey):
         """What this stream's other releases of the same share are charged at steps that share a window.
 
         First releases have one share of the grant, restatements another: a plan of the one does not look at
-        what the other spent. By the present promise.
+        what the other spent. By the present promise. Of a release whose owner died while drawing, those
+        that were reserved before it: its plan must come out as it was; later ones were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -122,6 +129,9 @@ class Reader(Survey):
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
             reach = window_reach(grant, range(first_step, first_step + n_steps))
             others = or_(releases.c.period != period, releases.c.revision != revision)
+            own = transitions.find_row(connection, row.id, period, revision)
+            if own is not None and (own.drawing or own.redraws):
+                others = and_(others, releases.c.id < own.id)
             same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
             charges = charged_to_grant(
                 connection, grant, reach, releases.c.stream_id == row.id, same_share, others

@@ -21,7 +21,8 @@ from sqlalchemy import Connection, Engine, func, select
 
 from optstream.ledger.engine import open_engine, reading
 from optstream.ledger.schema import events, grants, streams
-from optstream.ledger.verify import Account, grant_problems, problems, stray_problems, stream_problems
+from optstream.ledger.verify import grant_problems, problems, stray_problems, stream_problems
+from optstream.ledger.verify_releases import Account
 
 WORTH_A_PROCESS = 100_000
 """Events; fewer are read in less time than a process takes to start."""

@@ -6,9 +6,10 @@ from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
-from optstream.errors import HeldError, LedgerError
+from optstream.errors import BudgetError, HeldError, LedgerError
 from optstream.ledger.accounts import charged_to_release, covers, spend_rows, spends_hash, store
 from optstream.ledger.chain import move
+from optstream.ledger.charges import cost_touching
 from optstream.ledger.enrol import lock
 from optstream.ledger.records import (
     ReleaseState,
@@ -98,7 +99,18 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
         raise LedgerError(
             f"{describe(*key)} was planned under a promise that was amended since: run it again to plan anew"
         )
+    _require_unknown_noise(connection, key, release, grant)
     move(connection, release, "draw begun", now, drawing=True)
+
+
+def _require_unknown_noise(connection: Connection, key: Key, release: Any, grant: Any) -> None:
+    """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved."""
+    steps = range(release.first_step, release.first_step + release.n_steps)
+    if cost_touching(connection, grant, steps, (), releases.c.compromised.is_not(None)).epsilon > 0:
+        raise BudgetError(
+            f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
+            "everything: it is not drawn; give it up with `optstream withdraw`"
+        )
 
 
 def record_drawn(
@@ -208,11 +220,15 @@ def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> No
 
 
 def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Say that a release's noise protects nobody."""
+    """Say that a release's noise protects nobody. What is drawn and not published is VOID: it would show the
+    raw values to whoever knows the noise.
+    """
     check_name(reason, "reason why noise is compromised")
     release, _ = held_row(connection, key, None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
+    if release.state == ReleaseState.DRAWN:
+        _void(connection, release, "its noise became known before it was published", now)
 
 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:

@@ -8,12 +8,12 @@ from sqlalchemy import Connection
 from optstream.ledger.transitions import describe
 from optstream.ledger.vintages import of_stream
 
-Told = dict[tuple[str, int, Any], dict[str, Any]]
+ToldOfVintages = dict[tuple[str, int, Any], dict[str, Any]]
 """What the events say of each vintage, by period, revision and number."""
 COLUMNS = ("basis", "staged_hash", "published_name", "published")
 
 
-def vintage_problems(connection: Connection, stream: Any, told: Told) -> Iterator[str]:
+def vintage_problems(connection: Connection, stream: Any, told: ToldOfVintages) -> Iterator[str]:
     """What differs between a stream's vintages and what its events record of them."""
     left = dict(told)
     for (period, revision), vintages in of_stream(connection, stream.id).items():

@@ -108,12 +108,17 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
         yield _vintage(row)
 
 
-def of_stream(connection: Connection, stream_id: int) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """The vintages of a stream's releases, rising, by period and revision; those without are left out."""
+def of_stream(
+    connection: Connection, stream_id: int, *only: Any
+) -> dict[tuple[str, int], tuple[Vintage, ...]]:
+    """The vintages of a stream's releases, rising, by period and revision; those without are left out.
+
+    only: conditions on the vintages to look at.
+    """
     query = (
         select(releases.c.period, releases.c.revision, vintages)
         .join(releases, releases.c.id == vintages.c.release_id)
-        .where(releases.c.stream_id == stream_id)
+        .where(releases.c.stream_id == stream_id, *only)
         .order_by(vintages.c.release_id, vintages.c.number)
     )
     found: dict[tuple[str, int], tuple[Vintage, ...]] = {}

@@ -48,6 +48,30 @@ def tamper(publish, ledger, kit, round_the_library):
         ("UPDATE grants SET longest_spend = 0", "longer than its row says"),
         ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
         ("UPDATE streams SET head = 'x'", "last event"),
+        ("UPDATE streams SET model = 'not JSON'", "terms are not those"),
+        ("UPDATE streams SET model = '{}'", "terms are not those"),
+        ("UPDATE streams SET document = ''", "terms are not those"),
+        ("UPDATE events SET body = '{\"grant\": [1]}' WHERE number = 0", "event 0: was changed"),
+        ("UPDATE events SET body = '{\"vintage\": [1]}' WHERE number = 2", "event 2: was changed"),
+        (
+            'UPDATE events SET body = \'{"spends_hash": "a", "generation": {}}\' WHERE number = 2',
+            "event 2: was changed",
+        ),
+        (
+            "UPDATE releases SET stream_id = 9 WHERE period = 'day 0'",
+            "1 releases belong to no row of streams",
+        ),
+        ("UPDATE events SET stream_id = 9 WHERE number = 2", "1 events belong to no row of streams"),
+        (
+            "INSERT INTO vintages (release_id, number, basis, staged_hash, published_name, published) "
+            "VALUES (99, 1, 'a', 'b', 'c', (1 = 1))",
+            "1 vintages belong to no row of releases",
+        ),
+        (
+            "INSERT INTO amendments (grant_id, number, epsilon, window_length, alpha, unit, leaves_per_step, "
+            "windows) SELECT id, 7, '9', window_length, alpha, unit, leaves_per_step, windows FROM grants",
+            "its promises are not those",
+        ),
     ],
 )
 def test_an_edit_is_found(tamper, statement, finding):

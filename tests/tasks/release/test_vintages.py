@@ -245,6 +245,52 @@ def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
     sound(house)
 
 
+def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
+    house = learning
+    house.release(*DAYS[:3])
+    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[0])
+    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(house, work)))
+    house.later(hours=1)
+    house.release(DAYS[3])
+    assert DAYS[0] not in [work.day for work in vintage.due(house.run())]
+    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
+    vintage.record_listed(house.run())
+    sound(house)
+    head = house.ledger.head("two-regions")
+    vintage.record_listed(house.run())
+    assert house.ledger.head("two-regions") == head
+
+
+@pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
+def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, staged = stages(house, work)
+    if taken_back == "withdrawn":
+        withdraw(house.run(), Work(DAYS[1]), "wrong dump")
+    elif taken_back == "known":
+        compromise(house.settings, house.ledger, DAYS[1], "a stolen disk", house.now)
+    else:
+        assert house.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
+    (late,) = chunk.REVISING[1].take(run, [staged])
+    assert late.outcome.status is Status.FAILED
+    assert "that rests on it is not shown" in late.outcome.message
+    assert listed(house)[DAYS[0]] == 0
+
+
+def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
+    house = learning
+    house.release(*DAYS[:3])
+    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[1])
+    stages(house, work)
+    compromise(house.settings, house.ledger, DAYS[0], "a stolen disk", house.now)
+    house.later(hours=1)
+    assert revised(house)[DAYS[1]].status is Status.UNCHANGED
+    assert listed(house)[DAYS[1]] == 0
+    assert house.ledger.verify() == []
+
+
 def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
     house = learning
     house.release(*DAYS[:3])

@@ -1,0 +1,101 @@
+"""Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, select
+
+from optstream.errors import OptStreamError
+from optstream.ledger.chain import GENESIS, HASHED, hash_of_event
+from optstream.ledger.engine import plain_rows
+from optstream.ledger.enrol import event_body, terms_of
+from optstream.ledger.promises import PROMISED
+from optstream.ledger.records import StreamTerms
+from optstream.ledger.schema import events
+from optstream.ledger.verify_vintages import ToldOfVintages
+
+Generation = tuple[str, int, int]
+"""Period, revision, generation of its spends."""
+Promised = dict[tuple[Any, Any], list[Any]]
+"""What events say of each promise, by grant and number."""
+
+
+@dataclass
+class Told:
+    """What a stream's events say. releases: column to value, by period and revision. spends: their hashes."""
+
+    releases: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    spends: dict[Generation, str] = field(default_factory=dict)
+    vintages: ToldOfVintages = field(default_factory=dict)
+    promises: Promised = field(default_factory=dict)
+    terms: dict[str, Any] | None = None
+
+
+def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[str]:
+    """Recompute a stream's chain; fill in what its events say."""
+    name, before, expected = stream.name, GENESIS, 0
+    release: tuple[str, int] | None = None
+    said: dict[str, Any] = {}
+    columns = [events.c[name] for name in HASHED]
+    query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
+    for row in plain_rows(connection, query):
+        previous, number, at, kind, period, revision, text, digest = row
+        digest_now = hash_of_event(name, previous, number, at, kind, period, revision, text)
+        if number != expected or previous != before or digest != digest_now:
+            yield from _broken(f"stream {name!r}, event {number}", row, expected, before, digest_now)
+        before, expected = digest, number + 1
+        try:
+            body = orjson.loads(text)
+        except ValueError:
+            body = {}
+        if type(body) is not dict:
+            body = {}
+        try:
+            if period is None:
+                told.terms = body
+                number_of_promise = body.get("amendment", 0)
+                told.promises[body.get("grant"), number_of_promise] = [body.get(name) for name in PROMISED]
+                continue
+            if "vintage" in body:
+                told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+                continue
+            # a release's events mostly follow each other
+            if (period, revision) != release:
+                release = period, revision
+                said = told.releases.setdefault(release, body)
+            said |= body
+            if "spends_hash" in body:
+                told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
+        except TypeError:
+            # something is named by a list: it names nothing, so what it stands for is missed below
+            continue
+    if (stream.head, stream.n_events) != (before, expected):
+        yield f"stream {stream.name!r}: its last event is not the one that its row names"
+    terms = readable_terms(connection, stream)
+    if terms is None or not _says(told.terms, terms):
+        yield f"stream {stream.name!r}: its terms are not those that its events record"
+
+
+def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
+    """A stream's terms; None where its row cannot be read as such."""
+    try:
+        return terms_of(connection, stream)
+    except (ValueError, KeyError, TypeError, ArithmeticError, OptStreamError):
+        return None
+
+
+def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
+    """Whether the last event about a stream's terms tells these."""
+    told = event_body(terms, 0)
+    return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")
+
+
+def _broken(place: str, row: Any, expected: int, before: str, digest: str) -> Iterator[str]:
+    if row[1] != expected:
+        yield f"{place}: event {expected} should be here; events are missing or out of order"
+    if row[0] != before:
+        yield f"{place}: does not follow the event before it"
+    if row[-1] != digest:
+        yield f"{place}: was changed after it was written"

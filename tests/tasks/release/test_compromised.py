@@ -1,0 +1,85 @@
+"""Noise that became known while days were under way: nothing of them is drawn or shown any more."""
+
+from datetime import date
+
+from optstream.catalogue import find_catalogue, read_catalogue
+from optstream.ledger import ReleaseState
+from tasks import chunk, publish
+from tasks.compromise import compromise
+from tasks.ledger_check import verify
+from tasks.withdraw import withdraw
+from tasks.work import Status, Work
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+
+
+def became_known(house, day=DAYS[0]):
+    compromise(house.settings, house.ledger, day, "stolen disk", house.now)
+
+
+def taken(run, day, steps):
+    works = [Work(day)]
+    for step in steps:
+        works = step.take(run, works)
+    return works
+
+
+def test_a_drawn_day_is_void_and_never_published(house):
+    """Whoever knows the noise would read the raw values off the published ones."""
+    house.release(DAYS[0], steps=chunk.STEPS[:-1])
+    became_known(house)
+    house.later(hours=1)
+    work = house.release(DAYS[0])[DAYS[0]]
+    assert work.outcome.status is Status.VOID, work.outcome
+    record = house.record(DAYS[0])
+    assert (record.state, record.compromised) == (ReleaseState.VOID, "stolen disk")
+    assert record.spends
+    assert find_catalogue(house.folder / "published") is None
+    assert verify(house.settings, house.ledger).problems == ()
+
+
+def test_a_run_that_is_about_to_publish_publishes_nothing(house):
+    run = house.run()
+    works = taken(run, DAYS[0], chunk.STEPS[:-1])
+    became_known(house)
+    (late,) = chunk.STEPS[-1].take(run, works)
+    assert late.outcome.status is Status.FAILED, late.outcome
+    assert find_catalogue(house.folder / "published") is None
+
+
+def test_a_run_that_is_about_to_draw_draws_nothing(house):
+    house.release(DAYS[0])
+    run = house.run()
+    works = taken(run, DAYS[1], chunk.STEPS[:5])
+    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
+    became_known(house)
+    (refused,) = chunk.STEPS[5].take(run, works)
+    assert refused.outcome.status is Status.REFUSED, refused.outcome
+    # nor does the run that takes the day over, under the plan that was charged already
+    house.later(hours=1)
+    work = house.release(DAYS[1])[DAYS[1]]
+    assert work.outcome.status is Status.REFUSED, work.outcome
+    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert house.ledger.verify() == []
+
+
+def test_days_outside_the_lost_windows_go_on(house):
+    later = date(2016, 6, 5)
+    house.simulate(later)
+    house.release(DAYS[0])
+    works = taken(run := house.run(), later, chunk.STEPS[:5])
+    became_known(house)
+    assert not chunk.STEPS[5].take(run, works)[0].outcome
+
+
+def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(house):
+    run = house.run()
+    works = taken(run, DAYS[0], chunk.STEPS[:-1])
+    publish.publish(run, works)
+    became_known(house)
+    (line,) = verify(house.settings, house.ledger).problems
+    assert f"optstream withdraw --date {DAYS[0]}" in line
+    house.later(hours=1)
+    withdraw(house.run(), Work(DAYS[0]), "stolen disk")
+    assert read_catalogue(house.folder / "published").entry(DAYS[0]).withdrawn
+    assert verify(house.settings, house.ledger).problems == ()
