@@ -195,7 +195,7 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
         raise DumpError(f"the file list {place}/{file_list} must name each file once")
     absent = sorted(set(listed) - set(names))
     if absent:
-        raise LateDumpError(f"{place}/{absent[0]} is listed but absent")
+        raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
     extra = sorted(set(names) - set(listed))
     if extra:
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")
