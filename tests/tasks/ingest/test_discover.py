@@ -141,3 +141,27 @@ def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(
     assert isinstance(error, LateDumpError)
     assert str(error).isprintable()
     assert len(str(error)) < 300
+
+
+@pytest.mark.parametrize("link", ["region", "day", "file", "hard link"])
+def test_one_file_under_two_leaves_is_refused(stream, link):
+    """Its customers would count in both: twice in the sums above, and in more leaves than the promise says.
+
+    So too where a file system takes two names for one, such as "84a" and "84A".
+    """
+    day, other = stream.folder("11"), stream.folder("84")
+    for path in (*day.iterdir(), *((day,) if link in ("region", "day") else ())):
+        path.rmdir() if path.is_dir() else path.unlink()
+    if link == "region":
+        day.parent.rmdir()
+        day.parent.symlink_to(other.parent)
+    elif link == "day":
+        day.symlink_to(other)
+    else:
+        (day / "_SUCCESS").touch()
+        take = (day / "x.parquet").symlink_to if link == "file" else (day / "x.parquet").hardlink_to
+        take(other / "part-0.parquet")
+    error = found(stream)
+    assert type(error) is DumpError
+    assert "region=11/date=2025-01-15" in str(error)
+    assert "is also a file of leaf '84'" in str(error)
