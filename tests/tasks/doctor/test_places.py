@@ -13,7 +13,7 @@ from tasks.permissions import check_trusted
 
 def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_house, around):
     def seen():
-        """The public folder's own time too, which copies carry along; SQLite has its log in the trusted one."""
+        """The public folder's own time too, which copies carry along."""
         public = (open_house.folder / "published").stat().st_mtime_ns
         return public, {path: path.stat().st_mode for path in open_house.folder.rglob("*")}
 
