@@ -18,7 +18,7 @@ from tasks.lineage import emit_lineage
 from tasks.mechanism import mechanism_for
 from tasks.release import Run
 from tasks.validate import validate
-from tasks.work import Status, Work, each
+from tasks.work import Status, Work, each, is_failure
 
 Works = Sequence[Work]
 Result = TypeVar("Result")
@@ -93,22 +93,24 @@ def validate_days(run: Run, works: Works) -> list[Work]:
 
 def _together_or_one_by_one(
     works: Works, take: Callable[[Works], Sequence[Result]]
-) -> dict[date, Result | Exception]:
+) -> dict[date, Result | BaseException]:
     """All days at once; should a library fail on them, one by one, so that one day costs no other."""
     if not works:
         return {}
     try:
         return dict(zip([work.day for work in works], take(works), strict=True))
-    except Exception as error:  # noqa: BLE001 - what a library says may hold a reading: it is not passed on
+    except BaseException as error:  # what a library says may hold a reading: it is not passed on
+        if not is_failure(error):
+            raise
         if len(works) == 1:
             return {works[0].day: error}
     return {day: got for work in works for day, got in _together_or_one_by_one([work], take).items()}
 
 
-def _got(found: Mapping[date, Result | Exception], work: Work) -> Result | None:
+def _got(found: Mapping[date, Result | BaseException], work: Work) -> Result | None:
     """The day's own result, or its own error."""
     result = found.get(work.day)
-    if isinstance(result, Exception):
+    if isinstance(result, BaseException):
         raise result
     return result
 

@@ -102,8 +102,18 @@ def _one(work: Work, step: Callable[[Work], Work]) -> Work:
     except OptStreamError as error:
         refused = isinstance(error, (BudgetError, ContractError, DumpError))
         return work.ended(Status.REFUSED if refused else Status.FAILED, str(error))
-    except Exception as error:  # noqa: BLE001 - a library's message may hold a raw value: say only what and where
+    except BaseException as error:  # a library's message may hold a raw value: say only what and where
+        if not is_failure(error):
+            raise
         return work.ended(Status.FAILED, unexpected(error))
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether something failed, rather than was stopped.
+
+    A panic of a library written in Rust is no `Exception` to Python, and each such library has its own type.
+    """
+    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
 
 
 def unexpected(error: BaseException) -> str:

@@ -1,8 +1,10 @@
 """The canary's search: recognisable numbers and words, in every form in which a program lets them slip.
 
-Numbers are found as text (plain or scientific, cut or rounded to 7 digits or more), as int64 and float64 in
-either byte order, as float32 and as a pickle's integer; words in UTF-8 and UTF-16; files' plain hashes as hex
-or bytes. Each of these also inside base64, hex, zstd, gzip, zlib, bz2, xz and lz4, inside Parquet files
+Numbers are found as text (plain or scientific, cut or rounded to 7 digits or more, with marks between the
+thousands or a decimal comma), as int64 and float64 of either sign and as float32, in either byte order, and
+as a pickle's integer; words and numbers in UTF-8, UTF-16 and NumPy's four bytes a letter, or with letters
+escaped as JSON, Python, URLs and HTML do; files' plain hashes as hex or bytes. Each of these also inside
+base64, hex, zstd, gzip, zlib, bz2, xz and lz4, inside Parquet files
 (pages of any codec, statistics, metadata), and one of these inside another, four deep.
 
 Chance. A canary has 13 digits of its own, 43 bits. Among N of them a random 64-bit word hits with chance
@@ -31,12 +33,19 @@ DEPTH = 4
 UNITS = 10**9
 """Units in 1: a canary is a whole number of them, of 13 digits."""
 FEWEST, MOST = 7, 13
-PLAIN = re.compile(rb"(?<![\d.])(\d{4,6}\.\d{3,})")
+PLAIN = re.compile(rb"(?<![\d.])(\d{4,9}\.\d{3,})")
 SCIENTIFIC = re.compile(rb"(?<![\d.])(\d\.\d{5,})[eE][+-]?\d")
 LONG = re.compile(rb"\d[\d.]{11,}")
 BASE64 = re.compile(rb"(?:[A-Za-z0-9+/_-]{8,}(?:\\n|\r?\n)?)+")
 HEX = re.compile(rb"[0-9a-fA-F]{16,}")
 LONG1 = b"\x8a\x06"
+GROUPED = re.compile(
+    rb"(?<![\d.])\d{1,3}(?:([,_'\xa0 ]|\xc2\xa0|\xe2\x80\xaf|\xe2\x80\x89)\d{3})(?:\1\d{3})*(?:[.,]\d+)?"
+)
+COMMA = re.compile(rb"(?<![\d.,])(\d{4,6}),(\d{3,})(?![\d,])")
+WIDE = re.compile(rb"(?:[\x20-\x7e]\0{1,3}){6,}")
+"""Text of two or four bytes a letter: UTF-16, and what NumPy keeps."""
+ESCAPED = re.compile(rb"\\u([0-9a-fA-F]{4})|\\x([0-9a-fA-F]{2})|%([0-9a-fA-F]{2})|&#(\d{1,3});")
 ZLIB = re.compile(rb"\x78[\x01\x5e\x9c\xda]")
 
 
@@ -48,7 +57,12 @@ class Search:
         floats = self.units / UNITS
         self._words = [form for word in words for form in (word.encode(), word.encode("utf-16-le"))]
         self._hashes = frozenset(hashes)
-        self._wide = {"int64": self.units, "float64": np.unique(floats.view(np.int64))}
+        self._wide = {
+            "int64": self.units,
+            "float64": np.unique(floats.view(np.int64)),
+            "negative int64": np.unique(-self.units),
+            "negative float64": np.unique((-floats).view(np.int64)),
+        }
         self._narrow = np.unique(floats.astype(np.float32))
         self._pickled = {int(unit).to_bytes(6, "little") for unit in self.units if unit < 2**47}
         self._digits: dict[int, set[str]] = {
@@ -108,13 +122,13 @@ class Search:
             for form, wanted in self._wide.items():
                 if any(_has(data, start, f"{order}i8", wanted) for start in range(8)):
                     yield f"{form} {name}"
-        for start in range(4):
-            values = _words(data, start, "<f4")
-            near = np.flatnonzero((values >= self._narrow[0]) & (values <= self._narrow[-1]))
-            hits = near[np.isin(values[near], self._narrow)]
-            if np.any(np.diff(hits) == 1):
-                yield "float32 little-endian"
-                return
+            if any(self._has_neighbours(_words(data, start, f"{order}f4")) for start in range(4)):
+                yield f"float32 {name}"
+
+    def _has_neighbours(self, values: "np.ndarray") -> bool:
+        near = np.flatnonzero((values >= self._narrow[0]) & (values <= self._narrow[-1]))
+        hits = near[np.isin(values[near], self._narrow)]
+        return bool(np.any(np.diff(hits) == 1))
 
     def _inside(self, data: bytes) -> Iterator[tuple[str, bytes]]:
         runs = {re.sub(rb"\\n|\s", b"", run) for run in set(BASE64.findall(data))}
@@ -124,6 +138,10 @@ class Search:
         runs = sorted(set(HEX.findall(data)))
         for start in range(2):
             yield "hex", b"\n".join(bytes.fromhex(_even(run[start:]).decode()) for run in runs)
+        yield "digits in groups", b"\n".join(_grouped(data))
+        yield "wide text", b"\n".join(run.replace(b"\0", b"") for run in set(WIDE.findall(data)))
+        if ESCAPED.search(data):
+            yield "escapes", ESCAPED.sub(_unescaped, data)
         yield from _decompressed(data)
         yield from self._parquet(data)
 
@@ -138,6 +156,8 @@ class Search:
             yield "parquet footer", repr([file.metadata.to_dict(), file.metadata.metadata]).encode()
             for column in table.itercolumns():
                 yield "parquet column", "\n".join(map(str, column.to_pylist())).encode()
+                while pa.types.is_list(column.type) or pa.types.is_large_list(column.type):
+                    column = pa.chunked_array(column.combine_chunks().flatten())
                 if pa.types.is_floating(column.type) or pa.types.is_integer(column.type):
                     values = column.drop_null().to_numpy()
                     yield "parquet column", values.tobytes()
@@ -148,6 +168,21 @@ class Search:
 
 def _from_base64(run: bytes) -> bytes:
     return base64.b64decode(run + b"A" * (-len(run) % 4))
+
+
+def _grouped(data: bytes) -> Iterator[bytes]:
+    """Numbers as people write them, without the marks between thousands, and with a decimal point."""
+    for match in GROUPED.finditer(data):
+        separator = match[1]
+        whole, comma, rest = match[0].replace(separator, b"").partition(b",")
+        yield whole + (b"." if comma else b"") + rest
+    for match in COMMA.finditer(data):
+        yield match[1] + b"." + match[2]
+
+
+def _unescaped(match: re.Match[bytes]) -> bytes:
+    code = int(match[4]) if match[4] else int(match[1] or match[2] or match[3], 16)
+    return bytes([code]) if code < 256 else b"?"
 
 
 def _even(run: bytes) -> bytes:

@@ -9,8 +9,21 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.catalogue.index import Catalogue, Entry
-from optstream.catalogue.layout import CATALOGUE, DATA, MANIFESTS, PAGE, data_folder
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    DATA,
+    INCOMING,
+    LOCK,
+    MANIFESTS,
+    PAGE,
+    SUPERSEDED,
+    data_folder,
+    superseded_folder,
+)
 from optstream.catalogue.places import Turn
+
+HIDDEN = (INCOMING, LOCK)
+"""What copies of the folder carry along too, though no reader needs it."""
 
 
 def release_time(period: date) -> datetime:
@@ -34,15 +47,15 @@ def settle_times(turn: Turn, catalogue: Catalogue, touched: Iterable[Entry]) -> 
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
-        places[data_folder(entry.period)] = listed
-    places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, "."), listed)
+        places |= dict.fromkeys((data_folder(entry.period), superseded_folder(entry.period)), listed)
+    places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, SUPERSEDED, *HIDDEN, "."), listed)
     turn.settle(places)
 
 
 def settle_page_time(turn: Turn, catalogue: Catalogue) -> None:
     """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
     if catalogue.entries:
-        turn.settle(dict.fromkeys((PAGE, "."), catalogue_time(catalogue)))
+        turn.settle(dict.fromkeys((PAGE, *HIDDEN, "."), catalogue_time(catalogue)))
 
 
 def settle_blank_page_time(turn: Turn, catalogue: Catalogue) -> None:

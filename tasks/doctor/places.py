@@ -149,8 +149,8 @@ def _abilities(settings: Settings) -> Iterator[Finding]:
 
 
 def _lacking(folder: Path) -> list[str]:
-    """What a file of this folder cannot do; the probe is gone afterwards."""
-    lacking = []
+    """What a file of this folder cannot do; the probe is gone afterwards, the folder's time is as before."""
+    lacking, before = [], folder.stat()
     with NamedTemporaryFile(dir=folder, prefix=".doctor-") as probe:
         second = Path(f"{probe.name}-link")
         for name, try_it in (
@@ -164,6 +164,8 @@ def _lacking(folder: Path) -> list[str]:
                 lacking.append(name)
         with suppress(OSError):
             second.unlink()
+    with suppress(OSError):  # of another owner; a published folder shows no time of a run
+        os.utime(folder, ns=(before.st_atime_ns, before.st_mtime_ns))
     return lacking
 
 

@@ -15,7 +15,8 @@ from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.permissions import OTHERS, mode_of, quoted
 from tasks.settings import Settings
 
-TRUE, FALSE = {"1", "true", "yes", "on"}, {"0", "false", "no", "off", ""}
+# as Prefect and pydantic take them
+TRUE, FALSE = {"1", "true", "t", "yes", "y", "on"}, {"0", "false", "f", "no", "n", "off", ""}
 DEFAULT_PORT = 4200
 SECONDS = 3
 LISTENING = "0A"
@@ -74,7 +75,7 @@ def _own_server(environment: Mapping[str, str]) -> Iterator[Finding]:
 
 def _named_server(environment: Mapping[str, str], url: str, ask: Ask) -> Iterator[Finding]:
     host, near = urlsplit(url).hostname or "", is_loopback(urlsplit(url).hostname or "")
-    if host.endswith("prefect.cloud"):
+    if host.rstrip(".").endswith("prefect.cloud"):
         yield wrong(
             "PREFECT_API_URL",
             "flow parameters, logs and error messages would leave the house",

@@ -117,8 +117,33 @@ def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival
             broken[leaf] = str(error)
         except OSError:
             broken[leaf] = f"the folder {place} cannot be looked into; mend its permissions"
+    for leaf, told in _shared(files, within).items():
+        broken[leaf] = told
+        del files[leaf]
     names = tuple(name.removeprefix(PREFIX) for name in unknown)
     return Arrival(day, names, files, waiting, broken, tuple(absent))
+
+
+def _shared(files: Mapping[str, tuple[Location, ...]], within: str) -> dict[str, str]:
+    """Leaves with a file that an earlier leaf has: by a link, or where a file system takes two names for one.
+
+    Its customers would count in both, and twice in every sum above: more than one customer may change.
+    """
+    owners: dict[tuple[int, int], str] = {}
+    told = {}
+    for leaf, own in files.items():
+        for path in own:
+            if isinstance(path, StoreUrl):
+                continue
+            try:
+                found = path.stat()
+            except OSError:  # gone since it was listed: whoever reads it says so
+                continue
+            owner = owners.setdefault((found.st_dev, found.st_ino), leaf)
+            if owner != leaf:
+                place = f"{PREFIX}{leaf}/{within}/{path.name!r:.80}"
+                told[leaf] = f"{place} is also a file of leaf {owner!r}; deliver each leaf's own readings"
+    return told
 
 
 def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | DumpError:
@@ -195,7 +220,7 @@ def _check_list(file_list: str, present: Mapping[str, Found], place: str, names:
         raise DumpError(f"the file list {place}/{file_list} must name each file once")
     absent = sorted(set(listed) - set(names))
     if absent:
-        raise LateDumpError(f"{place}/{absent[0]} is listed but absent")
+        raise LateDumpError(f"{place}/{absent[0]!r:.80} is listed but absent")
     extra = sorted(set(names) - set(listed))
     if extra:
         raise DumpError(f"{place}/{extra[0]!r:.80} is not in the file list {file_list}")

@@ -129,6 +129,9 @@ def test_no_reading_is_stored(offline: Ended) -> None:
 def test_the_orchestrator_s_memory_is_its_owner_s_alone(offline: Ended) -> None:
     assert offline.home.stat().st_mode & 0o777 == 0o700
     assert offline.home.parent.stat().st_mode & 0o777 == 0o700
+    files = {path.name: path.stat().st_mode & 0o077 for path in offline.home.rglob("*") if path.is_file()}
+    assert set(files) >= {"prefect.db", "server.log", "starting.lock"}
+    assert not any(files.values()), files
 
 
 def test_a_killed_flow_leaves_no_server(tmp_path: Path) -> None:

@@ -5,7 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from optstream.catalogue import read_catalogue
+from optstream.catalogue import digest_of, read_catalogue, replace_page, withdraw
+from optstream.catalogue.page import MARKER
 from optstream.catalogue.times import catalogue_time
 
 DAY = date(2016, 2, 1)
@@ -68,3 +69,32 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
     monkeypatch.setattr("os.utime", refuse)
     entry = put(tmp_path, DAY).entry
     assert times(tmp_path)[entry.file] == MIDNIGHT
+
+
+def all_times(folder):
+    """The modification time of everything, also of what only a copy of the whole folder carries along."""
+    return {
+        path.relative_to(folder).as_posix(): datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        for path in [folder, *folder.rglob("*")]
+    }
+
+
+def test_nothing_in_the_folder_has_a_time_of_a_run_after_a_revision_a_page_or_a_withdrawal(tmp_path, put):
+    """A copy of the folder carries all of it along, also lock, half-written files and superseded ones."""
+
+    def fresh():
+        return {name for name, time in all_times(tmp_path).items() if time.year > DAY.year}
+
+    put(tmp_path, DAY, revision=0, vintage=0)
+    assert fresh() == set()
+    put(tmp_path, DAY, revision=0, vintage=1)
+    put(tmp_path, DAY, revision=1, vintage=0)
+    assert any(path.is_file() for path in (tmp_path / "superseded").rglob("*"))
+    assert fresh() == set()
+    replace_page(
+        tmp_path, lambda _place, made: f'<meta name="{MARKER}" content="{digest_of(made)}">'.encode()
+    )
+    assert fresh() == set()
+    put(tmp_path, DAY + timedelta(days=1))
+    withdraw(tmp_path, DAY, lambda _entry, _known: "h2", stream=read_catalogue(tmp_path).stream)
+    assert fresh() == set()

@@ -102,7 +102,7 @@ def test_a_folder_in_place_of_a_file_is_refused(stream):
         (
             "part-0.parquet\npart-1.parquet\n",
             LateDumpError,
-            "region=84/date=2025-01-15/part-1.parquet is listed but absent",
+            "region=84/date=2025-01-15/'part-1.parquet' is listed but absent",
         ),
         ("", DumpError, "'part-0.parquet' is not in the file list"),
         ("part-0.parquet\npart-0.parquet\n", DumpError, "must name each file once"),
@@ -128,3 +128,40 @@ def test_a_file_list_is_law(small, listed, kind, told):
     assert type(error) is kind
     assert told in str(error)
     assert "region=11/x" not in str(error)
+
+
+def test_a_name_of_a_file_list_is_shown_short_and_without_what_a_terminal_obeys(small):
+    stream = small(marker='file_list = "_FILES"')
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+        (stream.folder(region) / "_FILES").write_text("part-0.parquet\n")
+    long = f"\x1b]0;owned\x07{'x' * 10**6}.parquet"
+    (stream.folder("84") / "_FILES").write_text(f"{long}\npart-0.parquet\n")
+    error = found(stream)
+    assert isinstance(error, LateDumpError)
+    assert str(error).isprintable()
+    assert len(str(error)) < 300
+
+
+@pytest.mark.parametrize("link", ["region", "day", "file", "hard link"])
+def test_one_file_under_two_leaves_is_refused(stream, link):
+    """Its customers would count in both: twice in the sums above, and in more leaves than the promise says.
+
+    So too where a file system takes two names for one, such as "84a" and "84A".
+    """
+    day, other = stream.folder("11"), stream.folder("84")
+    for path in (*day.iterdir(), *((day,) if link in ("region", "day") else ())):
+        path.rmdir() if path.is_dir() else path.unlink()
+    if link == "region":
+        day.parent.rmdir()
+        day.parent.symlink_to(other.parent)
+    elif link == "day":
+        day.symlink_to(other)
+    else:
+        (day / "_SUCCESS").touch()
+        take = (day / "x.parquet").symlink_to if link == "file" else (day / "x.parquet").hardlink_to
+        take(other / "part-0.parquet")
+    error = found(stream)
+    assert type(error) is DumpError
+    assert "region=11/date=2025-01-15" in str(error)
+    assert "is also a file of leaf '84'" in str(error)

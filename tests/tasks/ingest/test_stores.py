@@ -120,7 +120,7 @@ def test_a_file_list_is_law(small, upload):
     moved = upload(stream)
     assert not isinstance(found(moved), Exception)
     moved.filesystem.pipe_file(f"{moved.root}/region=84/date=2025-01-15/_FILES", b"part-1.parquet\n")
-    assert "part-1.parquet is listed but absent" in str(found(moved))
+    assert "'part-1.parquet' is listed but absent" in str(found(moved))
 
 
 def test_a_file_that_is_no_parquet_costs_its_own_day(small, upload):
