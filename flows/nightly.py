@@ -19,7 +19,7 @@ from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settin
 from flows.artifacts import keep_artifacts
 from flows.names import release_name, tags_of
 from flows.terminal import Terminal
-from flows.workers import over_cluster
+from flows.workers import reader_of
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk, vintage
@@ -63,10 +63,11 @@ def release_days(
     check_trusted(settings)
     ledger = open_ledger(settings.ledger_url)
     try:
-        run = replace(run_of(settings, ledger, lease_minutes), restate=restate, spread=over_cluster(settings))
+        run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
         enrol(run)
         works = [Work(date.fromisoformat(day)) for day in days]
-        works = _walk(chunk.READING, run, works)
+        with reader_of(settings) as read:
+            works = _walk(chunk.READING, replace(run, read=read), works)
         works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
         let_go(run, works)
         works += revised(run) if revise else []

@@ -1,14 +1,17 @@
-"""Where the months of a backfill run: here, in processes of this machine, or on a Dask cluster."""
+"""Where months of a backfill run and dumps are read: processes of this machine, or a Dask cluster."""
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from typing import Any
 
 import polars as pl
 
 from optstream.errors import ConfigurationError, OptStreamError
+from tasks.apart import reading_apart
+from tasks.ingest import Reader, ingest
 from tasks.ingest.schema import UNREADABLE
 from tasks.ingest.spread import Spread
 from tasks.settings import Settings
@@ -48,6 +51,17 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
 
         return ProcessPoolTaskRunner(max_workers=n_workers)
     return None
+
+
+@contextmanager
+def reader_of(settings: Settings) -> Iterator[Reader]:
+    """What reads dumps for a run: the workers of a cluster, or one process beside this one."""
+    spread = over_cluster(settings)
+    if spread is not None:
+        yield partial(ingest, spread=spread)
+        return
+    with reading_apart() as read:
+        yield read
 
 
 def over_cluster(settings: Settings) -> Spread | None:

@@ -67,7 +67,7 @@ def _ingested(run: Run, works: Works) -> list[tuple[IngestedDay, Inputs | DumpEr
     """Each day as read, with the keyed hashes of the files that it was read from."""
     dumps = [work.dump for work in works if work.dump]
     with hashing(run.settings, dumps) as inputs_of:
-        read = ingest(run.settings, dumps, run.spread)
+        read = (run.read or ingest)(run.settings, dumps)
     return [(day, inputs_of(dump)) for day, dump in zip(read, dumps, strict=True)]
 
 

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
-from tasks.ingest.spread import Spread
+from tasks.ingest import Reader
 from tasks.settings import Settings
 from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
@@ -24,8 +24,8 @@ LEASE = timedelta(minutes=15)
 class Run:
     """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
 
-    restate: a person asks for another revision of days that were released. spread: where dumps are read,
-    leaf by leaf, if not in this process.
+    restate: a person asks for another revision of days that were released. read: reads dumps in
+    place of `ingest`, elsewhere.
     """
 
     settings: Settings
@@ -35,7 +35,7 @@ class Run:
     clock: Callable[[], datetime]
     lease: timedelta = LEASE
     restate: bool = False
-    spread: Spread | None = None
+    read: Reader | None = None
 
     @property
     def stream(self) -> str:

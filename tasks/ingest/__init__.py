@@ -1,6 +1,6 @@
 """From raw dumps to private periods: found, read, summed and measured for the contracts."""
 
-from tasks.ingest.days import IngestedDay, ingest
+from tasks.ingest.days import IngestedDay, Reader, ingest
 from tasks.ingest.discover import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
 
 __all__ = [
@@ -8,6 +8,7 @@ __all__ = [
     "Dump",
     "IngestedDay",
     "LateDumpError",
+    "Reader",
     "arrivals_of",
     "days_with_dumps",
     "discover",

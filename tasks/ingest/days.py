@@ -1,11 +1,12 @@
 """Chunks of days become private periods, with the metrics that the raw contract judges."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from data_contracts.raw import raw_rules
 from optstream.stream import PrivatePeriod
@@ -35,13 +36,41 @@ class IngestedDay:
     places: Mapping[tuple[str, str], Place] = field(repr=False)
 
 
+Reader = Callable[[Settings, Sequence[Dump]], list[IngestedDay]]
+"""What reads a chunk of days, as `ingest` does."""
+
+
+@dataclass(frozen=True)
+class ReadDay:
+    """As `IngestedDay`, before the raw sums are sealed in a period: int64 units, (n_leaves, n_steps)."""
+
+    day: date
+    units: NDArray[np.int64] | None = field(repr=False)
+    metrics: pl.DataFrame = field(repr=False)
+    places: Mapping[tuple[str, str], Place] = field(repr=False)
+
+
 def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
+    """Read a chunk of days; raw values stay in the returned periods. Raises, and takes, as `read_days`."""
+    return [sealed(read, settings) for read in read_days(settings, dumps, spread)]
+
+
+def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
+    """The day with its raw sums in a private period."""
+    first_step = settings.calendar.first_step(read.day)
+    period = None
+    if read.units is not None:
+        period = PrivatePeriod(read.units, resolution=settings.resolution, first_step=first_step)
+    return IngestedDay(read.day, period, read.metrics, read.places)
+
+
+def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[ReadDay]:
     """Read a chunk of days: lazy plans over many files, only the needed columns, streaming.
 
     spread: where the sums and the customers of each leaf are read, if not here.
 
     Never raises for what a dump holds: what is wrong is in the metrics, and `validate` judges it. A file
-    that cannot be read costs its own day only. Raw values stay in the returned periods.
+    that cannot be read costs its own day only.
     """
     files = inspected(settings, dumps)
     try:
@@ -58,8 +87,8 @@ def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = No
     for number, dump in enumerate(dumps):
         own = metrics.filter(pl.col("day") == number).drop("day", "leaf")
         sound = own.select(pl.sum_horizontal(structural)).sum().item() == 0
-        period = _period(cells.filter(pl.col("day") == number), dump.day, settings) if sound else None
-        result.append(IngestedDay(dump.day, period, own, places.get(number, {})))
+        units = _units(cells.filter(pl.col("day") == number), dump.day, settings) if sound else None
+        result.append(ReadDay(dump.day, units, own, places.get(number, {})))
     return result
 
 
@@ -128,8 +157,8 @@ def _without(cells: pl.DataFrame, dropped: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(units=pl.col("units") - pl.col("less").fill_null(0)).drop("less")
 
 
-def _period(cells: pl.DataFrame, day: date, settings: Settings) -> PrivatePeriod:
+def _units(cells: pl.DataFrame, day: date, settings: Settings) -> NDArray[np.int64]:
     sums = cells.filter(pl.col("step") >= 0).group_by("leaf", "step").agg(pl.col("units").sum())
     units = np.zeros((len(settings.tree.leaves), settings.calendar.n_steps(day)), dtype=np.int64)
     units[sums["leaf"].to_numpy(), sums["step"].to_numpy()] = sums["units"].to_numpy()
-    return PrivatePeriod(units, resolution=settings.resolution, first_step=settings.calendar.first_step(day))
+    return units

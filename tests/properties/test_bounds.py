@@ -30,7 +30,9 @@ HUGE = 10**12
 def world(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-        yield World(tmp_path_factory.mktemp("world"))
+        world = World(tmp_path_factory.mktemp("world"))
+        yield world
+        world.close()
 
 
 @pytest.fixture

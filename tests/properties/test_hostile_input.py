@@ -21,7 +21,9 @@ def world(tmp_path_factory):
         patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
         # Rust would look up the names of its frames at each panic of a library, which takes seconds.
         patch.setitem(os.environ, "RUST_BACKTRACE", "0")
-        yield World(tmp_path_factory.mktemp("world"))
+        world = World(tmp_path_factory.mktemp("world"))
+        yield world
+        world.close()
 
 
 @pytest.mark.parametrize("source", INPUTS, ids=lambda source: source.name)

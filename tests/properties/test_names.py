@@ -27,7 +27,9 @@ HARMLESS = {"84 ", "FR", "CON", "84\u0301", "date", "é" * 100}
 def world(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-        yield World(tmp_path_factory.mktemp("world"))
+        world = World(tmp_path_factory.mktemp("world"))
+        yield world
+        world.close()
 
 
 @settings(deadline=None, derandomize=True, database=None, max_examples=500)

@@ -4,19 +4,21 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import polars as pl
 
-from optstream.errors import OptStreamError
+from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks import chunk
+from tasks.apart import reading_apart
 from tasks.example import EXAMPLE
-from tasks.ingest import discover, ingest
+from tasks.ingest import Dump, IngestedDay, discover, ingest
 from tasks.release import Run, enrol
-from tasks.settings import load_settings
+from tasks.settings import Settings, load_settings
 from tasks.validate import validate
 from tasks.work import Status, Work
 from tests.properties.damage import CANARY_TEXT
@@ -59,8 +61,10 @@ class World:
     """root: an empty folder of the test's own; everything outside `hostile` must stay as it is."""
 
     def __init__(self, root: Path) -> None:
+        self._open = ExitStack()
         self.hostile = root / "hostile"
         self.hostile.mkdir()
+        self._apart = self._open.enter_context(reading_apart())
         self.plain = root / "optstream.toml"
         self.plain.write_text(EXAMPLE)
         self.settings = {}
@@ -78,6 +82,10 @@ class World:
             run.ledger.close()
         self._ledger.replace(self._fresh)
         self.renew()
+
+    def close(self) -> None:
+        """End the process that reads dumps."""
+        self._open.close()
 
     def renew(self) -> None:
         """A ledger in which nothing was spent."""
@@ -166,7 +174,7 @@ class World:
         found = discover(settings, days)
         told = [str(entry) for entry in found.values() if isinstance(entry, OptStreamError)]
         dumps = [entry for entry in found.values() if not isinstance(entry, OptStreamError)]
-        for day in ingest(settings, dumps):
+        for day in self._read(settings, dumps, told):
             if day.period is None:
                 told.append(repr(day))
             else:
@@ -174,16 +182,28 @@ class World:
         assert not any(CANARY_TEXT in text for text in told), "an error shows a reading"
         return told
 
+    def _read(self, settings: Settings, dumps: Sequence[Dump], told: list[str]) -> list[IngestedDay]:
+        """Apart, as the night does; then, where that ended nothing, here: a fuzzer sees what is reached."""
+        sound = []
+        for dump in dumps:
+            try:
+                self._apart(settings, [dump])
+                sound.append(dump)
+            except DumpError as error:
+                told.append(str(error))
+        return ingest(settings, sound)
+
     def _run(self, schema: str) -> Run:
         settings = self.settings[schema]
-        return Run(settings, open_ledger(settings.ledger_url), secure_noise(), "owner", lambda: NOW)
+        ledger = open_ledger(settings.ledger_url)
+        return Run(settings, ledger, secure_noise(), "owner", lambda: NOW, read=self._apart)
 
     def _raise_plainly(self, run: Run, work: Work) -> None:
         """Read the day without the net that keeps a library's words from the log, to see what happened."""
         found = discover(run.settings, [work.day])[work.day]
         if isinstance(found, OptStreamError):
             raise found
-        validate(run.settings, ingest(run.settings, [found]), now=NOW)
+        validate(run.settings, self._apart(run.settings, [found]), now=NOW)
         raise AssertionError(work.outcome.message)
 
     def _is_sound(self, schema: str, day: date) -> bool:

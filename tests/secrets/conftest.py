@@ -27,17 +27,22 @@ EXACT = 'alpha = "1"\nresolution = "0.000000001"'
 
 DRIVER = """
 import sys
-from flows import command_line
-from tasks import chunk, draw, estimate, release
+from contextlib import contextmanager
+from flows import command_line, nightly
+from tasks import draw, estimate, release
 
 reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
 sys.argv[1:6] = []
-real_ingest, real_rows, real_fill = chunk.ingest, estimate.published_rows, draw.DrawingFile.fill
+real_reader, real_rows, real_fill = nightly.reader_of, estimate.published_rows, draw.DrawingFile.fill
 
-def ingest(settings, dumps, *rest, **more):
-    if any(str(dump.day) == ingest_day for dump in dumps):
-        raise ValueError(f"could not convert {reading} of {word}")
-    return real_ingest(settings, dumps, *rest, **more)
+@contextmanager
+def reader_of(settings):
+    with real_reader(settings) as real:
+        def read(settings, dumps):
+            if any(str(dump.day) == ingest_day for dump in dumps):
+                raise ValueError(f"could not convert {reading} of {word}")
+            return real(settings, dumps)
+        yield read
 
 def fill(self, data, raw=None):
     if draw_day in str(self._folder):
@@ -49,7 +54,7 @@ def rows(settings, day, *rest, **more):
         raise RuntimeError(f"no solution at {reading} of {word}")
     return real_rows(settings, day, *rest, **more)
 
-chunk.ingest, draw.DrawingFile.fill, estimate.published_rows = ingest, fill, rows
+nightly.reader_of, draw.DrawingFile.fill, estimate.published_rows = reader_of, fill, rows
 command_line.main()
 """
 

@@ -213,10 +213,10 @@ def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld
     """Whatever polars raises in the middle of reading: the other day is released, and nothing is repeated."""
     real = chunk.ingest
 
-    def fails(settings, dumps, spread):
+    def fails(settings, dumps):
         if any(dump.day == DAY for dump in dumps):
             raise ValueError(f"a reading of {PLANTED}")
-        return real(settings, dumps, spread)
+        return real(settings, dumps)
 
     monkeypatch.setattr(chunk, "ingest", fails)
     other = DAY + timedelta(days=1)

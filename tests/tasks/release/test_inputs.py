@@ -105,8 +105,8 @@ def test_a_release_without_record_says_unknown(house):
 def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(house, monkeypatch, how):
     path, real = house.folder / "dumps" / DUMP, chunk.ingest
 
-    def meanwhile(settings, dumps, spread):
-        read = real(settings, dumps, spread)
+    def meanwhile(settings, dumps):
+        read = real(settings, dumps)
         data = path.read_bytes()
         if how == "replaced":
             path.rename(path.with_suffix(".old"))

@@ -1,0 +1,136 @@
+"""Dumps read in a process of its own: a file that ends its reader costs its own day, never the run.
+
+A decoder may believe a length that a damaged file names, and a library whose allocation fails ends the whole
+process: nothing could be caught. What such a process says last may hold a reading, so nobody hears it.
+"""
+
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection as End
+
+from optstream.errors import DumpError, OptStreamError
+from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest.days import ReadDay, read_days, sealed
+from tasks.ingest.discover import PREFIX
+from tasks.ingest.spread import without_ledger
+from tasks.settings import Settings
+from tasks.work import is_failure, unexpected
+
+
+@contextmanager
+def reading_apart() -> Iterator[Reader]:
+    """Give a reader whose process begins with the first dump, and is begun anew if it died.
+
+    The reader raises DumpError where its process died over these dumps, naming the file if they are of one
+    day, and OptStreamError, without a library's words, where it raised.
+    """
+    known: list[_Process] = []
+
+    def ask(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
+        if not known:
+            known.append(_Process())
+        try:
+            return known[0].ask(settings, dumps)
+        except (EOFError, OSError):
+            raise _DiedError(known.pop().end()) from None
+
+    def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
+        apart = without_ledger(settings)
+        try:
+            return [sealed(day, settings) for day in ask(apart, dumps)]
+        except _DiedError as death:
+            how = str(death)
+        place = str(dumps[0].day)
+        for only, file in _one_by_one(dumps[0], settings) if len(dumps) == 1 else ():
+            try:
+                ask(apart, [only])
+            except _DiedError:
+                place = file
+                break
+        raise DumpError(
+            f"{place}: the process that reads dumps ended over this ({how}): it is damaged, made to do harm, "
+            "or too large for the memory; look at where it came from, and deliver it anew"
+        )
+
+    try:
+        yield read
+    finally:
+        for process in known:
+            process.end()
+
+
+class _DiedError(Exception):
+    """The process that reads is gone. How, as `subprocess` counts it."""
+
+    def __str__(self) -> str:
+        (code,) = self.args
+        return signal.Signals(-code).name if code < 0 else f"exit code {code}"
+
+
+def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
+    """The dump as if each of its files were its only one, with that file's place in the input folder."""
+    for leaf, paths in enumerate(dump.files):
+        for path in paths:
+            files = tuple((path,) if number == leaf else () for number in range(len(dump.files)))
+            place = f"{PREFIX}{settings.tree.leaves[leaf]}/date={dump.day}/{path.name!r:.80}"
+            yield replace(dump, files=files), place
+
+
+class _Process:
+    """This module as a program at the other end of a pair of sockets. It ends when this end is closed."""
+
+    def __init__(self) -> None:
+        self._end, theirs = Pipe()
+        # the present folder is no place to import from
+        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
+        silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], **silent)
+        # else its death would not be heard here
+        theirs.close()
+
+    def ask(self, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
+        self._end.send((settings, list(dumps)))
+        answer: list[ReadDay] | str = self._end.recv()
+        if isinstance(answer, str):
+            raise OptStreamError(answer)
+        return answer
+
+    def end(self) -> int:
+        self._end.close()
+        return self._process.wait()
+
+
+def serve(end: End) -> None:
+    """A process's life: read what is asked for, until the asker is gone."""
+    # what lies in memory is raw
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    while True:
+        try:
+            settings, dumps = end.recv()
+        except EOFError:
+            return
+        answer: list[ReadDay] | str
+        try:
+            answer = read_days(settings, dumps)
+        except BaseException as error:  # a library's text may hold a reading
+            if not is_failure(error):
+                raise
+            answer = unexpected(error)
+        try:
+            end.send(answer)
+        except BrokenPipeError:
+            return
+
+
+if __name__ == "__main__":
+    with End(int(sys.argv[1])) as asker:
+        serve(asker)
+    # threads of a library may be at work still
+    os._exit(0)

@@ -1,0 +1,144 @@
+"""Dumps read in a process of its own: what ends it costs its own day, and no word of it is heard."""
+
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from optstream.errors import DumpError, OptStreamError
+from optstream.ledger import open_ledger
+from optstream.measurement.linear import open_private_period
+from optstream.noise import secure_noise
+from tasks import apart, chunk
+from tasks.apart import reading_apart
+from tasks.ingest import discover, ingest
+from tasks.release import Run, enrol
+from tasks.settings import load_settings
+from tasks.work import Status, Work
+from tests.tasks.conftest import DAY, NOW
+
+NEXT = DAY + timedelta(days=1)
+READ_HERE = "import sys; from tests.tasks.release.test_apart import read; read(*sys.argv[1:])"
+
+
+def dumps_of(stream, *days):
+    return list(discover(stream.settings, days).values())
+
+
+def spoil(path):
+    """One bit of a page's header: the 48 values of it (96, for a sign's sake) become -49."""
+    data = bytearray(path.read_bytes())
+    columns = pq.ParquetFile(path).metadata.row_group(0)
+    (place,) = (
+        columns.column(number).data_page_offset
+        for number in range(columns.num_columns)
+        if columns.column(number).path_in_schema == "customer_id"
+    )
+    number_of_values = data.index(b"\x15\x60", place, place + 30) + 1
+    data[number_of_values] += 1
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def metered(small):
+    """Two days of two customers; the file of region 11 on the first is called `part-7.parquet`."""
+    stream = small(schema="metered")
+    for day in (DAY, NEXT):
+        for name in ("84", "11"):
+            file = "part-7.parquet" if (name, day) == ("11", DAY) else "part-0.parquet"
+            stream.write(name, stream.metered(name, 1.0, day), day, file)
+    return stream
+
+
+def test_what_is_read_apart_is_what_is_read_here(metered):
+    metered.write("84", metered.metered("84", 101.0), name="part-1.parquet")
+    dumps = dumps_of(metered, DAY, NEXT)
+    with reading_apart() as read:
+        answers = [read(metered.settings, dumps), read(metered.settings, dumps)]
+    for answer in answers:
+        for there, here in zip(answer, ingest(metered.settings, dumps), strict=True):
+            assert (there.day, there.places) == (here.day, here.places)
+            assert there.metrics.equals(here.metrics)
+            assert np.array_equal(open_private_period(there.period), open_private_period(here.period))
+
+
+def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
+    """Control: without a process of its own, the file ends whoever reads it."""
+    spoil(metered.folder("11") / "part-7.parquet")
+    alone = subprocess.run(
+        [sys.executable, "-c", "import sys, polars; polars.read_parquet(sys.argv[1])", metered.folder("11")],
+        capture_output=True,
+    )
+    assert alone.returncode < 0, "polars ends no process for this any more: look for another fault"
+    ledger = open_ledger(metered.settings.ledger_url)
+    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
+    enrol(run)
+    works = [Work(DAY), Work(NEXT)]
+    with reading_apart() as read:
+        for step in chunk.READING:
+            works = step.take(replace(run, read=read), works)
+    ledger.close()
+    refused, sound = works
+    assert refused.outcome.status is Status.REFUSED
+    assert "region=11/date=2025-01-15/'part-7.parquet': the process that reads" in refused.outcome.message
+    assert "SIGABRT" in refused.outcome.message
+    assert sound.outcome is None
+    assert sound.period is not None
+
+
+def test_a_reader_that_cannot_begin_is_told_each_time(metered, monkeypatch):
+    monkeypatch.setattr(apart.sys, "executable", "/bin/false")
+    with reading_apart() as read:
+        for _ in range(2):
+            with pytest.raises(DumpError, match=r"exit code 1"):
+                read(metered.settings, dumps_of(metered, DAY, NEXT))
+
+
+def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
+    """A day without regions is none that `discover` gives: nothing was planned for it."""
+    (dump,) = dumps_of(metered, DAY)
+    with reading_apart() as read:
+        with pytest.raises(OptStreamError, match=r"unexpected .* its text is withheld"):
+            read(metered.settings, [replace(dump, files=(("71234",),))])
+        assert len(read(metered.settings, [dump])) == 1, "the process lives on"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_process_ends_with_who_asked(metered):
+    """Also if that one was killed: the sockets say so, and nothing else is needed."""
+    reader, writer = os.pipe()
+    asker = subprocess.Popen(
+        [sys.executable, "-c", READ_HERE, str(metered.settings.input_folder.parent), str(writer)],
+        pass_fds=[writer],
+    )
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        child = int(told.readline())
+        os.kill(child, 0)
+        asker.kill()
+        asker.wait()
+        assert told.read() == "", "the pipe's last holder, the child, is gone"
+
+
+def read(folder, writer):
+    """As a run that has read one day and goes on."""
+    settings = load_settings(Path(folder) / "optstream.toml")
+    began = []
+    real = subprocess.Popen
+
+    def popen(command, *, pass_fds, **more):
+        began.append(real(command, pass_fds=[*pass_fds, int(writer)], **more))
+        return began[0]
+
+    apart.subprocess.Popen = popen
+    with reading_apart() as reading:
+        reading(settings, list(discover(settings, [DAY]).values()))
+        os.write(int(writer), f"{began[0].pid}\n".encode())
+        Event().wait()
