@@ -19,12 +19,13 @@ from flows.options import days_between
 from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import open_ledger
 from tasks.backfill import plan_backfill
+from tasks.failures import unexpected
 from tasks.pages import write_pages
 from tasks.permissions import check_trusted
 from tasks.release import terms_of
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import write_private
-from tasks.work import Status, Work, unexpected
+from tasks.work import Status, Work
 
 LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""

@@ -18,6 +18,7 @@ from flows import apprise_block
 from flows.heartbeats import tell_over
 from flows.names import tags_of, watch_name
 from optstream.errors import ConfigurationError, OptStreamError
+from tasks.failures import unexpected
 from tasks.ledger_place import find_ledger
 from tasks.permissions import check_trusted
 from tasks.settings import Settings, load_settings
@@ -26,7 +27,6 @@ from tasks.watch import Alarm, Kind, StreamView
 from tasks.watch import watch as look_at
 from tasks.watch.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
 from tasks.watch.words import lines_of
-from tasks.work import unexpected
 
 BLOCKS = (apprise_block.AppriseUrl, CustomWebhookNotificationBlock)
 """Imported, so that blocks of these types can be loaded by name."""

@@ -11,12 +11,12 @@ import polars as pl
 
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.apart import reading_apart
+from tasks.failures import unexpected
 from tasks.ingest import Reader, ingest
 from tasks.ingest.schema import UNREADABLE
 from tasks.ingest.spread import Spread
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database
-from tasks.work import unexpected
 
 
 def check_cluster(settings: Settings) -> None:

@@ -16,12 +16,12 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection as End
 
 from optstream.errors import DumpError, OptStreamError
+from tasks.failures import is_failure, unexpected
 from tasks.ingest import Dump, IngestedDay, Reader
 from tasks.ingest.days import ReadDay, read_days, sealed
 from tasks.ingest.discover import PREFIX
 from tasks.ingest.spread import without_ledger
 from tasks.settings import Settings
-from tasks.work import is_failure, unexpected
 
 
 @contextmanager
@@ -29,13 +29,14 @@ def reading_apart() -> Iterator[Reader]:
     """Give a reader whose process begins with the first dump, and is begun anew if it died.
 
     The reader raises DumpError where its process died over these dumps, naming the file if they are of one
-    day, and OptStreamError, without a library's words, where it raised.
+    day, and OptStreamError, without a library's words, where it raised. Its process waits for the next
+    reader of this one: a month of a backfill need not begin its own.
     """
     known: list[_Process] = []
 
     def ask(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
         if not known:
-            known.append(_Process())
+            known.append(_idle() or _Process())
         try:
             return known[0].ask(settings, dumps)
         except (EOFError, OSError):
@@ -62,8 +63,18 @@ def reading_apart() -> Iterator[Reader]:
     try:
         yield read
     finally:
-        for process in known:
-            process.end()
+        IDLE.extend(known)
+
+
+def _idle() -> "_Process | None":
+    """A process that nobody asks now, if one lives; those of a process that this one was forked from are not
+    its own.
+    """
+    while IDLE:
+        process = IDLE.pop()
+        if process.owner == os.getpid() and process.lives:
+            return process
+    return None
 
 
 class _DiedError(Exception):
@@ -87,6 +98,7 @@ class _Process:
     """This module as a program at the other end of a pair of sockets. It ends when this end is closed."""
 
     def __init__(self) -> None:
+        self.owner = os.getpid()
         self._end, theirs = Pipe()
         # the present folder is no place to import from
         command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
@@ -94,6 +106,10 @@ class _Process:
         self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], **silent)
         # else its death would not be heard here
         theirs.close()
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
 
     def ask(self, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
         self._end.send((settings, list(dumps)))
@@ -105,6 +121,10 @@ class _Process:
     def end(self) -> int:
         self._end.close()
         return self._process.wait()
+
+
+IDLE: list[_Process] = []
+"""Those that wait."""
 
 
 def serve(end: End) -> None:

@@ -12,13 +12,14 @@ from typing import TypeVar
 from optstream.errors import DumpError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
 from tasks import draw, estimate, publish, release, reserve, vintage
+from tasks.failures import is_failure
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
 from tasks.lineage import emit_lineage
 from tasks.mechanism import mechanism_for
 from tasks.release import Run
 from tasks.validate import validate
-from tasks.work import Status, Work, each, is_failure
+from tasks.work import Status, Work, each
 
 Works = Sequence[Work]
 Result = TypeVar("Result")

@@ -1,6 +1,5 @@
 """What travels between the steps of a flow: one value a day, which only ever gains."""
 
-import traceback
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime
@@ -12,6 +11,7 @@ from optstream.catalogue import ReleaseStatement, StagedRelease
 from optstream.errors import BudgetError, ContractError, DumpError, HeldError, OptStreamError
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
+from tasks.failures import is_failure, unexpected
 from tasks.memory import Memory
 
 if TYPE_CHECKING:
@@ -106,21 +106,3 @@ def _one(work: Work, step: Callable[[Work], Work]) -> Work:
         if not is_failure(error):
             raise
         return work.ended(Status.FAILED, unexpected(error))
-
-
-def is_failure(error: BaseException) -> bool:
-    """Whether something failed, rather than was stopped.
-
-    A panic of a library written in Rust is no `Exception` to Python, and each such library has its own type.
-    """
-    return isinstance(error, Exception) or type(error).__name__ == "PanicException"
-
-
-def unexpected(error: BaseException) -> str:
-    """An error that nobody planned, by type and place only: its own text could hold a raw value."""
-    if isinstance(error, OSError) and error.strerror:
-        # The system's own words and a path hold no reading.
-        return f"{error.strerror}: {error.filename or 'a file'}; mend it and run again"
-    last = traceback.extract_tb(error.__traceback__)[-1:]
-    where = "".join(f" at {Path(frame.filename).name}:{frame.lineno}" for frame in last)
-    return f"unexpected {type(error).__name__}{where}; its text is withheld, for it may hold readings"

@@ -93,7 +93,27 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     assert sound.period is not None
 
 
+def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monkeypatch):
+    monkeypatch.setattr(apart, "IDLE", [])
+    dumps = dumps_of(metered, DAY)
+    with reading_apart() as first, reading_apart() as second:
+        first(metered.settings, dumps)
+        second(metered.settings, dumps)
+    one, other = apart.IDLE
+    assert one is not other
+    with reading_apart() as third:
+        third(metered.settings, dumps)
+        assert len(apart.IDLE) == 1
+    other.end()
+    with reading_apart() as fourth:
+        fourth(metered.settings, dumps)
+    (left,) = apart.IDLE
+    assert left is one, "one that died while it waited is asked no more"
+    one.end()
+
+
 def test_a_reader_that_cannot_begin_is_told_each_time(metered, monkeypatch):
+    monkeypatch.setattr(apart, "IDLE", [])
     monkeypatch.setattr(apart.sys, "executable", "/bin/false")
     with reading_apart() as read:
         for _ in range(2):
