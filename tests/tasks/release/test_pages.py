@@ -75,14 +75,23 @@ def test_the_operators_page_links_to_the_published_files(house):
 
 
 def test_no_reading_is_on_either_page(house):
-    """The dumps' own totals, as anybody would print them; the search itself sees published ones."""
+    """The dumps' own totals, as anybody would print them; the search itself sees published ones.
+
+    False alarms: none. These dumps' totals are no round thousands, as the axes' numbers are, and a published
+    number that the noise made look like a reading is not counted.
+    """
     house.release(DAY)
     write(house)
     dumps = pl.read_parquet(house.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
-    pages = report_of(house) + page_of(house).decode()
-    for value in [dumps.mean(), dumps.min(), dumps.max()]:
-        assert f">{value:,.0f}<" not in pages
     rows = pl.read_parquet(house.folder / "published/data", hive_partitioning=True)
+    published = {
+        f">{value:,.0f}<"
+        for (_,), own in rows.group_by("node")
+        for value in (own["load_mw"].mean(), own["load_mw"].min(), own["load_mw"].max())
+    }
+    pages = report_of(house) + page_of(house).decode()
+    readings = {f">{value:,.0f}<" for value in (dumps.mean(), dumps.min(), dumps.max())} - published
+    assert not [text for text in readings if text in pages]
     assert f">{rows.filter(pl.col('node') == '84')['load_mw'].mean():,.0f}<" in pages
 
 
