@@ -28,12 +28,12 @@ EXACT = 'alpha = "1"\nresolution = "0.000000001"'
 DRIVER = """
 import sys
 from contextlib import contextmanager
-from flows import command_line, nightly
+from flows import command_line, workers
 from tasks import draw, estimate, release
 
 reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
 sys.argv[1:6] = []
-real_reader, real_rows, real_fill = nightly.reader_of, estimate.published_rows, draw.DrawingFile.fill
+real_reader, real_rows, real_fill = workers.reader_of, estimate.published_rows, draw.DrawingFile.fill
 
 @contextmanager
 def reader_of(settings):
@@ -54,7 +54,7 @@ def rows(settings, day, *rest, **more):
         raise RuntimeError(f"no solution at {reading} of {word}")
     return real_rows(settings, day, *rest, **more)
 
-nightly.reader_of, draw.DrawingFile.fill, estimate.published_rows = reader_of, fill, rows
+workers.reader_of, draw.DrawingFile.fill, estimate.published_rows = reader_of, fill, rows
 command_line.main()
 """
 
@@ -119,7 +119,9 @@ def canaries(house: House) -> Search:
 
 
 def run(house: House, days: dict[str, date]) -> Flown:
-    """`optstream run`, `watch` and `status`, with temporary folder and home of their own, at debug level."""
+    """`optstream run`, and what an operator asks afterwards, with temporary folder and home of their own, at
+    debug level.
+    """
     for name in ("temporary", "home", "here"):
         (house.folder / name).mkdir()
     search = canaries(house)
@@ -140,10 +142,16 @@ def run(house: House, days: dict[str, date]) -> Flown:
     output = house.folder / "terminal.txt"
     driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
     config = ["--config", str(house.folder / "optstream.toml")]
+    span = ["--from", str(min(days.values())), "--to", str(max(days.values()))]
     for command, said in (
         (["run", *words], output),
         (["watch"], house.folder / "terminal-watch.txt"),
         (["status", "--json"], house.folder / "terminal-status.txt"),
+        (["backfill", *span, "--dry-run"], house.folder / "terminal-backfill.txt"),
+        (["report"], house.folder / "terminal-report.txt"),
+        (["ledger", "verify"], house.folder / "terminal-verify.txt"),
+        (["ledger", "export", "--into", "exported"], house.folder / "terminal-export.txt"),
+        (["doctor"], house.folder / "terminal-doctor.txt"),
     ):
         with said.open("wb") as terminal:
             subprocess.run(

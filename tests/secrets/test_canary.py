@@ -36,8 +36,11 @@ PLACES = {
     "working folder": ("here", False),
     "configuration": ("optstream.toml", False),
 }
-RAW = ("dumps",)
-"""With `*.raw` the only places that may hold a reading."""
+
+
+def may_hold_readings(relative: str) -> bool:
+    """The dumps, and the raw state in the trusted zone."""
+    return relative.startswith("dumps/") or (relative.startswith("trusted/") and relative.endswith(".raw"))
 
 
 def files_of(folder: Path) -> dict[str, list[Path]]:
@@ -45,7 +48,7 @@ def files_of(folder: Path) -> dict[str, list[Path]]:
     found: dict[str, list[Path]] = {name: [] for name in PLACES}
     for path in sorted(folder.rglob("*")):
         relative = path.relative_to(folder).as_posix()
-        if path.is_dir() or path.is_socket() or relative.startswith(RAW) or path.suffix == ".raw":
+        if path.is_dir() or path.is_socket() or may_hold_readings(relative):
             continue
         (name, *_) = [name for name, (start, _) in PLACES.items() if relative.startswith(start)]
         found[name].append(path)
