@@ -35,12 +35,21 @@ def reading_apart() -> Iterator[Reader]:
     known: list[_Process] = []
 
     def ask(settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
-        if not known:
-            known.append(_idle() or _Process())
+        process = known.pop() if known else _idle() or _Process()
         try:
-            return known[0].ask(settings, dumps)
+            answer = process.ask(settings, dumps)
         except (EOFError, OSError):
-            raise _DiedError(known.pop().end()) from None
+            raise _DiedError(process.end()) from None
+        except BaseException:
+            # whoever asks it next would be given the answer to this
+            process.kill()
+            raise
+        known.append(process)
+        if isinstance(answer, str):
+            raise OptStreamError(answer)
+        if [day.day for day in answer] != [dump.day for dump in dumps]:
+            raise OptStreamError(f"{dumps[0].day}: other days were read than were asked for; run again")
+        return answer
 
     def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
         apart = without_ledger(settings)
@@ -111,16 +120,20 @@ class _Process:
     def lives(self) -> bool:
         return self._process.poll() is None
 
-    def ask(self, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay]:
+    def ask(self, settings: Settings, dumps: Sequence[Dump]) -> list[ReadDay] | str:
+        """What it read, or in words why it could not. Raises EOFError or OSError if it is gone."""
         self._end.send((settings, list(dumps)))
         answer: list[ReadDay] | str = self._end.recv()
-        if isinstance(answer, str):
-            raise OptStreamError(answer)
         return answer
 
     def end(self) -> int:
+        """Let it end by itself; how it ended, as `subprocess` counts it."""
         self._end.close()
         return self._process.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.end()
 
 
 IDLE: list[_Process] = []

@@ -1,6 +1,7 @@
 """Dumps read in a process of its own: what ends it costs its own day, and no word of it is heard."""
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import replace
@@ -110,6 +111,34 @@ def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monk
     (left,) = apart.IDLE
     assert left is one, "one that died while it waited is asked no more"
     one.end()
+
+
+def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
+    """Its days would be taken for the next one's, and released as those."""
+    monkeypatch.setattr(apart, "IDLE", [])
+    dumps = dumps_of(metered, DAY, NEXT)
+
+    class StoppedError(BaseException):
+        """As Prefect or a person stops a run: from outside, anywhere."""
+
+    def stopped(_signal, _frame):
+        raise StoppedError
+
+    before = signal.signal(signal.SIGALRM, stopped)
+    try:
+        with reading_apart() as read:
+            read(metered.settings, dumps[:1])
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+            for _ in range(10_000):
+                read(metered.settings, dumps[:1])
+    except StoppedError:
+        pass
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with reading_apart() as read:
+        for dump in (dumps[1], dumps[0], dumps[1]):
+            (day,) = read(metered.settings, [dump])
+            assert day.day == dump.day
 
 
 def test_a_reader_that_cannot_begin_is_told_each_time(metered, monkeypatch):
