@@ -51,10 +51,15 @@ def due(run: Run) -> list[Work]:
         return []
     first = date.fromisoformat(newest.period) - timedelta(days=n_days) - MARGIN
     steps = range(run.settings.calendar.first_step(first), newest.first_step + 1)
+    return list(_due(run, _days_at(run, steps), n_days))
+
+
+def _days_at(run: Run, steps: range) -> Days:
+    """The days that begin at one of these steps and have a release."""
     days: dict[date, list[ReleaseOutline]] = {}
     for one in run.ledger.outlines(run.stream, steps):
         days.setdefault(date.fromisoformat(one.period), []).append(one)
-    return list(_due(run, days, n_days))
+    return days
 
 
 def _due(run: Run, days: Days, n_days: int) -> Iterator[Work]:
@@ -96,10 +101,7 @@ def check_later(run: Run, work: Work) -> None:
         return
     calendar = run.settings.calendar
     steps = range(calendar.first_step(work.day), calendar.first_step(work.later[-1][0]) + 1)
-    days: dict[date, list[ReleaseOutline]] = {}
-    for one in run.ledger.outlines(run.stream, steps):
-        days.setdefault(date.fromisoformat(one.period), []).append(one)
-    now = set(_smoothed(days, work.day, run.ledger.promise_number(run.stream)))
+    now = set(_smoothed(_days_at(run, steps), work.day, run.ledger.promise_number(run.stream)))
     gone = [day for day, digest in work.later if (day, digest) not in now]
     if gone:
         raise LedgerError(
@@ -114,8 +116,10 @@ def record_listed(run: Run) -> None:
     """
     pending = run.ledger.vintages(run.stream, unpublished=True)
     catalogue = find_catalogue(run.settings.published_folder) if pending else None
-    for (period, revision), vintages in pending.items() if catalogue else ():
-        entry = catalogue.entry(date.fromisoformat(period)) if catalogue else None
+    if catalogue is None:
+        return
+    for (period, revision), vintages in pending.items():
+        entry = catalogue.entry(date.fromisoformat(period))
         for one in vintages:
             key = (revision, one.number, one.staged_hash)
             if entry is None or (entry.revision, entry.vintage, entry.file_hash) != key:
@@ -149,30 +153,41 @@ def revise(run: Run, stored: Stored, work: Work) -> Work:
     same = bool(known) and known[-1].basis == work.basis
     if same and known[-1].published:
         return work.ended(Status.UNCHANGED, "estimated anew by another run")
-    estimated = _estimated(run, stored, replace(work, vintage=known[-1].number + 1 if known else 1))
-    if same and not estimated.outcome:
+    rests_on = _rests_on(run, stored, work)
+    if isinstance(rests_on, str):
+        return work.ended(Status.UNCHANGED, rests_on)
+    if same:
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
             kept = read_verified(run.settings.staging_of(work.day, work.revision), known[-1].staged_hash)
             staged, statement = read_staged(kept)
             return replace(work, vintage=known[-1].number, staged=staged, statement=statement)
-    return estimated
+    return _estimated(run, replace(work, vintage=known[-1].number + 1 if known else 1), *rests_on)
 
 
-def _estimated(run: Run, stored: Stored, work: Work) -> Work:
-    """The new estimate as rows. A function of the stored measurements and the configuration alone."""
-    settings, day, revision = run.settings, work.day, work.revision
-    record = run.ledger.find(run.stream, day.isoformat(), revision)
-    mechanism = mechanism_for(settings, day, revision)
-    own = stored(day, record.measurements_hash if record else None)
+def _rests_on(
+    run: Run, stored: Stored, work: Work
+) -> tuple[HistoryInformedTree, Measured, Sequence[Measured]] | str:
+    """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
+    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    mechanism = mechanism_for(run.settings, work.day, work.revision)
+    own = stored(work.day, record.measurements_hash if record else None)
     if not isinstance(mechanism, HistoryInformedTree) or not mechanism.measured(own):
-        return work.ended(Status.UNCHANGED, "it was measured by another mechanism: its estimate stays")
+        return "it was measured by another mechanism: its estimate stays"
     after = (stored(one, digest) for one, digest in work.later)
     later = list(takewhile(mechanism.measured, after))
     if not later:
-        return work.ended(Status.UNCHANGED, "what came after was measured by another mechanism")
-    if rests_on_known_noise(settings, run.ledger, later[-1].state, later[-1].first_step):
-        return work.ended(Status.UNCHANGED, "what is remembered rests on noise that others know")
+        return "what came after was measured by another mechanism"
+    if rests_on_known_noise(run.settings, run.ledger, later[-1].state, later[-1].first_step):
+        return "what is remembered rests on noise that others know"
+    return mechanism, own, later
+
+
+def _estimated(
+    run: Run, work: Work, mechanism: HistoryInformedTree, own: Measured, later: Sequence[Measured]
+) -> Work:
+    """The new estimate as rows. A function of the stored measurements and the configuration alone."""
+    settings, day, revision = run.settings, work.day, work.revision
     release = mechanism.revise(own, later)
     rows = published_rows(settings, day, release, revision, work.vintage)
     return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, work.vintage))

@@ -1,5 +1,6 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -15,6 +16,7 @@ from tasks.release import Run, enrol
 from tasks.settings import load_settings
 from tasks.simulate import simulate
 from tasks.work import Work
+from tests.tasks.release.vintage_nights import DAYS
 
 CONFIGURATION = """
 [stream]
@@ -134,4 +136,16 @@ def house(tmp_path):
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     house = House(tmp_path)
     house.simulate(date(2016, 6, 1), date(2016, 6, 2))
+    return house
+
+
+@pytest.fixture
+def learning(house):
+    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back."""
+    path = house.folder / "optstream.toml"
+    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000.0')
+    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
+    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
+    path.write_text(text + "\n[release]\nrevise_days = 2\n")
+    house.simulate(*DAYS)
     return house

@@ -2,68 +2,23 @@
 
 import json
 import re
-from datetime import date, timedelta
+from datetime import date
 
 import numpy as np
 import pytest
 
-from optstream.catalogue import check_files, read_catalogue, read_published
-from optstream.errors import ConfigurationError, LedgerError
+from optstream.catalogue import read_catalogue, read_published
+from optstream.errors import ConfigurationError
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
-from tasks import chunk, publish, vintage
+from tasks import chunk, vintage
 from tasks.compromise import compromise
-from tasks.ledger_check import verify
 from tasks.mechanism import mechanism_for
 from tasks.trusted_store import read_verified
 from tasks.withdraw import withdraw
 from tasks.work import Status, Work
-
-DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
-
-
-@pytest.fixture
-def learning(house):
-    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back."""
-    path = house.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000.0')
-    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
-    path.write_text(text + "\n[release]\nrevise_days = 2\n")
-    house.simulate(*DAYS)
-    return house
-
-
-def night(house, *days, **changes):
-    """Release these days, then give earlier ones the estimates that are due; the latter by date."""
-    for work in house.release(*days, **changes).values():
-        assert work.outcome.status is Status.PUBLISHED, work.outcome
-    return revised(house)
-
-
-def revised(house, **changes):
-    run = house.run(**changes)
-    works = vintage.due(run)
-    for step in chunk.REVISING:
-        works = step.take(run, works)
-    return {work.day: work.outcome for work in works}
-
-
-def listed(house):
-    return {entry.period: entry.vintage for entry in read_catalogue(house.folder / "published").entries}
-
-
-def stored(house, day):
-    record = house.record(day)
-    folder = house.settings.measurements_of(day, record.revision)
-    return Measured.from_bytes(read_verified(folder, record.measurements_hash))
-
-
-def sound(house):
-    assert house.ledger.verify() == []
-    assert verify(house.settings, house.ledger).problems == ()
-    assert check_files(house.folder / "published") == []
+from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
 
 
 def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
@@ -183,112 +138,6 @@ def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
     assert read_published(house.folder / "published")["date"].min() == DAYS[1]
     assert DAYS[0] not in night(house, DAYS[3])
     sound(house)
-
-
-def stages(house, work):
-    """A new estimate up to where its bytes are recorded and not shown."""
-    run = house.run()
-    (staged,) = chunk.REVISING[0].take(run, [work])
-    assert staged.outcome is None
-    return run, staged
-
-
-def test_a_withdrawal_in_between_is_not_undone(learning):
-    house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, staged = stages(house, work)
-    withdraw(house.run(), Work(DAYS[0]), "wrong dump")
-    (late,) = chunk.REVISING[1].take(run, [staged])
-    assert late.outcome.status is Status.FAILED
-    assert "was withdrawn" in late.outcome.message
-    assert read_published(house.folder / "published")["date"].unique().to_list() == [DAYS[1]]
-
-
-def test_an_owner_that_was_thought_dead_shows_nothing(learning):
-    house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, stale = stages(house, work)
-    house.later(hours=1)
-    assert {day: one.status for day, one in revised(house).items()} == {DAYS[0]: Status.PUBLISHED}
-    after = house.files("published")
-    with pytest.raises(LedgerError, match="taken over"):
-        publish.publish(run, [stale])
-    assert house.files("published") == after
-    assert listed(house)[DAYS[0]] == 1
-    sound(house)
-
-
-def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
-    house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    _, staged = stages(house, work)
-    assert listed(house)[DAYS[0]] == 0
-    house.later(hours=1)
-    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
-    entry = read_catalogue(house.folder / "published").entry(DAYS[0])
-    assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
-    sound(house)
-
-
-def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
-    house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, staged = stages(house, work)
-    publish.publish(run, [staged])
-    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
-    house.later(hours=1)
-    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
-    sound(house)
-
-
-def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
-    house = learning
-    house.release(*DAYS[:3])
-    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[0])
-    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(house, work)))
-    house.later(hours=1)
-    house.release(DAYS[3])
-    assert DAYS[0] not in [work.day for work in vintage.due(house.run())]
-    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
-    vintage.record_listed(house.run())
-    sound(house)
-    head = house.ledger.head("two-regions")
-    vintage.record_listed(house.run())
-    assert house.ledger.head("two-regions") == head
-
-
-@pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
-def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
-    house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, staged = stages(house, work)
-    if taken_back == "withdrawn":
-        withdraw(house.run(), Work(DAYS[1]), "wrong dump")
-    elif taken_back == "known":
-        compromise(house.settings, house.ledger, DAYS[1], "a stolen disk", house.now)
-    else:
-        assert house.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
-    (late,) = chunk.REVISING[1].take(run, [staged])
-    assert late.outcome.status is Status.FAILED
-    assert "that rests on it is not shown" in late.outcome.message
-    assert listed(house)[DAYS[0]] == 0
-
-
-def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
-    house = learning
-    house.release(*DAYS[:3])
-    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[1])
-    stages(house, work)
-    compromise(house.settings, house.ledger, DAYS[0], "a stolen disk", house.now)
-    house.later(hours=1)
-    assert revised(house)[DAYS[1]].status is Status.UNCHANGED
-    assert listed(house)[DAYS[1]] == 0
-    assert house.ledger.verify() == []
 
 
 def test_its_bytes_are_a_function_of_the_stored_measurements(learning):

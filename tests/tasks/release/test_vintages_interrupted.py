@@ -1,0 +1,118 @@
+"""New estimates that a death, another owner or something taken back meets on their way to readers."""
+
+import pytest
+
+from optstream.catalogue import read_catalogue, read_published
+from optstream.errors import LedgerError
+from tasks import chunk, publish, vintage
+from tasks.compromise import compromise
+from tasks.ledger_check import verify
+from tasks.withdraw import withdraw
+from tasks.work import Status, Work
+from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
+
+
+def stages(house, work):
+    """A new estimate up to where its bytes are recorded and not shown."""
+    run = house.run()
+    (staged,) = chunk.REVISING[0].take(run, [work])
+    assert staged.outcome is None
+    return run, staged
+
+
+def test_a_withdrawal_in_between_is_not_undone(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, staged = stages(house, work)
+    withdraw(house.run(), Work(DAYS[0]), "wrong dump")
+    (late,) = chunk.REVISING[1].take(run, [staged])
+    assert late.outcome.status is Status.FAILED
+    assert "was withdrawn" in late.outcome.message
+    assert read_published(house.folder / "published")["date"].unique().to_list() == [DAYS[1]]
+
+
+def test_an_owner_that_was_thought_dead_shows_nothing(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, stale = stages(house, work)
+    house.later(hours=1)
+    assert {day: one.status for day, one in revised(house).items()} == {DAYS[0]: Status.PUBLISHED}
+    after = house.files("published")
+    with pytest.raises(LedgerError, match="taken over"):
+        publish.publish(run, [stale])
+    assert house.files("published") == after
+    assert listed(house)[DAYS[0]] == 1
+    sound(house)
+
+
+def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    _, staged = stages(house, work)
+    assert listed(house)[DAYS[0]] == 0
+    house.later(hours=1)
+    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
+    entry = read_catalogue(house.folder / "published").entry(DAYS[0])
+    assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
+    sound(house)
+
+
+def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, staged = stages(house, work)
+    publish.publish(run, [staged])
+    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
+    house.later(hours=1)
+    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
+    sound(house)
+
+
+def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
+    house = learning
+    house.release(*DAYS[:3])
+    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[0])
+    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(house, work)))
+    house.later(hours=1)
+    house.release(DAYS[3])
+    assert DAYS[0] not in [work.day for work in vintage.due(house.run())]
+    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
+    vintage.record_listed(house.run())
+    sound(house)
+    head = house.ledger.head("two-regions")
+    vintage.record_listed(house.run())
+    assert house.ledger.head("two-regions") == head
+
+
+@pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
+def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
+    house = learning
+    house.release(*DAYS[:2])
+    (work,) = vintage.due(house.run())
+    run, staged = stages(house, work)
+    if taken_back == "withdrawn":
+        withdraw(house.run(), Work(DAYS[1]), "wrong dump")
+    elif taken_back == "known":
+        compromise(house.settings, house.ledger, DAYS[1], "a stolen disk", house.now)
+    else:
+        assert house.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
+    (late,) = chunk.REVISING[1].take(run, [staged])
+    assert late.outcome.status is Status.FAILED
+    assert "that rests on it is not shown" in late.outcome.message
+    assert listed(house)[DAYS[0]] == 0
+
+
+def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
+    house = learning
+    house.release(*DAYS[:3])
+    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[1])
+    stages(house, work)
+    compromise(house.settings, house.ledger, DAYS[0], "a stolen disk", house.now)
+    house.later(hours=1)
+    assert revised(house)[DAYS[1]].status is Status.UNCHANGED
+    assert listed(house)[DAYS[1]] == 0
+    assert house.ledger.verify() == []

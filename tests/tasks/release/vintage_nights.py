@@ -1,0 +1,43 @@
+"""Nights of the small stream by HistoryInformed, whose last days get new estimates."""
+
+from datetime import date, timedelta
+
+from optstream.catalogue import check_files, read_catalogue
+from optstream.stream import Measured
+from tasks import chunk, vintage
+from tasks.ledger_check import verify
+from tasks.trusted_store import read_verified
+from tasks.work import Status
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
+
+
+def night(house, *days, **changes):
+    """Release these days, then give earlier ones the estimates that are due; the latter by date."""
+    for work in house.release(*days, **changes).values():
+        assert work.outcome.status is Status.PUBLISHED, work.outcome
+    return revised(house)
+
+
+def revised(house, **changes):
+    run = house.run(**changes)
+    works = vintage.due(run)
+    for step in chunk.REVISING:
+        works = step.take(run, works)
+    return {work.day: work.outcome for work in works}
+
+
+def listed(house):
+    return {entry.period: entry.vintage for entry in read_catalogue(house.folder / "published").entries}
+
+
+def stored(house, day):
+    record = house.record(day)
+    folder = house.settings.measurements_of(day, record.revision)
+    return Measured.from_bytes(read_verified(folder, record.measurements_hash))
+
+
+def sound(house):
+    assert house.ledger.verify() == []
+    assert verify(house.settings, house.ledger).problems == ()
+    assert check_files(house.folder / "published") == []
