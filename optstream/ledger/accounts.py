@@ -11,6 +11,9 @@ from optstream.ledger.schema import grants, releases, spends
 from optstream.privacy import Spend, charged_to_windows
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
+PlainSpend = tuple[int, int, int, str]
+"""Position in the plan, first step, steps, document."""
+
 
 def spend_rows(plan: Sequence[Spend]) -> list[dict[str, Any]]:
     """The spends' own columns, in order."""
@@ -27,14 +30,18 @@ def spend_rows(plan: Sequence[Spend]) -> list[dict[str, Any]]:
 
 def spends_hash(grant_id: int, rows: Iterable[Mapping[str, Any]]) -> str:
     """sha256 of what is charged, the columns that searches go by included. rows: of `spend_rows`."""
-    ordered = ((row["position"], row["first_step"], row["n_steps"], row["document"]) for row in rows)
-    return hash_of_spends(grant_id, ordered)
+    plan = ((row["position"], row["first_step"], row["n_steps"], row["document"]) for row in rows)
+    return hash_of_lines(grant_id, lines_of(plan))
 
 
-def hash_of_spends(grant_id: int, rows: Iterable[tuple[int, int, int, str]]) -> str:
-    """As `spends_hash`, of plain rows: position, first step, steps, document."""
-    lines = [f"{position} {first} {steps} {document}\n" for position, first, steps, document in rows]
-    return hashlib.sha256(f"grant {grant_id}\n{''.join(lines)}".encode()).hexdigest()
+def lines_of(plan: Iterable[PlainSpend]) -> str:
+    """What is hashed of spends, a line each: no document holds a line break."""
+    return "".join([f"{position} {first} {steps} {document}\n" for position, first, steps, document in plan])
+
+
+def hash_of_lines(grant_id: int, lines: str) -> str:
+    """As `spends_hash`, of `lines_of` the spends."""
+    return hashlib.sha256(f"grant {grant_id}\n{lines}".encode()).hexdigest()
 
 
 def store(

@@ -1,7 +1,7 @@
 """The events of a stream: each carries the hash of the one before, so no edit, gap or swap goes unseen."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
 from typing import Any
@@ -29,25 +29,19 @@ _ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_c
 
 def event_hash(stream: str, row: Mapping[str, Any]) -> str:
     """sha256 of the stream's name and the event's columns, a line each; none of them holds a line break."""
-    return hash_of_event(stream, *(row[column] for column in HASHED))
+    return hashes_of(stream, [(*(row[column] for column in HASHED), None)])[0]
 
 
-def hash_of_event(
-    stream: str,
-    previous: str,
-    number: int,
-    at: str,
-    kind: str,
-    period: str | None,
-    revision: int | None,
-    body: str,
-) -> str:
-    """As `event_hash`, of plain columns."""
+def hashes_of(stream: str, rows: Iterable[Sequence[Any]]) -> list[str]:
+    """`event_hash` of each of many rows: the HASHED columns, and one more, the hash that is kept."""
     # None is written as nothing; a period is never empty text
-    day = "" if period is None else period
-    which = "" if revision is None else revision
-    text = f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{day}\n{which}\n{body}"
-    return sha256(text.encode()).hexdigest()
+    return [
+        sha256(
+            f"{stream}\n{previous}\n{number}\n{at}\n{kind}\n{'' if period is None else period}\n"
+            f"{'' if revision is None else revision}\n{body}".encode()
+        ).hexdigest()
+        for previous, number, at, kind, period, revision, body, _ in rows
+    ]
 
 
 def append(

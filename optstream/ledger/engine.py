@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from sqlite3 import OperationalError
 from time import monotonic, sleep
@@ -201,3 +202,9 @@ def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
     cursor: Any = connection.execute(query).cursor
     return iter(cursor)
+
+
+def plain_batches(connection: Connection, query: Select[Any], n_rows: int) -> Iterator[list[Any]]:
+    """As `plain_rows`, at most so many at once."""
+    rows = plain_rows(connection, query)
+    return iter(lambda: list(islice(rows, n_rows)), [])

@@ -3,13 +3,13 @@
 import json
 import math
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from optstream.ledger.accounts import charged_rows
+from optstream.ledger.accounts import PlainSpend, charged_rows
 from optstream.ledger.engine import plain_rows
 from optstream.ledger.promises import Promises, promises_of
 from optstream.ledger.records import WindowLoss
@@ -19,32 +19,70 @@ from optstream.privacy.accounting import NO_COST
 from optstream.privacy.spends import spend_from_document
 
 
+class _Shape(NamedTuple):
+    """What a spend's document is before and after its first step, and the first steps that it had."""
+
+    before: str
+    after: str
+    first_steps: list[int]
+
+
+class _Pattern(NamedTuple):
+    """What the lines of a plan are between its first steps, and the shapes of its spends."""
+
+    between: list[str]
+    shapes: list[_Shape]
+
+    def recurs(self, plan: Sequence[PlainSpend], lines: str) -> bool:
+        """Whether another plan is this one at its first step."""
+        return len(self.shapes) == len(plan) and str(plan[0][1]).join(self.between) == lines
+
+
 class History:
     """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
-        self._latest: dict[tuple[int, int], tuple[str, str, list[int]]] = {}
+        self._latest: dict[tuple[int, int], _Shape] = {}
+        self._latest_plan: dict[int, _Pattern] = {}
 
-    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> None:
+    def add_plan(self, plan: Sequence[PlainSpend], lines: str, amendment: int = 0) -> None:
+        """Charge the spends of a release, at least one. lines: their `lines_of`.
+
+        Plans recur. One whose lines are those of the plan before it at another first step is charged as that
+        one was: there are as many lines as spends, so no line break hides in a document, and equal lines of
+        as many spends, their steps numbers, are equal spends.
+        """
+        latest = self._latest_plan.get(amendment)
+        if latest is not None and latest.recurs(plan, lines):
+            for shape in latest.shapes:
+                shape.first_steps.append(plan[0][1])
+            return
+        shapes = [self.add(position, first, document, amendment) for position, first, _, document in plan]
+        pattern = _pattern(plan, lines, [shape for shape in shapes if shape is not None])
+        if pattern is not None:
+            self._latest_plan[amendment] = pattern
+
+    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> "_Shape | None":
         """Charge one more. first_step: as the document says. amendment: the promise it was planned under.
 
         position: in its plan. Plans recur, so the spend there in the plan before mostly has the same shape.
+        Returns the shape, or None if it is read by itself.
         """
         latest = self._latest.get((position, amendment))
-        if latest is not None:
-            before, after, first_steps = latest
-            if document == f"{before}{first_step}{after}":
-                first_steps.append(first_step)
-                return
+        if latest is not None and document == f"{latest.before}{first_step}{latest.after}":
+            latest.first_steps.append(first_step)
+            return latest
         before, named, after = document.partition(f'"first_step":{first_step},')
         # a capped one names steps of other periods; another may be written as no spend is
         if not named or '"kind":"capped"' in document:
             self._first_steps[document, amendment].append(0)
-            return
+            return None
         first_steps = self._first_steps[f'{before}"first_step":0,{after}', amendment]
         first_steps.append(first_step)
-        self._latest[position, amendment] = f'{before}"first_step":', f",{after}", first_steps
+        shape = _Shape(f'{before}"first_step":', f",{after}", first_steps)
+        self._latest[position, amendment] = shape
+        return shape
 
     @property
     def amendments(self) -> set[int]:
@@ -106,6 +144,17 @@ class History:
             cost = worst_window(near, model.window_length, model.windows, touching=steps)
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
+
+
+def _pattern(plan: Sequence[PlainSpend], lines: str, shapes: list[_Shape]) -> _Pattern | None:
+    """Of a plan whose spends all have a shape and one first step; of another, None."""
+    if len(shapes) < len(plan) or len({first_step for _, first_step, _, _ in plan}) > 1 or "\0" in lines:
+        return None
+    text = "".join(
+        f"{position} \0 {n_steps} {shape.before}\0{shape.after}\n"
+        for (position, _, n_steps, _), shape in zip(plan, shapes, strict=True)
+    )
+    return _Pattern(text.split("\0"), shapes)
 
 
 def _charges_anything(document: str) -> bool:

@@ -60,6 +60,12 @@ def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
 
 def grant_problems(connection: Connection, grant: Any, account: Account) -> Iterator[str]:
     """What does not fit in a grant whose streams were all read: its row, and the price of its windows."""
+    numbers = select(amendments.c.number).where(amendments.c.grant_id == grant.id)
+    counted = grant.longest_spend, grant.amendment, *connection.execute(numbers).scalars()
+    if not all(isinstance(number, int) for number in counted):
+        # SQLite keeps text among numbers
+        yield f"grant {grant.name!r}: its row or its amendments hold what is no number"
+        return
     if account.longest > grant.longest_spend:
         yield f"grant {grant.name!r}: a spend is longer than its row says; windows were judged without it"
     for stream in connection.execute(select(streams).where(streams.c.grant_id == grant.id)).all():

@@ -1,6 +1,6 @@
 """Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -8,8 +8,8 @@ import orjson
 from sqlalchemy import Connection, select
 
 from optstream.errors import OptStreamError
-from optstream.ledger.chain import GENESIS, HASHED, hash_of_event
-from optstream.ledger.engine import plain_rows
+from optstream.ledger.chain import GENESIS, HASHED, hashes_of
+from optstream.ledger.engine import plain_batches
 from optstream.ledger.enrol import event_body, terms_of
 from optstream.ledger.promises import PROMISED
 from optstream.ledger.records import StreamTerms
@@ -18,6 +18,8 @@ from optstream.ledger.verify_vintages import ToldOfVintages
 
 Generation = tuple[str, int, int]
 """Period, revision, generation of its spends."""
+EVENTS_AT_ONCE = 200
+
 Promised = dict[tuple[Any, Any], list[Any]]
 """What events say of each promise, by grant and number."""
 
@@ -35,17 +37,48 @@ class Told:
 
 def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say."""
-    name, before, expected = stream.name, GENESIS, 0
-    release: tuple[str, int] | None = None
-    said: dict[str, Any] = {}
+    before, expected = GENESIS, 0
     columns = [events.c[name] for name in HASHED]
     query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
-    for row in plain_rows(connection, query):
-        previous, number, at, kind, period, revision, text, digest = row
-        digest_now = hash_of_event(name, previous, number, at, kind, period, revision, text)
-        if number != expected or previous != before or digest != digest_now:
-            yield from _broken(f"stream {name!r}, event {number}", row, expected, before, digest_now)
-        before, expected = digest, number + 1
+    for rows in plain_batches(connection, query, EVENTS_AT_ONCE):
+        yield from _link_problems(stream.name, rows, before, expected)
+        before, expected = _after(rows[-1])
+        _replay(rows, told)
+    if (stream.head, stream.n_events) != (before, expected):
+        yield f"stream {stream.name!r}: its last event is not the one that its row names"
+    terms = readable_terms(connection, stream)
+    if terms is None or not _says(told.terms, terms):
+        yield f"stream {stream.name!r}: its terms are not those that its events record"
+
+
+def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -> Iterator[str]:
+    """What breaks the chain in consecutive rows. before, expected: what the first follows, and its number."""
+    computed = hashes_of(name, rows)
+    previous, numbers, *_, found = zip(*rows, strict=True)
+    whole = [before, *computed[:-1]], list(range(expected, expected + len(rows))), computed
+    if (list(previous), list(numbers), list(found)) == whole:
+        return
+    for row, digest in zip(rows, computed, strict=True):
+        place = f"stream {name!r}, event {row[1]}"
+        if row[1] != expected:
+            yield f"{place}: event {expected} should be here; events are missing or out of order"
+        if row[0] != before:
+            yield f"{place}: does not follow the event before it"
+        if row[-1] != digest:
+            yield f"{place}: was changed after it was written"
+        before, expected = _after(row)
+
+
+def _after(row: Sequence[Any]) -> tuple[str, int]:
+    """What the next event should follow, and its number. SQLite keeps text among numbers."""
+    return row[-1], row[1] + 1 if isinstance(row[1], int) else 0
+
+
+def _replay(rows: Sequence[Any], told: Told) -> None:
+    """Add what consecutive events say to what was told before them."""
+    release: tuple[str, int] | None = None
+    said: dict[str, Any] = {}
+    for _, _, _, _, period, revision, text, _ in rows:
         try:
             body = orjson.loads(text)
         except ValueError:
@@ -55,8 +88,8 @@ def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[
         try:
             if period is None:
                 told.terms = body
-                number_of_promise = body.get("amendment", 0)
-                told.promises[body.get("grant"), number_of_promise] = [body.get(name) for name in PROMISED]
+                number = body.get("amendment", 0)
+                told.promises[body.get("grant"), number] = [body.get(name) for name in PROMISED]
                 continue
             if "vintage" in body:
                 told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
@@ -71,11 +104,6 @@ def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[
         except TypeError:
             # something is named by a list: it names nothing, so what it stands for is missed below
             continue
-    if (stream.head, stream.n_events) != (before, expected):
-        yield f"stream {stream.name!r}: its last event is not the one that its row names"
-    terms = readable_terms(connection, stream)
-    if terms is None or not _says(told.terms, terms):
-        yield f"stream {stream.name!r}: its terms are not those that its events record"
 
 
 def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
@@ -90,12 +118,3 @@ def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
     """Whether the last event about a stream's terms tells these."""
     told = event_body(terms, 0)
     return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")
-
-
-def _broken(place: str, row: Any, expected: int, before: str, digest: str) -> Iterator[str]:
-    if row[1] != expected:
-        yield f"{place}: event {expected} should be here; events are missing or out of order"
-    if row[0] != before:
-        yield f"{place}: does not follow the event before it"
-    if row[-1] != digest:
-        yield f"{place}: was changed after it was written"

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from optstream.ledger.accounts import covers, spend_rows
+from optstream.ledger.accounts import covers, lines_of, spend_rows
 from optstream.ledger.history import History
 from optstream.ledger.promises import Promises
 from optstream.privacy import (
@@ -76,6 +76,49 @@ def test_a_history_goes_by_the_documents(kit):
     history.add(0, 400, day["document"])
     history.add(0, 2, later["document"])
     assert history.cost(promised(4)).epsilon == Fraction(3, 2)
+
+
+def plain(plan):
+    return [(row["position"], row["first_step"], row["n_steps"], row["document"]) for row in spend_rows(plan)]
+
+
+@pytest.mark.parametrize("windows", ["sliding", "aligned"])
+def test_plans_that_recur_cost_what_their_spends_do(windows):
+    """Plans alike but for their steps, plans of several first steps, capped ones, and their mixtures."""
+    random = Random(windows)
+    for _ in range(60):
+        shapes = [[random_spend(random, 0, 5) for _ in range(random.randrange(1, 4))] for _ in range(2)]
+        history, everything = History(), []
+        for first_step in random.sample(range(-20, 120, 5), 9):
+            plan = [replace(spend, first_step=first_step) for spend in random.choice(shapes)]
+            if random.random() < 0.2:
+                plan.append(replace(plan[0], first_step=first_step + 5))
+            if random.random() < 0.2:
+                plan.append(next(spend for spend in random_history(random) if isinstance(spend, CappedSpend)))
+            history.add_plan(plain(plan), lines_of(plain(plan)))
+            everything += plan
+        assert history.cost(promised(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
+
+
+def test_a_plan_recurs_only_with_every_word_of_it(kit):
+    """Whatever is changed in a plan is charged as it stands, not as the plan before it."""
+    first = plain([*kit.plan(0, "1/8"), *kit.plan(0, "1/8")])
+    again = plain([*kit.plan(40, "1/8"), *kit.plan(40, "1/8")])
+    dearer = again[1][3].replace('"1/8"', '"9/8"')
+    other_step = again[1][3].replace('"first_step":40,', '"first_step":0,')
+    spends = [*kit.plan(0, "1/8"), *kit.plan(0, "1/8"), *kit.plan(40, "1/8")]
+    for changed, second in ((dearer, kit.plan(40, "9/8")), (other_step, kit.plan(0, "1/8"))):
+        assert changed != again[1][3]
+        history, plan = History(), [again[0], (*again[1][:3], changed)]
+        history.add_plan(first, lines_of(first))
+        history.add_plan(plan, lines_of(plan))
+        assert history.cost(promised(4)).epsilon == worst_window([*spends, *second], 4).epsilon
+    history, joined = History(), [(*again[0][:3], f"{again[0][3]}\n{lines_of(again[1:])[:-1]}")]
+    assert lines_of(joined) == lines_of(again)
+    history.add_plan(first, lines_of(first))
+    history.add_plan(joined, lines_of(joined))
+    with pytest.raises(ValueError, match=r"delimiter|Extra data"):
+        history.cost(promised(4))
 
 
 @pytest.mark.parametrize("planned_under", [(0, 1), (1, 0), (1, 1)])

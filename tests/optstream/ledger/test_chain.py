@@ -1,12 +1,14 @@
 """The ledger notices what was done to it behind its back."""
 
 import re
+from dataclasses import replace
 
 import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from optstream.ledger import open_ledger
+from optstream.ledger.schema import amendments, events, grants, releases, spends, streams
 
 
 @pytest.fixture
@@ -94,6 +96,49 @@ def test_an_overspend_put_in_by_hand_is_found(tamper):
         "SELECT grant_id, release_id, generation, 7, first_step, n_steps, replace(document, '1/8', '1') "
         "FROM spends"
     )
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_a_spend_whose_words_moved_to_another_column_is_found(publish, ledger, kit, round_the_library):
+    """Its line, and so its hash, are what they were: SQLite keeps text in a column of numbers."""
+    for period, first_step in (("day 0", 0), ("day 1", 40)):
+        publish(period, [replace(spend, stage="two words") for spend in kit.plan(first_step, "1/8")])
+    assert ledger.verify() == []
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        moved = connection.execute(
+            text(
+                "UPDATE spends SET "
+                "n_steps = n_steps || ' ' || substr(document, 1, instr(document, ' ') - 1), "
+                "document = substr(document, instr(document, ' ') + 1) WHERE first_step = 40"
+            )
+        )
+        assert moved.rowcount == 1
+    assert any(re.search("day 1.*spends are not those", found) for found in ledger.verify())
+
+
+UNSEEN = {"id", "lease_until"}
+"""A row's own number is nowhere named but by other rows; a renewed lease leaves no event."""
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("table", [grants, amendments, streams, releases, spends, events], ids=str)
+def test_a_value_of_another_kind_is_found_in_every_column(publish, ledger, kit, round_the_library, table):
+    """SQLite keeps any kind of value in any column; none may end the check before it told of it."""
+    for period, first_step in (("day 0", 0), ("day 1", 40)):
+        publish(period, kit.plan(first_step, "1/8"))
+    for column in sorted(set(table.columns.keys()) - UNSEEN):
+        for strange in ("'strange'", "x'00ff'", "-7"):
+            with round_the_library() as connection:
+                kit.drop_triggers(connection)
+                connection.execute(text("PRAGMA ignore_check_constraints = ON"))
+                kept = connection.execute(text(f"SELECT {column} FROM {table} ORDER BY id DESC")).first()[0]
+                newest = f"UPDATE {table} SET {column} = %s WHERE id = (SELECT max(id) FROM {table})"
+                connection.execute(text(newest % strange))
+            assert ledger.verify(), (column, strange)
+            with round_the_library() as connection:
+                connection.execute(text(newest % ":kept"), {"kept": kept})
+            assert ledger.verify() == []
 
 
 @pytest.fixture
