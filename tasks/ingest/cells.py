@@ -17,8 +17,9 @@ from tasks.settings import Settings
 
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""
-BYTES_A_PLAN = 2**20
-"""A file that is large has a plan of its own: it is read by all threads, and only its own pages are held."""
+BYTES_A_PLAN = 2**23
+"""A plan that has as much takes no further file: by then it keeps all threads at work, and more pages held at
+once gain nothing."""
 EXACT_FLOATS = 2**53
 CELLS = {"file": pl.UInt32, "step": pl.Int32, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
 COUNTED = {
