@@ -86,11 +86,12 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
 
 
 def missing(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Those of the heads that no event has as its hash, sorted."""
+    """Those of the heads that no stream's event has as its hash, sorted."""
     asked = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question
     for place in range(0, len(asked), HEADS_AT_ONCE):
         some = asked[place : place + HEADS_AT_ONCE]
-        found.update(connection.execute(select(events.c.hash).where(events.c.hash.in_(some))).scalars())
+        query = select(events.c.hash).join(streams, events.c.stream_id == streams.c.id)
+        found.update(connection.execute(query.where(events.c.hash.in_(some))).scalars())
     return [head for head in asked if head not in found]

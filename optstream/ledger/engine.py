@@ -192,6 +192,31 @@ def _make_private(file: Path) -> None:
         os.close(descriptor)
 
 
+@contextmanager
+def any_text(connection: Connection) -> Iterator[None]:
+    """Text that is not UTF-8, of which only SQLite keeps any, comes as bytes instead of raising."""
+    driver: Any = connection.connection.dbapi_connection
+    if connection.dialect.name == "sqlite":
+        driver.text_factory = _text_or_bytes
+    try:
+        yield
+    finally:
+        if connection.dialect.name == "sqlite":
+            driver.text_factory = str
+
+
+def is_undecodable(error: BaseException) -> bool:
+    """Whether SQLite's driver raised for text that is not UTF-8."""
+    return isinstance(error, OperationalError | LedgerError) and "Could not decode to UTF-8" in str(error)
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
 def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
     """Insert one row and return its key."""
     keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key

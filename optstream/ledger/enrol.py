@@ -3,7 +3,6 @@
 import json
 from dataclasses import replace
 from datetime import datetime
-from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection, and_, bindparam, or_, select, update
@@ -15,6 +14,7 @@ from optstream.ledger.promises import PROMISED, first_promise, next_promise
 from optstream.ledger.records import StreamTerms, check_name
 from optstream.ledger.schema import grants, releases, streams
 from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import exact_from_text
 
 OF_GRANT = (*PROMISED, "calendar")
 """What all streams of a grant agree on: their spends are added up, step by step."""
@@ -139,7 +139,7 @@ def terms_of(connection: Connection, stream: Any) -> StreamTerms:
     """A stream's row as terms."""
     grant = connection.execute(select(grants.c.name).where(grants.c.id == stream.grant_id)).scalar_one()
     model = json.loads(stream.model)
-    amounts = {name: Fraction(model[name]) for name in ("epsilon", "alpha", "resolution")}
+    amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
     return StreamTerms(
         stream=stream.name,
         grant=grant,

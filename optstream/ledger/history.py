@@ -50,8 +50,8 @@ class History:
         """Charge the spends of a release, at least one. lines: their `lines_of`.
 
         Plans recur. One whose lines are those of the plan before it at another first step is charged as that
-        one was: there are as many lines as spends, so no line break hides in a document, and equal lines of
-        as many spends, their steps numbers, are equal spends.
+        one was. Equal lines are equal spends: there are as many lines as spends, so no line break hides in a
+        document, and positions and steps are numbers (the caller saw to it), so no space hides in them.
         """
         latest = self._latest_plan.get(amendment)
         if latest is not None and latest.recurs(plan, lines):

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
@@ -12,6 +11,7 @@ from optstream.ledger.engine import insert_row
 from optstream.ledger.schema import amendments, grants
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.amendment import repriced
+from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import spend_from_document
 
 PROMISED = ("epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows")
@@ -54,9 +54,9 @@ def promises_of(connection: Connection, grant: Any) -> Promises:
 
 def _model(row: Any) -> PrivacyModel:
     return PrivacyModel(
-        Fraction(row.epsilon),
+        exact_from_text(row.epsilon),
         row.window_length,
-        Fraction(row.alpha),
+        exact_from_text(row.alpha),
         unit=row.unit,
         leaves_per_step=row.leaves_per_step,
         windows=row.windows,

@@ -171,7 +171,9 @@ class Reader(Survey):
     def verify(self, processes: int = 1) -> list[str]:
         """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.
 
-        Compare the catalogue's head as well (`contains_head`): a chain cut at its end is whole in itself.
+        Compare the catalogue's heads as well (`contains_head`): a chain that was cut at its end is whole in
+        itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
+        lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
         processes: at most so many share out a large ledger; all judge the ledger of one moment. They are
         spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
         """

@@ -13,14 +13,16 @@ is checked from the beginning by the process that asked.
 
 import gc
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection as End
+from sqlite3 import OperationalError
 from typing import Any, NamedTuple
 
-from sqlalchemy import Connection, Engine, func, select
+from sqlalchemy import Connection, Engine, select
 
-from optstream.ledger.engine import open_engine, reading
+from optstream.errors import LedgerError
+from optstream.ledger.engine import any_text, is_undecodable, open_engine, reading
 from optstream.ledger.schema import events, grants, streams
 from optstream.ledger.verify import grant_problems, problems, stray_problems, stream_problems
 from optstream.ledger.verify_releases import Account
@@ -58,10 +60,23 @@ Report = tuple[list[Finding], dict[int, Account]]
 
 
 def problems_by_processes(engine: Engine, n_processes: int) -> list[str]:
-    """As `problems`, the streams shared out; by this process alone if the ledger is small."""
+    """As `problems`, the streams shared out; by this process alone if the ledger is small, or SQLite keeps
+    text in it that is none.
+    """
+    try:
+        return _problems(engine, n_processes)
+    except (OperationalError, LedgerError) as error:
+        if not is_undecodable(error):
+            raise
+    # slower, so only where it is needed
+    with reading(engine) as connection, any_text(connection):
+        return list(problems(connection))
+
+
+def _problems(engine: Engine, n_processes: int) -> list[str]:
     with reading(engine) as connection:
-        n_events = connection.execute(select(func.sum(streams.c.n_events))).scalar_one() or 0
-    n_processes = min(n_processes, int(n_events) // WORTH_A_PROCESS)
+        n_events = sum(_size(row) for row in connection.execute(select(streams.c.n_events)))
+    n_processes = min(n_processes, n_events // WORTH_A_PROCESS)
     if n_processes > 1:
         try:
             with _spawned(engine, n_processes) as ends:
@@ -72,6 +87,11 @@ def problems_by_processes(engine: Engine, n_processes: int) -> list[str]:
             pass
     with reading(engine) as connection:
         return list(problems(connection))
+
+
+def _size(stream: Any) -> int:
+    """How many events a stream's row says that it has. SQLite keeps text among numbers."""
+    return stream.n_events if isinstance(stream.n_events, int) else 0
 
 
 def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
@@ -109,7 +129,9 @@ def _serve(url: str, end: End) -> None:
             end.send(_moment(connection))
             share = end.recv()
             if share is not None:
-                end.send(_read(connection, share))
+                with suppress(OperationalError, LedgerError):
+                    # else it ends without an answer, and is asked no more: whoever reads it next raises
+                    end.send(_read(connection, share))
     engine.dispose()
 
 
@@ -148,14 +170,14 @@ def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
     by_grant: dict[int, list[Any]] = {}
     for row in rows:
         by_grant.setdefault(row.grant_id, []).append(row)
-    small = sum(row.n_events for row in rows) / (2 * n_shares)
+    small = sum(map(_size, rows)) / (2 * n_shares)
     parts: list[tuple[int, Part]] = []
     for grant_id, members in by_grant.items():
-        n_events = sum(row.n_events for row in members)
+        n_events = sum(map(_size, members))
         if n_events <= small or len(members) == 1:
             parts.append((n_events, Part(grant_id, tuple(row.id for row in members), True)))
         else:
-            parts.extend((row.n_events, Part(grant_id, (row.id,), False)) for row in members)
+            parts.extend((_size(row), Part(grant_id, (row.id,), False)) for row in members)
     loads, shares = [0] * n_shares, [list[Part]() for _ in range(n_shares)]
     for n_events, part in sorted(parts, reverse=True):
         least = loads.index(min(loads))
@@ -173,7 +195,7 @@ def _read(connection: Connection, share: Sequence[Part]) -> Report:
         members = select(streams).where(streams.c.id.in_(part.stream_ids))
         for stream in connection.execute(members).all():
             said = list(stream_problems(connection, stream, account))
-            findings.append(Finding((grant.name, False, stream.name), said))
+            findings.append(Finding((str(grant.name), False, str(stream.name)), said))
         if part.whole:
             findings.append(_priced(connection, grant, account))
             accounts[part.grant_id] = Account(n_spends=account.n_spends, priced=True)
@@ -181,7 +203,7 @@ def _read(connection: Connection, share: Sequence[Part]) -> Report:
 
 
 def _priced(connection: Connection, grant: Any, account: Account) -> Finding:
-    return Finding((grant.name, True, ""), list(grant_problems(connection, grant, account)))
+    return Finding((str(grant.name), True, ""), list(grant_problems(connection, grant, account)))
 
 
 def _joined(connection: Connection, reports: Sequence[Report]) -> list[str]:

@@ -42,7 +42,7 @@ def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[
     query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
     for rows in plain_batches(connection, query, EVENTS_AT_ONCE):
         yield from _link_problems(stream.name, rows, before, expected)
-        before, expected = _after(rows[-1])
+        before, expected = _after(rows[-1], expected + len(rows) - 1)
         _replay(rows, told)
     if (stream.head, stream.n_events) != (before, expected):
         yield f"stream {stream.name!r}: its last event is not the one that its row names"
@@ -66,12 +66,12 @@ def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -
             yield f"{place}: does not follow the event before it"
         if row[-1] != digest:
             yield f"{place}: was changed after it was written"
-        before, expected = _after(row)
+        before, expected = _after(row, expected)
 
 
-def _after(row: Sequence[Any]) -> tuple[str, int]:
+def _after(row: Sequence[Any], expected: int) -> tuple[str, int]:
     """What the next event should follow, and its number. SQLite keeps text among numbers."""
-    return row[-1], row[1] + 1 if isinstance(row[1], int) else 0
+    return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
 def _replay(rows: Sequence[Any], told: Told) -> None:
@@ -109,9 +109,11 @@ def _replay(rows: Sequence[Any], told: Told) -> None:
 def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
     """A stream's terms; None where its row cannot be read as such."""
     try:
-        return terms_of(connection, stream)
-    except (ValueError, KeyError, TypeError, ArithmeticError, OptStreamError):
+        terms = terms_of(connection, stream)
+        terms.promise()
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
         return None
+    return terms
 
 
 def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:

@@ -42,21 +42,6 @@ class Account:
     promised: Promised = field(default_factory=dict)
     priced: bool = False
 
-    def enter(self, plan: Sequence[PlainSpend], lines: str, amendment: int | None) -> bool:
-        """Add what was read of a generation of spends. amendment: None if it is not the one in force.
-
-        Returns False where a column holds what it cannot: SQLite keeps text among numbers and bytes among
-        text, and a line whose spaces are in other columns has the same hash.
-        """
-        self.n_spends += len(plan)
-        try:
-            self.longest = max(self.longest, *map(_n_steps, plan))
-            if amendment is not None:
-                self.history.add_plan(plan, lines, amendment)
-        except TypeError:
-            return False
-        return True
-
     def include(self, other: "Account") -> None:
         """Add what was read of other streams of the grant."""
         self.history.include(other.history)
@@ -120,7 +105,10 @@ def _spends(
     recorded: dict[Generation, str],
     account: Account,
 ) -> Iterator[str]:
-    """Compare every generation of spends with the hash that its event recorded; charge the one in force."""
+    """Compare every generation of spends with the hash that its event recorded; charge the one in force.
+
+    One that differs is told and not charged: nobody knows what it was, and its numbers may be without bounds.
+    """
     nothing = hash_of_lines(stream.grant_id, "")
     releases_read = {row[0]: row[1:] for row in rows}
     for (release_id, generation, grant_id), group in groupby(
@@ -129,14 +117,29 @@ def _spends(
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
         lines = lines_of(plan)
+        account.n_spends += len(plan)
         told = recorded.pop((period, revision, generation), None)
-        readable = account.enter(plan, lines, amendment if generation == in_force else None)
-        if not readable or told != hash_of_lines(grant_id, lines):
-            named = describe(stream.name, period, revision)
-            yield f"{named}: its spends are not those of its events"
+        if told != hash_of_lines(grant_id, lines) or not _are_numbered(plan):
+            yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
+            continue
+        account.longest = max(account.longest, *map(_n_steps, plan))
+        if generation == in_force:
+            account.history.add_plan(plan, lines, amendment)
     for (period, revision, _), digest in recorded.items():
         if digest != nothing:
             yield f"{describe(stream.name, period, revision)}: its spends are gone"
+
+
+def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
+    """Whether what comes before the documents is numbers: then a line can be read in one way only.
+
+    SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
+    """
+    try:
+        sum([position + first_step + n_steps for position, first_step, n_steps, _ in plan])
+    except TypeError:
+        return False
+    return True
 
 
 def _spend_rows(connection: Connection, stream: Any) -> Iterator[Any]:

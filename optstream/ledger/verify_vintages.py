@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select
 
+from optstream.ledger.engine import plain_rows
+from optstream.ledger.schema import releases, vintages
 from optstream.ledger.transitions import describe
-from optstream.ledger.vintages import of_stream
 
 ToldOfVintages = dict[tuple[str, int, Any], dict[str, Any]]
 """What the events say of each vintage, by period, revision and number."""
@@ -16,16 +17,21 @@ COLUMNS = ("basis", "staged_hash", "published_name", "published")
 def vintage_problems(connection: Connection, stream: Any, told: ToldOfVintages) -> Iterator[str]:
     """What differs between a stream's vintages and what its events record of them."""
     left = dict(told)
-    for (period, revision), vintages in of_stream(connection, stream.id).items():
-        for vintage in vintages:
-            named = f"{describe(stream.name, period, revision)}, vintage {vintage.number}"
-            said = left.pop((period, revision, vintage.number), None)
-            if said is None:
-                yield f"{named}: no event tells of it"
-                continue
-            differing = [name for name in COLUMNS if said.get(name) != getattr(vintage, name)]
-            if differing:
-                yield f"{named}: {', '.join(differing)} differ from what its events record"
+    query = (
+        select(releases.c.period, releases.c.revision, *(vintages.c[name] for name in ("number", *COLUMNS)))
+        .join(releases, releases.c.id == vintages.c.release_id)
+        .where(releases.c.stream_id == stream.id)
+        .order_by(vintages.c.release_id, vintages.c.number)
+    )
+    for period, revision, number, *values in plain_rows(connection, query):
+        named = f"{describe(stream.name, period, revision)}, vintage {number}"
+        said = left.pop((period, revision, number), None)
+        if said is None:
+            yield f"{named}: no event tells of it"
+            continue
+        differing = [name for name, value in zip(COLUMNS, values, strict=True) if said.get(name) != value]
+        if differing:
+            yield f"{named}: {', '.join(differing)} differ from what its events record"
     for period, revision, number in left:
         named = f"{describe(stream.name, period, revision)}, vintage {number}"
         yield f"{named}: its events are there, its row is gone"

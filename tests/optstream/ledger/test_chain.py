@@ -40,14 +40,15 @@ def tamper(publish, ledger, kit, round_the_library):
             "UPDATE spends SET document = replace(document, '1/8', '1/9') WHERE first_step = 4",
             "day 1.*spends",
         ),
-        ("UPDATE spends SET document = 'nothing'", "cannot be read"),
+        ("UPDATE spends SET document = 'nothing'", "day 0.*spends are not those"),
         ("UPDATE spends SET first_step = 400 WHERE first_step = 4", "day 1.*spends are not those"),
         ("DELETE FROM spends WHERE first_step = 4", "day 1.*spends are gone"),
         ("UPDATE releases SET state = 'VOID' WHERE period = 'day 0'", "day 0.*state"),
         ("UPDATE releases SET generation = 7 WHERE period = 'day 0'", "day 0.*generation"),
         ("DELETE FROM releases WHERE period = 'day 0'", "its row is gone"),
         ("UPDATE grants SET epsilon = '100'", "epsilon differ"),
-        ("UPDATE grants SET longest_spend = 0", "longer than its row says"),
+        ("UPDATE grants SET longest_spend = 0", "longest spend.*not as its row says"),
+        ("UPDATE grants SET longest_spend = 1000000", "longest spend.*not as its row says"),
         ("UPDATE streams SET calibration = 'paper'", "terms are not those"),
         ("UPDATE streams SET head = 'x'", "last event"),
         ("UPDATE streams SET model = 'not JSON'", "terms are not those"),
@@ -90,31 +91,103 @@ def test_a_swap_of_two_events_is_found(tamper):
     assert "does not follow" in found
 
 
-def test_an_overspend_put_in_by_hand_is_found(tamper):
-    assert "more than 1" in tamper(
+def test_a_spend_put_in_by_hand_is_found(tamper):
+    found = tamper(
         "INSERT INTO spends (grant_id, release_id, generation, position, first_step, n_steps, document) "
         "SELECT grant_id, release_id, generation, 7, first_step, n_steps, replace(document, '1/8', '1') "
         "FROM spends"
     )
+    assert re.search("day 0.*spends are not those.*day 1.*spends are not those", found)
+
+
+def test_an_overspend_that_was_let_through_is_found(publish, ledger, kit, let_through):
+    publish("day 0", kit.plan(0, "1/4"))
+    assert ledger.verify() == []
+    publish("day 1", kit.plan(2, "1/4"))
+    assert any("from step 0 costs 3/2, more than 1" in found for found in ledger.verify())
+
+
+TO_STEPS = (
+    "n_steps = n_steps || ' ' || substr(document, 1, instr(document, ' ') - 1), "
+    "document = substr(document, instr(document, ' ') + 1)"
+)
+TO_POSITION = (
+    "position = position || ' ' || first_step || ' ' || n_steps || ' ' || "
+    "substr(document, 1, instr(document, ' 40 1 ') - 1), "
+    "n_steps = 1, document = substr(document, instr(document, ' 40 1 ') + 6)"
+)
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-def test_a_spend_whose_words_moved_to_another_column_is_found(publish, ledger, kit, round_the_library):
+@pytest.mark.parametrize("moved", [TO_STEPS, TO_POSITION], ids=["to the steps", "to the position"])
+@pytest.mark.parametrize("settled", [False, True], ids=["in force", "not in force"])
+def test_a_spend_whose_words_moved_to_another_column_is_found(
+    publish, reserve, ledger, kit, round_the_library, moved, settled
+):
     """Its line, and so its hash, are what they were: SQLite keeps text in a column of numbers."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
-        publish(period, [replace(spend, stage="two words") for spend in kit.plan(first_step, "1/8")])
+        plan = [replace(spend, stage="feature 40 1 y") for spend in kit.plan(first_step, "1/8")]
+        reservation = reserve(period, plan)
+        ledger.begin_draw(reservation, kit.now)
+        ledger.record_drawn(reservation, "measured", plan[:0] if settled else plan, kit.now)
     assert ledger.verify() == []
     with round_the_library() as connection:
         kit.drop_triggers(connection)
-        moved = connection.execute(
+        update = f"UPDATE spends SET {moved} WHERE first_step = 40 AND generation = 1"
+        assert connection.execute(text(update)).rowcount == 1
+    assert any(re.search("day 1.*spends are not those", found) for found in ledger.verify())
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("table", [grants, amendments, streams, releases, spends, events], ids=str)
+def test_text_that_is_none_is_found_in_every_column(publish, ledger, kit, round_the_library, table):
+    """SQLite keeps bytes that are not UTF-8 as text; its driver refuses to read them."""
+    publish("day 0", kit.plan(0, "1/8"))
+    assert ledger.verify() == []
+    for column in sorted(set(table.columns.keys()) - UNSEEN):
+        with round_the_library() as connection:
+            kit.drop_triggers(connection)
+            connection.execute(text("PRAGMA ignore_check_constraints = ON"))
+            kept = connection.execute(text(f"SELECT {column} FROM {table} ORDER BY id DESC")).first()[0]
+            newest = f"UPDATE {table} SET {column} = %s WHERE id = (SELECT max(id) FROM {table})"
+            connection.execute(text(newest % "CAST(x'41ff' AS TEXT)"))
+        assert ledger.verify(), column
+        with round_the_library() as connection:
+            connection.execute(text(newest % ":kept"), {"kept": kept})
+        assert ledger.verify() == []
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        """UPDATE spends SET document = replace(document, '"first_step"\\:', '"first_step"\\:9999999999')""",
+        f"UPDATE spends SET document = '{'[' * 100_000}'",
+        f"UPDATE streams SET model = '{'[' * 100_000}'",
+        f"UPDATE streams SET document = '{'[' * 100_000}'",
+        'UPDATE streams SET model = replace(model, \'"epsilon": "1"\', \'"epsilon": "1e400000000"\')',
+        "UPDATE grants SET epsilon = '1e400000000'",
+        "UPDATE streams SET n_events = 9223372036854775807",
+    ],
+    ids=["far steps", "deep spend", "deep model", "deep document", "exponent", "grant's exponent", "events"],
+)
+def test_what_would_fill_memory_or_time_is_only_told(tamper, statement):
+    assert tamper(statement)
+
+
+def test_events_of_no_stream_are_strays_and_no_head(ledger, publish, kit, url, round_the_library):
+    """What a head is looked for in belongs to a stream, or an event put beside all chains would prove it."""
+    publish()
+    forged = "f" * 64
+    with round_the_library() as connection:
+        kit.drop_triggers(connection)
+        connection.execute(
             text(
-                "UPDATE spends SET "
-                "n_steps = n_steps || ' ' || substr(document, 1, instr(document, ' ') - 1), "
-                "document = substr(document, instr(document, ' ') + 1) WHERE first_step = 40"
+                "INSERT INTO events (stream_id, number, at, kind, body, previous, hash) "
+                f"VALUES (77, 1, 'a', 'b', '{{}}', 'c', '{forged}')"
             )
         )
-        assert moved.rowcount == 1
-    assert any(re.search("day 1.*spends are not those", found) for found in ledger.verify())
+    assert any("1 events belong to no row of streams" in found for found in ledger.verify())
+    assert not ledger.contains_head(forged)
 
 
 UNSEEN = {"id", "lease_until"}
