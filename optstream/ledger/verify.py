@@ -64,6 +64,8 @@ def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
     strays = connection.execute(select(func.count()).select_from(spends)).scalar_one() - n_spends
     if strays > 0:
         yield f"{strays} spends belong to no release of a stream with a grant"
+    elif strays:
+        yield "some spends were met twice: rows of grants, streams or releases are there twice"
 
 
 def _count(connection: Connection, table: Table, condition: ColumnElement[bool]) -> int:

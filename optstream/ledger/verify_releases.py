@@ -114,6 +114,9 @@ def _spends(
     for (release_id, generation, grant_id), group in groupby(
         _spend_rows(connection, stream), key=_generation
     ):
+        if release_id not in releases_read:
+            # of another kind, as text; its spends are strays
+            continue
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
         lines = lines_of(plan)
