@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from threading import RLock
 from typing import Any
 
 import polars as pl
@@ -126,7 +127,11 @@ def _library() -> tuple[Any, Any]:
     """Great Expectations, imported at first use (2 s), silent and without telemetry, and where batches go."""
     os.environ["GX_ANALYTICS_ENABLED"] = "false"
     import great_expectations as library
+    from tqdm.std import tqdm
 
+    # It takes the lock of its progress bars even where they are off. The one that tqdm makes is shared by all
+    # processes that are forked from here: one that is killed while it holds it would stop all others.
+    tqdm.set_lock(RLock())
     context = library.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
     asset = context.data_sources.add_pandas("metrics").add_dataframe_asset("metrics")

@@ -112,3 +112,37 @@ def test_judging_is_silent_and_does_not_phone_home():
         [sys.executable, "-c", program], capture_output=True, text=True, env=environment, check=False
     )
     assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
+KILLED = """
+import os, signal
+import polars as pl
+from data_contracts.judge import Rule, judge
+
+def judges():
+    assert judge("test", [Rule("a", "must be a")], pl.DataFrame({"a": [0]}), n_rows=1) == []
+
+def forked(work):
+    child = os.fork()
+    if child == 0:
+        signal.alarm(60)
+        work()
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+def killed_in_a_progress_bar():
+    from tqdm.std import tqdm
+
+    tqdm.get_lock().acquire()
+    os.kill(os.getpid(), signal.SIGKILL)
+
+judges()
+assert forked(killed_in_a_progress_bar) == -signal.SIGKILL
+assert forked(judges) == 0
+"""
+
+
+def test_a_judge_that_is_killed_stops_no_other():
+    """Great Expectations holds a lock of tqdm, which processes forked from one share unless it is ours."""
+    environment = {**os.environ, "POLARS_MAX_THREADS": "1"}
+    subprocess.run([sys.executable, "-c", KILLED], check=True, env=environment, timeout=300)
