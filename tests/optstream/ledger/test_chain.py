@@ -174,6 +174,22 @@ def test_what_would_fill_memory_or_time_is_only_told(tamper, statement):
     assert tamper(statement)
 
 
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+def test_an_event_that_names_no_stream_is_a_stray_too(ledger, publish, kit, round_the_library):
+    """In a table that was made anew, without its constraints."""
+    publish()
+    with round_the_library() as connection:
+        for change in (
+            "CREATE TABLE copied AS SELECT * FROM events",
+            "DROP TABLE events",
+            "ALTER TABLE copied RENAME TO events",
+            "INSERT INTO events (id, number, kind, body, hash) VALUES (99, 1, 'b', '{}', 'forged')",
+        ):
+            connection.execute(text(change))
+    assert any("1 events belong to no row of streams" in found for found in ledger.verify())
+    assert not ledger.contains_head("forged")
+
+
 def test_events_of_no_stream_are_strays_and_no_head(ledger, publish, kit, url, round_the_library):
     """What a head is looked for in belongs to a stream, or an event put beside all chains would prove it."""
     publish()

@@ -127,3 +127,20 @@ def test_an_edit_is_found(released, hold, kit, round_the_library, statement, fin
         assert connection.execute(text(statement)).rowcount > 0
     found = " ".join(released.verify())
     assert re.search(finding, found), found
+
+
+@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("strange", ["'strange'", "7", "x'00'", "CAST(x'41ff' AS TEXT)"])
+def test_a_value_of_another_kind_is_found(released, hold, kit, round_the_library, strange):
+    """SQLite keeps any kind of value in any column."""
+    held = hold()
+    released.record_vintage(held, FIRST, kit.now)
+    released.record_vintage_published(held, 1, kit.now)
+    for column in ("published", "basis", "number"):
+        with round_the_library() as connection:
+            kept = connection.execute(text(f"SELECT {column} FROM vintages")).scalar_one()
+            connection.execute(text(f"UPDATE vintages SET {column} = {strange}"))
+        assert any("vintage" in found for found in released.verify()), column
+        with round_the_library() as connection:
+            connection.execute(text(f"UPDATE vintages SET {column} = :kept"), {"kept": kept})
+        assert released.verify() == []
