@@ -18,7 +18,7 @@ from urllib.parse import urlsplit
 from urllib.request import urlopen
 
 from optstream.errors import ConfigurationError
-from tasks.trusted_store import make_private_folder
+from tasks.trusted_store import make_private_folder, private_opener
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 60
@@ -92,8 +92,7 @@ def start_server(
     """
     make_private_folder(home)
     home.chmod(0o700)
-    lock = os.open(home / "starting.lock", os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    starting = os.fdopen(lock, "w")
+    starting = open(home / "starting.lock", "w", opener=private_opener)  # noqa: SIM115 - held until it answers
     fcntl.flock(starting, fcntl.LOCK_EX)  # two servers that create one database spoil it for each other
     port, log = free_port(port), home / "server.log"
     os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
@@ -110,8 +109,7 @@ def spawn(
     command: Sequence[str], log: Path, environment: Mapping[str, str], keep_open: tuple[int, ...] = ()
 ) -> "subprocess.Popen[bytes]":
     """A child in a session of its own, which ends with this thread; what it says is added to the log."""
-    private = os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    with os.fdopen(private, "ab") as said:
+    with open(log, "ab", opener=private_opener) as said:
         return subprocess.Popen(
             command,
             env=dict(environment),

@@ -21,6 +21,7 @@ from optstream.privacy.spends import spend_from_document
 from tasks.ledger_columns import SCHEMAS
 from tasks.settings import Settings
 from tasks.settings.paths import lies_within
+from tasks.trusted_store import private_opener
 
 ROWS_AT_ONCE = 20_000
 
@@ -83,7 +84,7 @@ def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str
 
 
 def _new_file(path: Path) -> Any:
-    return os.fdopen(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb")
+    return open(path, "xb", opener=private_opener)
 
 
 def _finish(writer: Any, file: Any) -> None:

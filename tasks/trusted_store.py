@@ -22,6 +22,11 @@ def make_private_folder(folder: Path) -> None:
         sync_folder(path.parent)
 
 
+def private_opener(path: str, flags: int) -> int:
+    """For `open`: a file that is made so is its owner's alone, whatever the umask."""
+    return os.open(path, flags, 0o600)
+
+
 def write_private(path: Path, data: bytes) -> None:
     """Write a file in one step: readers see the old bytes or the new ones, whole and durable."""
     make_private_folder(path.parent)

@@ -194,20 +194,18 @@ def _make_private(file: Path) -> None:
 
 @contextmanager
 def any_text(connection: Connection) -> Iterator[None]:
-    """Text that is not UTF-8, of which only SQLite keeps any, comes as bytes instead of raising."""
+    """Text that is not UTF-8 comes as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
     driver: Any = connection.connection.dbapi_connection
-    if connection.dialect.name == "sqlite":
-        driver.text_factory = _text_or_bytes
+    driver.text_factory = _text_or_bytes
     try:
         yield
     finally:
-        if connection.dialect.name == "sqlite":
-            driver.text_factory = str
+        driver.text_factory = str
 
 
-def is_undecodable(error: BaseException) -> bool:
-    """Whether SQLite's driver raised for text that is not UTF-8."""
-    return isinstance(error, OperationalError | LedgerError) and "Could not decode to UTF-8" in str(error)
+def is_undecodable(error: OperationalError | LedgerError) -> bool:
+    """Whether SQLite's driver raised it for text that is not UTF-8."""
+    return "Could not decode to UTF-8" in str(error)
 
 
 def _text_or_bytes(raw: bytes) -> str | bytes:

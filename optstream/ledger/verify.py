@@ -1,6 +1,6 @@
 """Checking the ledger against itself: the chain is recomputed and every row replayed from its events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Table, func, or_, select
@@ -49,11 +49,9 @@ def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
         # in a table that was made anew; and nothing is found to be missing in what holds a NULL
         if _count(connection, owner, owner.c.id.is_(None)):
             yield f"some {owner.name} have no number, so what belongs to them cannot be told"
-    query = select(streams.c.name)
     key = streams.c.grant_id
-    for name in connection.execute(
-        query.where(or_(key.is_(None), key.not_in(select(grants.c.id))))
-    ).scalars():
+    query = select(streams.c.name).where(or_(key.is_(None), key.not_in(select(grants.c.id))))
+    for name in connection.execute(query).scalars():
         yield f"stream {name!r}: its grant is gone"
     for table, key, owner in OWNED:
         # one after the other, for together they are in no index
@@ -61,21 +59,21 @@ def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
         strays += _count(connection, table, key.is_(None))
         if strays:
             yield f"{strays} {table.name} belong to no row of {owner.name}"
-    strays = connection.execute(select(func.count()).select_from(spends)).scalar_one() - n_spends
+    strays = _count(connection, spends) - n_spends
     if strays > 0:
         yield f"{strays} spends belong to no release of a stream with a grant"
     elif strays:
         yield "some spends were met twice: rows of grants, streams or releases are there twice"
 
 
-def _count(connection: Connection, table: Table, condition: ColumnElement[bool]) -> int:
-    return int(connection.execute(select(func.count()).select_from(table).where(condition)).scalar_one())
+def _count(connection: Connection, table: Table, *conditions: ColumnElement[bool]) -> int:
+    return int(connection.execute(select(func.count()).select_from(table).where(*conditions)).scalar_one())
 
 
 def grant_problems(connection: Connection, grant: Any, account: Account) -> Iterator[str]:
     """What does not fit in a grant whose streams were all read: its row, and the price of its windows."""
-    numbers = select(amendments.c.number).where(amendments.c.grant_id == grant.id)
-    counted = grant.longest_spend, grant.amendment, *connection.execute(numbers).scalars()
+    kept = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
+    counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
     if not all(isinstance(number, int) for number in counted):
         # SQLite keeps text among numbers
         yield f"grant {grant.name!r}: its row or its amendments hold what is no number"
@@ -89,15 +87,14 @@ def grant_problems(connection: Connection, grant: Any, account: Account) -> Iter
         differing = [name for name in OF_GRANT if promise and promise[name] != getattr(grant, name)]
         if differing:
             yield f"grant {grant.name!r}: {', '.join(differing)} differ from those of stream {stream.name!r}"
-    if not _promises_as_recorded(connection, grant, account):
+    if not _promises_as_recorded(grant, kept, account):
         yield f"grant {grant.name!r}: its promises are not those that the events of its streams record"
         return
     yield from _windows(connection, grant, account.history)
 
 
-def _promises_as_recorded(connection: Connection, grant: Any, account: Account) -> bool:
-    """Whether the promises that spends are priced by are those of the events."""
-    rows = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
+def _promises_as_recorded(grant: Any, rows: Sequence[Any], account: Account) -> bool:
+    """Whether the promises that spends are priced by (rows: amendments) are those of the events."""
     kept = {row.number: [getattr(row, name) for name in PROMISED] for row in rows}
     recorded = {number: said for (name, number), said in account.promised.items() if name == grant.name}
     if sorted(kept) != list(range(grant.amendment + 1)):

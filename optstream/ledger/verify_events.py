@@ -55,8 +55,8 @@ def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -
     """What breaks the chain in consecutive rows. before, expected: what the first follows, and its number."""
     computed = hashes_of(name, rows)
     previous, numbers, *_, found = zip(*rows, strict=True)
-    whole = [before, *computed[:-1]], list(range(expected, expected + len(rows))), computed
-    if (list(previous), list(numbers), list(found)) == whole:
+    is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
+    if is_linked and found == tuple(computed):
         return
     for row, digest in zip(rows, computed, strict=True):
         place = f"stream {name!r}, event {row[1]}"
@@ -109,11 +109,9 @@ def _replay(rows: Sequence[Any], told: Told) -> None:
 def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
     """A stream's terms; None where its row cannot be read as such."""
     try:
-        terms = terms_of(connection, stream)
-        terms.promise()
+        return terms_of(connection, stream)
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
         return None
-    return terms
 
 
 def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:

@@ -138,25 +138,6 @@ def test_a_spend_whose_words_moved_to_another_column_is_found(
     assert any(re.search("day 1.*spends are not those", found) for found in ledger.verify())
 
 
-@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("table", [grants, amendments, streams, releases, spends, events], ids=str)
-def test_text_that_is_none_is_found_in_every_column(publish, ledger, kit, round_the_library, table):
-    """SQLite keeps bytes that are not UTF-8 as text; its driver refuses to read them."""
-    publish("day 0", kit.plan(0, "1/8"))
-    assert ledger.verify() == []
-    for column in sorted(set(table.columns.keys()) - UNSEEN):
-        with round_the_library() as connection:
-            kit.drop_triggers(connection)
-            connection.execute(text("PRAGMA ignore_check_constraints = ON"))
-            kept = connection.execute(text(f"SELECT {column} FROM {table} ORDER BY id DESC")).first()[0]
-            newest = f"UPDATE {table} SET {column} = %s WHERE id = (SELECT max(id) FROM {table})"
-            connection.execute(text(newest % "CAST(x'41ff' AS TEXT)"))
-        assert ledger.verify(), column
-        with round_the_library() as connection:
-            connection.execute(text(newest % ":kept"), {"kept": kept})
-        assert ledger.verify() == []
-
-
 @pytest.mark.parametrize(
     "statement",
     [
@@ -213,11 +194,12 @@ UNSEEN = {"id", "lease_until"}
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 @pytest.mark.parametrize("table", [grants, amendments, streams, releases, spends, events], ids=str)
 def test_a_value_of_another_kind_is_found_in_every_column(publish, ledger, kit, round_the_library, table):
-    """SQLite keeps any kind of value in any column; none may end the check before it told of it."""
+    """SQLite keeps any kind of value in any column, and bytes that are not UTF-8 as text, which its driver
+    refuses to read; none may end the check before it told of it."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         publish(period, kit.plan(first_step, "1/8"))
     for column in sorted(set(table.columns.keys()) - UNSEEN):
-        for strange in ("'strange'", "x'00ff'", "-7"):
+        for strange in ("'strange'", "x'00ff'", "-7", "CAST(x'41ff' AS TEXT)"):
             with round_the_library() as connection:
                 kit.drop_triggers(connection)
                 connection.execute(text("PRAGMA ignore_check_constraints = ON"))

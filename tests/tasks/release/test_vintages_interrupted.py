@@ -20,11 +20,16 @@ def stages(house, work):
     return run, staged
 
 
-def test_a_withdrawal_in_between_is_not_undone(learning):
-    house = learning
+def half_shown(house):
+    """The new estimate of the first of two released days, `stages` of it."""
     house.release(*DAYS[:2])
     (work,) = vintage.due(house.run())
-    run, staged = stages(house, work)
+    return stages(house, work)
+
+
+def test_a_withdrawal_in_between_is_not_undone(learning):
+    house = learning
+    run, staged = half_shown(house)
     withdraw(house.run(), Work(DAYS[0]), "wrong dump")
     (late,) = chunk.REVISING[1].take(run, [staged])
     assert late.outcome.status is Status.FAILED
@@ -34,9 +39,7 @@ def test_a_withdrawal_in_between_is_not_undone(learning):
 
 def test_an_owner_that_was_thought_dead_shows_nothing(learning):
     house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, stale = stages(house, work)
+    run, stale = half_shown(house)
     house.later(hours=1)
     assert {day: one.status for day, one in revised(house).items()} == {DAYS[0]: Status.PUBLISHED}
     after = house.files("published")
@@ -49,9 +52,7 @@ def test_an_owner_that_was_thought_dead_shows_nothing(learning):
 
 def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
     house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    _, staged = stages(house, work)
+    _, staged = half_shown(house)
     assert listed(house)[DAYS[0]] == 0
     house.later(hours=1)
     assert revised(house)[DAYS[0]].status is Status.PUBLISHED
@@ -62,9 +63,7 @@ def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learni
 
 def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
     house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, staged = stages(house, work)
+    run, staged = half_shown(house)
     publish.publish(run, [staged])
     assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
     house.later(hours=1)
@@ -91,9 +90,7 @@ def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning)
 @pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
 def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
     house = learning
-    house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
-    run, staged = stages(house, work)
+    run, staged = half_shown(house)
     if taken_back == "withdrawn":
         withdraw(house.run(), Work(DAYS[1]), "wrong dump")
     elif taken_back == "known":
