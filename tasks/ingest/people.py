@@ -1,4 +1,4 @@
-"""Who is seen twice. Found without values, by hashes first; decided on the customers themselves.
+"""Rows of one customer that are more than one at a step: found by hashes first, decided on the customers.
 
 Equal names have equal hashes, so a pass over hashes misses nobody. It may suspect somebody whose hash is
 another's; the rows of all suspects are read again and judged by name, so a hash decides nothing.
@@ -105,9 +105,10 @@ def _keys(file: SourceFile, settings: Settings) -> pl.LazyFrame:
 def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> pl.DataFrame:
     """What metered rows of one day are dropped by the public rule: a row for each (file, step, rule).
 
-    The rule looks at which rows exist, never at a reading: of a customer seen in several leaves, only the
-    first leaf in the tree's order counts; of several rows of a customer and step, only the first, by file
-    name and position. Suspects are judged some at a time, so that memory stays bounded whoever repeats.
+    The rule looks at which rows exist at one step, never at a reading and never at another step: where a
+    customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the first
+    does, by file name and position. So what a customer has at a step changes that step alone (Lemma 14,
+    docs/privacy.md). Suspects are judged some at a time, so that memory stays bounded whoever repeats.
     """
     found = [pl.DataFrame(schema=DROPPED)]
     part = np.cumsum(seen.rows) // ROWS_AT_ONCE
@@ -128,7 +129,8 @@ def _rows_of_suspects(file: SourceFile, suspects: pl.LazyFrame, settings: Settin
 
 def _judged(rows: pl.DataFrame) -> pl.DataFrame:
     rows = rows.filter(pl.col("customer").is_not_null()).sort("customer", "leaf", "file", "row")
-    elsewhere = pl.col("leaf") != pl.col("leaf").min().over("customer")
+    leaf = pl.col("leaf")
+    elsewhere = (leaf.min() != leaf.max()).over("customer", "step")
     again = pl.struct("customer", "step").is_first_distinct().not_()
     rule = pl.when(elsewhere).then(pl.lit("two_leaves")).when(again).then(pl.lit("duplicates"))
     dropped = rows.with_columns(rule=rule).filter(pl.col("rule").is_not_null())

@@ -1,7 +1,7 @@
 """Metered ingest by its public rules, row by row in plain Python: what the quick one must equal."""
 
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -31,8 +31,11 @@ def ingest_by_hand(
     """
     units = [[0] * n_steps for _ in leaves]
     counts: list[Counter[str]] = [Counter() for _ in leaves]
-    home: dict[str, int] = {}
-    seen: dict[str, set[int]] = defaultdict(set)
+    homes = {
+        (row.customer, row.step, leaf) for leaf, files in enumerate(leaves) for file in files for row in file
+    }
+    n_homes = Counter((customer, step) for customer, step, _ in homes)
+    seen: set[tuple[str, int]] = set()
     for leaf, files in enumerate(leaves):
         found = set()
         for row in (row for file in files for row in file):
@@ -45,12 +48,12 @@ def ingest_by_hand(
             counts[leaf][kind] += 1
             if row.customer is None:
                 units[leaf][row.step] += counted
-            elif home.setdefault(row.customer, leaf) != leaf:
+            elif n_homes[row.customer, row.step] > 1:
                 counts[leaf]["two_leaves"] += 1
-            elif row.step in seen[row.customer]:
+            elif (row.customer, row.step) in seen:
                 counts[leaf]["duplicates"] += 1
             else:
-                seen[row.customer].add(row.step)
+                seen.add((row.customer, row.step))
                 units[leaf][row.step] += counted
         counts[leaf]["steps_found"] = len(found)
         counts[leaf]["missing_steps"] = n_steps - len(found)

@@ -70,8 +70,8 @@ def test_every_leaf_is_read_by_itself_and_nothing_else_changes(client, small):
     stream.write("84", stream.metered("a", 1.0), name="2.parquet")
     stream.write("11", pl.concat([stream.metered("b", float("inf")), mover[:41]]))
     periods, metrics, asked = same(client, stream)
-    assert np.array_equal(periods[0][0], [1] * 40 + [5001] * 8)
-    assert metrics[0][1]["two_leaves"] == 41
+    assert np.array_equal(periods[0][0], [1] * 41 + [5001] * 7)
+    assert metrics[0][1]["two_leaves"] == 1
     assert asked == [2, 2]
 
 
