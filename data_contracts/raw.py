@@ -51,7 +51,9 @@ AGGREGATED = (
 METERED = (
     Rule("no_customer", "must not be null", "customer"),
     Rule("too_large", "has too many rows for an exact sum; choose a coarser privacy.resolution", "value"),
-    Rule("two_leaves", "was in several leaves at one step: none of these rows counts", "customer", alarm=True),
+    Rule(
+        "two_leaves", "was in several leaves at one step: none of these rows counts", "customer", alarm=True
+    ),
     Rule("duplicates", "had several rows at one step: the first was kept", "customer", alarm=True),
     Rule("absent", "was null or NaN: counted as 0", "value", alarm=True),
     Rule("infinite", "was infinite: clamped to the public bounds", "value", alarm=True),

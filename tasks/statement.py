@@ -42,6 +42,7 @@ def statement_of(
         time_zone=calendar.time_zone,
         day=calendar.day,
         standard_errors=errors,
+        supplier_rounding=settings.input.supplier_rounding,
     )
 
 

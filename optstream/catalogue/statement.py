@@ -31,6 +31,8 @@ class ReleaseStatement:
     value_column: name of the published values, which also tells their unit ("load_mw").
     step_minutes, time_zone, day: the calendar that cuts days into steps.
     standard_errors: of which values they are known; None for a release from before there were any.
+    supplier_rounding: the part of the model's alpha that is not one customer's change, but what the
+        supplier's rounding of sums adds to it.
 
     Raises ParameterError naming the field.
     """
@@ -53,6 +55,7 @@ class ReleaseStatement:
     time_zone: str
     day: DayKind
     standard_errors: StandardErrors | None = None
+    supplier_rounding: Fraction = Fraction(0)
 
     def __post_init__(self) -> None:
         for name in ("stream", "code_version", "configuration_hash", "time_zone"):
@@ -63,7 +66,7 @@ class ReleaseStatement:
                 raise ParameterError(
                     f"{name} of ReleaseStatement must be an integer of at least {least}; got {count!r}"
                 )
-        for name in ("epsilon_plan", "epsilon_own"):
+        for name in ("epsilon_plan", "epsilon_own", "supplier_rounding"):
             if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
                 raise ParameterError(
                     f"{name} of ReleaseStatement must be a Fraction of at least 0; got {amount!r}"
@@ -77,6 +80,8 @@ class ReleaseStatement:
             raise ParameterError("simulated of ReleaseStatement must be true or false")
         if not isinstance(self.mechanism, Mapping) or not isinstance(self.mechanism.get("name"), str):
             raise ParameterError("mechanism of ReleaseStatement must be a mapping with a name")
+        if self.supplier_rounding >= self.model.alpha:
+            raise ParameterError("supplier_rounding of ReleaseStatement must be less than the model's alpha")
         check_value_column(self.value_column)
 
     def in_words(self) -> str:
@@ -84,9 +89,9 @@ class ReleaseStatement:
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."
         model = self.model
-        who = "one customer's readings"
-        if model.unit == "roaming":
-            who = f"one customer's readings, at up to {model.leaves_per_step} leaves in a step,"
+        change = model.alpha - self.supplier_rounding
+        leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
+        who = f"one customer's readings, in {leaves} at a step,"
         straddle = "also where it straddles periods"
         if model.windows == "aligned":
             straddle = "inside one period; windows that straddle two periods are not covered"
@@ -95,12 +100,24 @@ class ReleaseStatement:
             f"{model.window_length} consecutive steps of {self.step_minutes} minutes ({straddle}) by at most "
             f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
             f"this release alone cost at most {_decimal(self.epsilon_own)}.",
-            f"This covers changes of each reading by at most {_decimal(model.alpha)} in the unit of "
-            f"{self.value_column}: a change c times as large costs c times epsilon, and presence or absence "
-            "is covered only where readings are clamped to at most that size and absence counts as 0.",
+            f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
+            f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
+            "c times epsilon. Whether a customer has readings at all is covered only where each row of the input is "
+            "one customer's, clamped to at most that size above and below 0.",
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the promise.",
         ]
+        if self.supplier_rounding:
+            sentences.append(
+                f"The readings are the supplier's sums, whose errors are taken to spread by at most "
+                f"{_decimal(self.supplier_rounding)}: the noise is for that too."
+            )
+        if model.unit == "customer" and self.mechanism["name"] == "Fourier":
+            most = self.mechanism.get("leaves_per_period", 1)
+            sentences.append(
+                f"It covers customers whose readings of one period lie in at most {most} "
+                f"{'leaf' if most == 1 else 'leaves'}."
+            )
         if self.vintage:
             sentences.append(
                 f"This is vintage {self.vintage}, a revised estimate from measurements that were drawn and "
@@ -137,6 +154,8 @@ class ReleaseStatement:
             "code_version": self.code_version,
             "configuration_hash": self.configuration_hash,
         }
+        if self.supplier_rounding:
+            document["supplier_rounding"] = str(self.supplier_rounding)
         return document | ({"standard_errors": errors.to_document(self.value_column)} if errors else {})
 
     @classmethod
@@ -168,6 +187,7 @@ class ReleaseStatement:
                 epsilon_own=exact_from_text(document["epsilon_own"]),
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
                 standard_errors=None if errors is None else StandardErrors.from_document(errors),
+                supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error
@@ -182,3 +202,9 @@ def _decimal(amount: Fraction) -> str:
     """Four decimals, rounded up: the words may overstate a cost, never understate it."""
     whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
+
+
+def _decimal_below(amount: Fraction) -> str:
+    """Four decimals, rounded down: the words may understate what is covered, never overstate it."""
+    below = Fraction(math.floor(amount * 10**4), 10**4)
+    return _decimal(below) if below else str(amount)

@@ -106,9 +106,9 @@ def dropped_of(files: Sequence[SourceFile], seen: Seen, settings: Settings) -> p
     """What metered rows of one day are dropped by the public rule: a row for each (file, step, rule).
 
     The rule looks at which rows exist at one step, never at a reading and never at another step: where a
-    customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the first
-    does, by file name and position. So what a customer has at a step changes that step alone (Lemma 14,
-    docs/privacy.md). Suspects are judged some at a time, so that memory stays bounded whoever repeats.
+    customer's rows of a step lie in several leaves, none of them counts; where they lie in one leaf, the
+    first does, by file name and position. So what a customer has at a step changes that step alone (Lemma
+    2b, docs/privacy.md). Suspects are judged some at a time: memory stays bounded whoever repeats.
     """
     found = [pl.DataFrame(schema=DROPPED)]
     part = np.cumsum(seen.rows) // ROWS_AT_ONCE

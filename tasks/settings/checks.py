@@ -27,6 +27,8 @@ def cross_checks(
         problems += _calendar(sections["stream"], sections.get("features"))
     if {"mechanism", "privacy"} <= present:
         problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
+    if {"mechanism", "input"} <= present:
+        problems += _leaves(sections["mechanism"], sections["input"])
     if {"mechanism", "release"} <= present:
         problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
@@ -86,6 +88,14 @@ def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
         yield (
             'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
             "it chooses: name them, or give a list of shares"
+        )
+
+
+def _leaves(mechanism: Any, source: Any) -> Iterator[str]:
+    if source.schema_ == "metered" and getattr(mechanism, "leaves_per_period", None) is not None:
+        yield (
+            'mechanism.leaves_per_period must be left out for input.schema "metered": nothing keeps a '
+            "customer's rows of a day in so few leaves, so the noise is for all of them"
         )
 
 
@@ -162,6 +172,11 @@ def _input(source: Any, published: Any, stream: Any) -> Iterator[str]:
         yield (
             'input.schema must be "aggregated" for stream.unit "roaming": '
             "of a metered customer in two leaves only one counts"
+        )
+    if source.schema_ == "metered" and source.supplier_rounding:
+        yield (
+            'input.supplier_rounding must be left out for input.schema "metered", whose rows nobody summed: '
+            f"alpha is of each row; got {source.supplier_rounding}"
         )
     yield from layout_problems(source)
     if published.value in RESERVED:

@@ -147,6 +147,12 @@ class Input(Section):
         max_length=MOST_CHANGES,
         description=f"a list of at most {MOST_CHANGES} tables, each headed {CHANGES}",
     )
+    supplier_rounding: NotNegative = Field(
+        "0",
+        validate_default=True,
+        description='a decimal string of at least 0, such as "1" for sums rounded to whole numbers',
+    )
+    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h"')
     raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
 
 

@@ -70,10 +70,12 @@ class Settings(Section):
 
     @cached_property
     def model(self) -> PrivacyModel:
+        """What is promised. Its alpha is of what is delivered: what one customer moves, and with it the
+        supplier's rounding (Lemma 2a, docs/privacy.md)."""
         return PrivacyModel(
             epsilon=self.privacy.epsilon,
             window_length=self.privacy.window,
-            alpha=self.privacy.alpha,
+            alpha=self.privacy.alpha + self.input.supplier_rounding,
             resolution=self.privacy.resolution,
             unit=self.stream.unit,
             leaves_per_step=self.stream.leaves_per_step,
@@ -113,6 +115,8 @@ class Settings(Section):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
+        if self.mechanism.name == "Fourier" and self.metered:
+            described["leaves_per_period"] = len(self.tree.leaves)
         described["level_shares"] = [str(share) for share in self.level_shares]
         return described
 
@@ -277,10 +281,11 @@ class Settings(Section):
     def configuration_hash(self) -> str:
         """SHA-256 of what shapes a release: every key but secrets and places, numbers in lowest terms."""
         document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
-        del document["input"]["folder"], document["input"]["raw_retention_days"]
+        for key in ("folder", "raw_retention_days", "time_limit"):
+            del document["input"][key]
         del document["published"]["folder"], document["published"]["not_before"]
         # Keys that came later change no hash of a configuration without them.
-        for key, absent in (("changes", []), ("factor", "1")):
+        for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):
             if document["input"][key] == absent:
                 del document["input"][key]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))

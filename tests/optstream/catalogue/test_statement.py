@@ -67,6 +67,35 @@ def test_words_name_weaker_promises(statement):
     assert "at most" not in simulated
 
 
+def test_words_say_no_more_of_rows_and_larger_changes_than_is_shown(statement):
+    words = statement(DAY).in_words()
+    assert "in one leaf at a step" in words
+    assert "c a whole number, costs at most c times epsilon" in words
+    assert "clamped to at most that size above and below 0" in words
+    assert "presence or absence" not in words
+
+
+def test_words_take_the_suppliers_rounding_off_what_is_covered(statement):
+    rounded = statement(DAY, supplier_rounding=Fraction(1, 3))
+    assert "changes of each reading by at most 9.6666 in the unit" in rounded.in_words()
+    assert "whose errors are taken to spread by at most 0.3334" in rounded.in_words()
+    assert ReleaseStatement.from_document(rounded.to_document()) == rounded
+    assert "supplier_rounding" not in statement(DAY).to_document()
+    with pytest.raises(ParameterError, match="less than the model's alpha"):
+        statement(DAY, supplier_rounding=Fraction(10))
+    tiny = replace(statement(DAY).model, alpha=Fraction(1, 100_000))
+    assert "by at most 1/100000 in" in statement(DAY, model=tiny).in_words()
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"), [({}, "at most 1 leaf."), ({"leaves_per_period": 12}, "at most 12 leaves.")]
+)
+def test_words_of_fourier_say_for_whom_it_is_priced(statement, parameters, told):
+    fourier = statement(DAY, mechanism={"name": "Fourier", **parameters})
+    assert f"whose readings of one period lie in {told}" in fourier.in_words()
+    assert "of one period lie" not in statement(DAY).in_words()
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [

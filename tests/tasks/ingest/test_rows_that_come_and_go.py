@@ -1,4 +1,4 @@
-"""What one customer's rows at one step can move: every small set of rows, each at a step of its own (Lemma 14)."""
+"""What one customer's rows at one step can move: every small set of rows, each at its own step (Lemma 2b)."""
 
 import itertools
 from collections.abc import Callable
@@ -64,7 +64,7 @@ def ingested(small, order):
 
 
 def test_a_step_counts_by_its_own_rows_whatever_the_others_hold(small):
-    """All sets beside each other, in three orders: the day rule would let one step drop the rows of others."""
+    """All sets beside each other, in three orders: a rule of the day lets one step drop the rows of others."""
     expected = {rows: by_rule(rows) for rows in SETS}
     rng = np.random.default_rng(5)
     for order in (range(len(SETS)), reversed(range(len(SETS))), rng.permutation(len(SETS)).tolist()):

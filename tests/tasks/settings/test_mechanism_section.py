@@ -52,6 +52,12 @@ def refusal(write):
     return _refusal
 
 
+def test_a_restriction_to_few_leaves_is_refused_where_rows_may_lie_in_any(refusal):
+    metered = ('schema = "aggregated"', 'schema = "metered"')
+    text = refusal("Fourier", metered, leaves_per_period="1")
+    assert 'mechanism.leaves_per_period must be left out for input.schema "metered"' in text
+
+
 HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
 
 

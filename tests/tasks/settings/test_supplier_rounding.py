@@ -1,0 +1,113 @@
+"""A supplier who rounds sums or adds in floats: what one customer then moves, and that the noise is for it."""
+
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from optstream.errors import ConfigurationError
+from optstream.stream.quantise import quantise
+from tasks.settings import load_settings
+from tasks.statement import statement_of
+from tests.tasks.conftest import DAY
+
+GRID = Fraction(1, 10)
+"""Of the exact sums that are tried."""
+SUMS = [GRID * number for number in range(-40, 41)]
+
+
+def half_even(value, width):
+    return round(value / width) * width
+
+
+def half_up(value, width):
+    return math.floor(value / width + Fraction(1, 2)) * width
+
+
+def down(value, width):
+    return math.floor(value / width) * width
+
+
+def up(value, width):
+    return math.ceil(value / width) * width
+
+
+def any_error(value, width):
+    """The worst that a spread of this width allows."""
+    return value + (width / 2 if value > 0 else -width / 2)
+
+
+def counted(value, resolution):
+    return math.floor(value / resolution + Fraction(1, 2))
+
+
+def most(supplier, width, alpha, resolution):
+    """By how many units one customer moves a delivered sum, over all pairs of exact sums: by enumeration."""
+    units = {value: counted(supplier(value, width), resolution) for value in SUMS}
+    return max(abs(units[a] - units[b]) for a in SUMS for b in SUMS if abs(a - b) <= alpha)
+
+
+@pytest.fixture
+def stream(small):
+    """stream("0.3", rounding="1"): alpha and what the supplier does."""
+
+    def make(alpha, resolution="0.001", rounding=None, schema="aggregated"):
+        key = "" if rounding is None else f'supplier_rounding = "{rounding}"'
+        settings = small(resolution=resolution, marker=key, schema=schema).settings
+        file = settings.file
+        file.write_text(file.read_text().replace('alpha = "10"', f'alpha = "{alpha}"'))
+        return load_settings(file)
+
+    return make
+
+
+@pytest.mark.parametrize("supplier", [half_even, half_up, down, up, any_error])
+@pytest.mark.parametrize("resolution", ["0.1", "1", "0.7"])
+@pytest.mark.parametrize("rounding", ["0.2", "0.5", "1", "3"])
+@pytest.mark.parametrize("alpha", ["0.3", "1", "2"])
+def test_no_supplier_of_that_rounding_moves_more_than_is_priced(
+    stream, supplier, resolution, rounding, alpha
+):
+    settings = stream(alpha, resolution, rounding)
+    found = most(supplier, Fraction(rounding), Fraction(alpha), Fraction(resolution))
+    assert found <= settings.model.alpha_units
+
+
+@pytest.mark.parametrize(
+    ("supplier", "alpha", "resolution", "without"),
+    [(half_even, "1", "1", 2), (half_up, "0.3", "0.1", 10 / 3)],
+)
+def test_control_what_it_costs_where_it_is_not_declared(stream, supplier, alpha, resolution, without):
+    """Times epsilon: half-even sums at resolution = alpha, whole MW at alpha = 0.3."""
+    units = stream(alpha, resolution).model.alpha_units
+    found = most(supplier, Fraction(1), Fraction(alpha), Fraction(resolution))
+    assert found / units == pytest.approx(without)
+    declared = stream(alpha, resolution, "1").model.alpha_units
+    assert found <= declared
+    if supplier is half_even:
+        assert found == declared, "it is met, so no smaller one would do"
+
+
+def test_sums_in_floats_move_by_a_unit_more_and_a_small_rounding_covers_them(stream):
+    """185 customers of a tenth, added up in order, and one more of 1 before them: errors below 1e-13 decide
+    two ties, on both sides of them."""
+    low, high = (float(np.cumsum([own, *[0.1] * 185])[-1]) for own in (0.0, 1.0))
+    below, above = quantise(np.array([low, high]), Fraction(1))
+    assert abs(low - 18.5) < 1e-13 > abs(high - 19.5)
+    assert above - below == 2 > stream("1", "1").model.alpha_units
+    assert above - below <= stream("1", "1", "0.000001").model.alpha_units
+
+
+def test_it_is_part_of_the_promise_and_the_hash_but_not_of_what_is_covered(stream):
+    settings = stream("10", rounding="1")
+    assert settings.model.alpha == 11
+    assert stream("10").model.alpha == 10
+    assert settings.configuration_hash != stream("10").configuration_hash
+    assert stream("10", rounding="0").configuration_hash == stream("10").configuration_hash
+
+
+def test_of_metered_rows_it_is_refused(stream):
+    with pytest.raises(ConfigurationError, match=r'input.supplier_rounding must be left out for .*"metered"'):
+        stream("10", rounding="1", schema="metered")
+    assert stream("10", rounding="0", schema="metered").model.alpha == 10
