@@ -102,8 +102,8 @@ class ReleaseStatement:
             f"this release alone cost at most {_decimal(self.epsilon_own)}.",
             f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
-            "c times epsilon. Whether a customer has readings at all is covered only where each row of the input is "
-            "one customer's, clamped to at most that size above and below 0.",
+            "c times epsilon. Whether a customer has readings at all is covered only where each row of the "
+            "input is one customer's, clamped to at most that size above and below 0.",
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the promise.",
         ]

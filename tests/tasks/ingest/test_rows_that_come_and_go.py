@@ -64,7 +64,7 @@ def ingested(small, order):
 
 
 def test_a_step_counts_by_its_own_rows_whatever_the_others_hold(small):
-    """All sets beside each other, in three orders: a rule of the day lets one step drop the rows of others."""
+    """All sets beside each other, in three orders: a rule of the day lets a step drop the rows of others."""
     expected = {rows: by_rule(rows) for rows in SETS}
     rng = np.random.default_rng(5)
     for order in (range(len(SETS)), reversed(range(len(SETS))), rng.permutation(len(SETS)).tolist()):

@@ -1,4 +1,4 @@
-"""A supplier who rounds sums or adds in floats: what one customer then moves, and that the noise is for it."""
+"""A supplier who rounds sums or adds in floats: what a customer then moves, and that the noise is for it."""
 
 import math
 from fractions import Fraction
@@ -9,8 +9,6 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.stream.quantise import quantise
 from tasks.settings import load_settings
-from tasks.statement import statement_of
-from tests.tasks.conftest import DAY
 
 GRID = Fraction(1, 10)
 """Of the exact sums that are tried."""
