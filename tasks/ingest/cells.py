@@ -1,15 +1,13 @@
 """Rows become cells: what each file holds at each step. All in polars, streaming."""
 
-import math
 from collections.abc import Iterator, Sequence
-from fractions import Fraction
 from functools import partial
 
 import polars as pl
 
 from tasks.ingest import reading as kinds
 from tasks.ingest.files import size_of
-from tasks.ingest.reading import FLOATS, KINDS
+from tasks.ingest.reading import KINDS
 from tasks.ingest.rows import NO_STEP, customer_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
@@ -20,7 +18,6 @@ FILES_A_PLAN = 96
 BYTES_A_PLAN = 2**23
 """A plan that has as much takes no further file: by then it keeps all threads at work, and more pages held at
 once gain nothing."""
-EXACT_FLOATS = 2**53
 CELLS = {"file": pl.UInt32, "step": pl.Int32, "kind": pl.Int8, "rows": pl.Int64, "units": pl.Int64}
 COUNTED = {
     "absent": [kinds.ABSENT],
@@ -44,68 +41,37 @@ def cells_of(files: Sequence[SourceFile], settings: Settings, spread: Spread | N
 
 def _cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
     """A row for each (file, step, kind of reading) found."""
-    found = [
-        _quick_cells(plan, settings) if plan[0].value in FLOATS else _grouped(plan, settings)
-        for plan in _plans(files)
-    ]
+    found = [_grouped(plan, settings) for plan in _plans(files)]
     return pl.concat([pl.DataFrame(schema=CELLS), *found])
 
 
 def _plans(files: Sequence[SourceFile]) -> Iterator[list[SourceFile]]:
-    """Files that are read together: many where they are small, and either floats or not."""
-    for floats in (True, False):
-        plan: list[SourceFile] = []
-        size = 0
-        for file in (file for file in files if (file.value in FLOATS) == floats):
-            plan.append(file)
-            size += size_of(file.path)
-            if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
-                yield plan
-                plan, size = [], 0
-        if plan:
+    """Files that are read together: many where they are small."""
+    plan: list[SourceFile] = []
+    size = 0
+    for file in files:
+        plan.append(file)
+        size += size_of(file.path)
+        if len(plan) == FILES_A_PLAN or size > BYTES_A_PLAN:
             yield plan
+            plan, size = [], 0
+    if plan:
+        yield plan
 
 
-def _quick_cells(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
-    """As `_grouped`, of floats: sums of rounded quotients, but exact ones of the readings in doubt.
-
-    The sums are of whole numbers, in float64: exact as long as there are not too many rows, which is known
-    once they are counted.
-    """
-    low, high = (math.floor(bound / settings.resolution + Fraction(1, 2)) for bound in settings.bounds)
-    cells = _grouped(files, settings, quick=True)
-    if cells.select((pl.col("rows") * float(max(abs(low), abs(high), 1)) >= EXACT_FLOATS).any()).item():
-        return _grouped(files, settings)
-    kind, rows = pl.col("kind"), pl.col("rows")
-    sound, doubtful = cells.filter(kind == kinds.SOUND), cells.filter(kind == kinds.DOUBTFUL)
-    known = cells.filter(~kind.is_in([kinds.SOUND, kinds.DOUBTFUL])).with_columns(
-        units=pl.when(kind.is_in([kinds.INFINITE, kinds.ABOVE]))
-        .then(rows * high)
-        .when(kind.is_in([kinds.MINUS_INFINITE, kinds.BELOW]))
-        .then(rows * low)
-        .otherwise(0)
-    )
-    again = [file for file in files if file.number in set(doubtful["file"])]
-    found = [sound, known, *([_grouped(again, settings, only=kinds.DOUBTFUL)] if again else [])]
-    return pl.concat([frame.cast({"units": pl.Int64}) for frame in found])
-
-
-def _grouped(
-    files: Sequence[SourceFile], settings: Settings, *, quick: bool = False, only: int | None = None
-) -> pl.DataFrame:
-    """A row for each (file, step, kind of reading) found, or of one kind only, and the sum of its units.
+def _grouped(files: Sequence[SourceFile], settings: Settings) -> pl.DataFrame:
+    """A row for each (file, step, kind of reading) found, and the sum of its units.
 
     One integer for the three makes a group-by that costs little more than a sum: the kind of a reading is
-    part of what it is grouped by, so that counting the kinds needs no columns of their own. quick: the sums
-    are of the quotients, which are the units of sound readings only.
+    part of what it is grouped by, so that counting the kinds needs no columns of their own. Each row is read
+    once, whatever it holds.
     """
     width = (NO_STEP + max(file.n_steps for file in files)) * len(KINDS)
     plans = []
     for number, file in enumerate(files):
         found = reading_of(file, settings)
         key = number * width + (step_of(file) + NO_STEP) * len(KINDS) + found.kind
-        source = scan(file) if only is None else scan(file).filter(found.kind == only)
-        plans.append(source.select(key=key, units=found.quotient if quick else found.units))
+        plans.append(scan(file).select(key=key, units=found.units))
     cells = pl.concat(plans).group_by("key").agg(pl.len().cast(pl.Int64).alias("rows"), pl.col("units").sum())
     key, numbers = pl.col("key"), pl.Series([file.number for file in files], dtype=pl.UInt32)
     return cells.collect(engine="streaming").select(

@@ -1,0 +1,54 @@
+"""Rows are read once and alike whatever they hold: how long that takes tells of no reading but its own row."""
+
+import polars as pl
+import pytest
+
+from tasks.ingest import cells
+from tasks.ingest.floats import FloatCounter
+
+SOUND, TIE, NEAR_TIE = 1.25, 1.0005, 1.00050000000001
+
+
+@pytest.fixture
+def work(monkeypatch):
+    """How many files were scanned for readings, and how many readings were decided exactly."""
+    done = {"scans": 0, "exact": 0}
+    scan, count = cells.scan, FloatCounter.count
+
+    def counted_scan(file):
+        done["scans"] += 1
+        return scan(file)
+
+    def counted(self, raw):
+        done["exact"] += len(raw)
+        return count(self, raw)
+
+    monkeypatch.setattr(cells, "scan", counted_scan)
+    monkeypatch.setattr(FloatCounter, "count", counted)
+    return done
+
+
+@pytest.mark.parametrize("schema", ["aggregated", "metered"])
+@pytest.mark.parametrize(("reading", "decided"), [(SOUND, 0), (TIE, 1), (NEAR_TIE, 1), (1e9, 0)])
+def test_one_reading_is_no_reason_for_another_pass(small, work, schema, reading, decided):
+    stream = small(schema=schema)
+    values = pl.Series([SOUND] * 20 + [reading] + [SOUND] * 27, dtype=pl.Float64)
+    for region in ("84", "11"):
+        for number in range(5):
+            rows = stream.metered(f"{region}{number}", values if number == 3 and region == "84" else SOUND)
+            if schema == "aggregated":
+                rows = rows.drop("customer_id")[number * 10 : number * 10 + 10]
+                if number == 2 and region == "84":
+                    rows = rows.with_columns(load=pl.Series([reading] + [SOUND] * 9))
+            stream.write(region, rows, name=f"part-{number}.parquet")
+    stream.ingest()
+    assert work == {"scans": 2 * 5, "exact": decided}
+
+
+def test_many_rows_of_large_units_are_read_once_too(small, work):
+    """Their sum would not be exact as a float: integers are added, so that no count decides how they are."""
+    stream = small(schema="metered", resolution="0.000000000001")
+    for region in ("84", "11"):
+        stream.write(region, pl.concat([stream.metered(f"{region}{name}", 99.0) for name in range(100)]))
+    assert (stream.units() == 99 * 100 * 10**12).all()
+    assert work == {"scans": 2, "exact": 0}
