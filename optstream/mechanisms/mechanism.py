@@ -77,7 +77,8 @@ class Mechanism(ABC):
         values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod. first_step: the running
         index of its first step. state: what the period before left; None at the start of a stream. The
         promise over several periods holds only with it.
-        Raises ParameterError for a shape, type, size or state that does not fit; then nothing was drawn.
+        Raises ParameterError for a shape, type or state that does not fit, never for a value (`as_period`);
+        then nothing was drawn.
         """
         return self._draw(as_period(values, self.model, first_step), noise, state)
 

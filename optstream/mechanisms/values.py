@@ -10,8 +10,9 @@ from optstream.stream import PrivatePeriod
 def as_period(values: ArrayLike | PrivatePeriod, model: PrivacyModel, first_step: int) -> PrivatePeriod:
     """Readings (n_series, n_steps) as a private period, rounded to the model's resolution.
 
-    Raises ParameterError for values that are no finite numbers, and for a period of another resolution or
-    first step.
+    Whatever is too large is clamped, and NaN counts as 0 (`quantise`): whether there is a release must not
+    depend on a reading. Raises ParameterError for values that are no numbers by their type, and for a
+    period of another resolution or first step.
     """
     if not isinstance(values, PrivatePeriod):
         return PrivatePeriod.from_values(values, resolution=model.resolution, first_step=first_step)

@@ -40,7 +40,10 @@ class PrivatePeriod:
 
     @classmethod
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":
-        """Round readings (n_leaves, n_steps) half up to the resolution. Raises as `quantise`."""
+        """Round readings (n_leaves, n_steps) half up to the resolution.
+
+        What is too large is clamped and NaN counts as 0, as `quantise` says, and raises by type alone.
+        """
         array = np.atleast_2d(np.asarray(values))
         return cls(quantise(array, resolution), resolution=resolution, first_step=first_step)
 

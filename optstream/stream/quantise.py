@@ -18,25 +18,26 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     """Return floor(value / resolution + 1/2) for each value, computed exactly, same shape.
 
     A float stands for its shortest decimal ("0.1" for the double nearest to one tenth), as it was
-    delivered. Lemma 2 (docs/privacy.md): two values at most alpha apart give integers at most
-    ceil(alpha / resolution) apart. Half-even rounding or a float product can differ by one unit more.
+    delivered. What lies beyond 2^50 units, infinities included, is clamped to that, and NaN counts as 0: no
+    reading decides whether there is an answer. Lemma 2 (docs/privacy.md): two values at most alpha apart give
+    integers at most ceil(alpha / resolution) apart. Half-even rounding or a float product can differ by one
+    unit more.
 
-    Raises ParameterError for values that are not finite numbers or too large; the message shows none.
+    Raises ParameterError for values that are no numbers by their type.
     """
     values = np.asarray(values)
+    if values.dtype.kind not in "iuf":
+        raise ParameterError(f"values must be integers or floats to be counted; got dtype {values.dtype}")
     if values.dtype.kind in "iu":
         scale = 1 / resolution
         if scale.denominator == 1 and _all_below(values, LARGEST_UNITS / float(scale)):
             return values.astype(np.int64) * int(scale)
-    elif values.dtype.kind != "f":
-        raise ParameterError(f"values must be integers or floats to be counted; got dtype {values.dtype}")
-    if not np.all(np.isfinite(values)):
-        raise ParameterError("values must be finite: clean null, NaN and infinity by the input's rule first")
-    if not _all_below(values, LARGEST_UNITS * float(resolution)):
-        raise ParameterError(
-            f"values must be below 2^50 units of the resolution {resolution} in size; "
-            "check the unit of the column, or choose a coarser resolution"
-        )
+    else:
+        values = np.where(np.isnan(values), values.dtype.type(0), values)
+    # A little outside, so that floating point cannot clamp what is within.
+    size, largest = values.astype(np.float64), LARGEST_UNITS * float(resolution) * (1 + 2.0**-40)
+    above, below = size >= largest, size <= -largest
+    values = np.where(above | below, values.dtype.type(0), values)
     # The product is within a few ulp of the exact quotient; where that could decide, decide exactly.
     quotients = values.astype(np.float64) / float(resolution)
     units = np.floor(quotients + 0.5)
@@ -46,7 +47,8 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
     distinct, which = np.unique(values[doubtful], return_inverse=True)
     decided = [math.floor(Fraction(Decimal(str(value))) / resolution + Fraction(1, 2)) for value in distinct]
     units[doubtful] = np.array(decided, dtype=np.float64)[which]
-    return units.astype(np.int64)
+    units = np.where(above, LARGEST_UNITS, np.where(below, -LARGEST_UNITS, units))
+    return np.clip(units, -LARGEST_UNITS, LARGEST_UNITS).astype(np.int64)
 
 
 def _margin(values: NDArray[Any]) -> float:

@@ -57,7 +57,7 @@ def metrics_of(
     else:
         grid = grid.with_columns(duplicates=pl.col("repeated"))
     names = [rule.name for rule in raw_rules(metered=settings.metered)]
-    return grid.select("day", "leaf", "region", "steps_found", "steps_expected", *names)
+    return grid.select("day", "leaf", "region", "rows", "steps_found", "steps_expected", *names)
 
 
 def _file_rules() -> list[str]:

@@ -1,4 +1,4 @@
-"""Rows are read once and alike whatever they hold: how long that takes tells of no reading but its own row."""
+"""Rows are read once, whatever they hold: a reading changes the work of its own row alone."""
 
 import polars as pl
 import pytest

@@ -1,15 +1,18 @@
 """Dumps read in a process of its own: what ends it costs its own day, and no word of it is heard."""
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
 from dataclasses import replace
 from datetime import timedelta
+from io import BytesIO
 from pathlib import Path
 from threading import Event
 
 import numpy as np
+import polars as pl
 import pyarrow.parquet as pq
 import pytest
 
@@ -19,7 +22,9 @@ from optstream.measurement.linear import open_private_period
 from optstream.noise import secure_noise
 from tasks import apart, chunk
 from tasks.apart import reading_apart
+from tasks.apart_messages import answer
 from tasks.ingest import discover, ingest
+from tasks.ingest.days import read_days
 from tasks.release import Run, enrol
 from tasks.settings import load_settings
 from tasks.work import Status, Work
@@ -63,8 +68,8 @@ def test_what_is_read_apart_is_what_is_read_here(metered):
     dumps = dumps_of(metered, DAY, NEXT)
     with reading_apart() as read:
         answers = [read(metered.settings, dumps), read(metered.settings, dumps)]
-    for answer in answers:
-        for there, here in zip(answer, ingest(metered.settings, dumps), strict=True):
+    for found in answers:
+        for there, here in zip(found, ingest(metered.settings, dumps), strict=True):
             assert (there.day, there.places) == (here.day, here.places)
             assert there.metrics.equals(here.metrics)
             assert np.array_equal(open_private_period(there.period), open_private_period(here.period))
@@ -155,7 +160,7 @@ def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
     (dump,) = dumps_of(metered, DAY)
     with reading_apart() as read:
         with pytest.raises(OptStreamError, match=r"unexpected .* its text is withheld"):
-            read(metered.settings, [replace(dump, files=(("71234",),))])
+            read(metered.settings, [replace(dump, files=((Path("71234"),),) * 3)])
         assert len(read(metered.settings, [dump])) == 1, "the process lives on"
     assert capfd.readouterr() == ("", "")
 
@@ -191,3 +196,96 @@ def read(folder, writer):
         reading(settings, list(discover(settings, [DAY]).values()))
         os.write(int(writer), f"{began[0].pid}\n".encode())
         Event().wait()
+
+
+def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):
+    """A pipe in a file's place: whoever opens it waits for ever. It is the first that is looked at."""
+    path = metered.folder("84") / "part-0.parquet"
+    dumps = dumps_of(metered, DAY, NEXT)
+    path.unlink()
+    os.mkfifo(path)
+    ledger = open_ledger(metered.settings.ledger_url)
+    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
+    enrol(run)
+    with reading_apart() as read:
+        read(metered.settings, dumps[1:])
+        monkeypatch.setattr(apart, "seconds_of", lambda settings: 0.5)
+        with pytest.raises(DumpError) as refused:
+            read(metered.settings, dumps[:1])
+        monkeypatch.undo()
+        assert ledger.find("small", DAY.isoformat()) is None
+        assert len(read(metered.settings, dumps[1:])) == 1
+    ledger.close()
+    told = str(refused.value)
+    assert told.startswith("region=84/date=2025-01-15/'part-0.parquet': reading the dump took longer than")
+    assert "input.time_limit, 6h, and was ended" in told
+    assert "set a longer limit" in told
+
+
+def test_a_limit_is_configured_in_words(small):
+    stream = small(marker='time_limit = "90min"')
+    assert apart.seconds_of(stream.settings) == 5400
+    assert stream.settings.configuration_hash == small().settings.configuration_hash
+
+
+@pytest.fixture
+def says(monkeypatch):
+    """says(messages): the process that reads is taken over by a file, and says this whatever it is asked."""
+
+    def patch(messages):
+        def ask(self, settings, dumps, seconds):
+            return apart.answered(iter(messages), settings, dumps)
+
+        monkeypatch.setattr(apart, "IDLE", [])
+        monkeypatch.setattr(apart._Process, "ask", ask)
+
+    return patch
+
+
+def test_what_the_process_says_is_data(metered, says, tmp_path):
+    """Before, its answer was unpickled: this one would have run a command."""
+    told = tmp_path / "told"
+
+    class Command:
+        def __reduce__(self):
+            return os.system, (f"touch {told}",)
+
+    dumps = dumps_of(metered, DAY)
+    good = list(answer(read_days(metered.settings, dumps)))
+    assert len(good) == 3
+    for message in (pickle.dumps(Command()), b"", b"[]", b"{}", b'{"days": 1}', b"[" * 100_000, good[1]):
+        says([message, *good[1:]])
+        with (
+            reading_apart() as read,
+            pytest.raises(OptStreamError, match="gave no answer to what it was asked"),
+        ):
+            read(metered.settings, dumps)
+    assert not told.exists()
+    pickle.loads(pickle.dumps(Command()))
+    assert told.exists(), "the control"
+
+
+def test_an_answer_that_is_not_whole_or_of_another_shape_is_refused(metered, says):
+    dumps = dumps_of(metered, DAY)
+    head, metrics, units = answer(read_days(metered.settings, dumps))
+    wrong = pl.DataFrame({"units": [1, 2, 3]})
+    buffer = BytesIO()
+    wrong.write_ipc_stream(buffer)
+    damaged = bytearray(units)
+    damaged[40:60] = bytes(20)
+    for messages in (
+        [head, metrics],
+        [head, units, units],
+        [head, metrics, buffer.getvalue()],
+        [head, metrics, head],
+    ):
+        says(messages)
+        with reading_apart() as read, pytest.raises(OptStreamError, match="gave no answer"):
+            read(metered.settings, dumps)
+    with reading_apart() as read, pytest.raises(OptStreamError, match="gave no answer"):
+        says([head, metrics, bytes(damaged)])
+        read(metered.settings, dumps)
+    says([head, metrics, units])
+    with reading_apart() as read:
+        (day,) = read(metered.settings, dumps)
+    assert np.array_equal(open_private_period(day.period), metered.units())

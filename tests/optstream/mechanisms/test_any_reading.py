@@ -1,0 +1,24 @@
+"""Library use: no reading decides whether there is a release."""
+
+import numpy as np
+import pytest
+
+from optstream import mechanisms
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
+
+MODEL = PrivacyModel("1", 4, 10)
+NAMES = [
+    "Laplace", "Uniform", "Sample", "Fourier", "BudgetDistribution", "BudgetAbsorption", "PeGaSus", "Fast",
+    "HistoryInformed",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("reading", [np.nan, np.inf, -np.inf, 1e300, -1e300, 2.0**50, 1.2e12])
+def test_every_mechanism_releases_whatever_a_reading_is(name, reading):
+    mechanism = getattr(mechanisms, name)(MODEL)
+    values = np.full((2, 8), 5.0)
+    values[1, 3] = reading
+    released = mechanism.release(values, noise=simulated_noise(1))
+    assert np.isfinite(released.values).all()
