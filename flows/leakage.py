@@ -64,7 +64,7 @@ def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:
     for line in _budgets(found):
         terminal.say(f"  {line}")
     terminal.say(
-        f"\nThis holds if the chain's states lie within alpha = {float(settings.model.alpha):g} of each "
+        f"\nThis holds if the chain's states lie within alpha = {float(settings.privacy.alpha):g} of each "
         "other, against one who knows the chain; the promise does not cover such knowledge (docs/leakage.md)"
     )
 

@@ -19,7 +19,7 @@ weights = "variance"            # or "paper"
 epsilon = "1"                   # the most that any window may lose; a string, kept exact
 window = 48                     # steps
 population = "french-customers" # whose readings: the grant of epsilon is theirs, whatever streams are called
-alpha = "10"                    # MW: changes of one customer's reading up to this are protected
+alpha = "10"                    # MW: changes of one customer's reading up to this; c times as much, c epsilon
 resolution = "0.001"            # MW: readings are counted in this unit
 bounds = ["0", "20000"]         # MW: public bounds of one reading; beyond them it is clamped
 lower_bound = "0"               # the least that is published for a region
@@ -60,6 +60,8 @@ schema = "aggregated"           # a row a step; or "metered": a row a customer a
 timestamp = "timestamp"         # with a time zone: instants; without: local wall clock
 value = "load_mw"
 marker = "_SUCCESS"             # a dump has arrived when this file is there; or file_list = "_FILES"
+# supplier_rounding = "1"       # MW: sums that come rounded to whole MW; added to alpha, see docs/input.md
+# time_limit = "6h"             # for reading a day's dump
 # raw_retention_days = 30       # after which dumps are deleted by whoever keeps them: OptStream deletes none
 # factor = "0.001"              # times a number of the column: MW where it holds kW
 # [[input.changes]]             # what is other in later dumps; as many as the archive has, see docs/input.md

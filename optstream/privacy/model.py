@@ -22,7 +22,7 @@ class PrivacyModel:
 
     epsilon: exact, > 0; the most that any window may lose.
     window_length: steps.
-    alpha: unit of the readings (MW, counts); larger changes by a factor c cost c times epsilon.
+    alpha: unit of the readings (MW, counts); changes up to c alpha, c a whole number, cost c times epsilon.
     resolution: the unit in which readings are counted as integers.
     unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
         `leaves_per_step` leaves change, each by at most alpha).
