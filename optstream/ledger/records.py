@@ -130,6 +130,25 @@ class WindowLoss:
     first_step: int
 
 
+@dataclass(frozen=True)
+class PromiseLoss:
+    """What the worst window loses of those that a promise answers for.
+
+    number, promise: which one. free_from: the first step at which a plan shares no window of this promise
+    with what was planned under it; None for the promise in force, which answers for every plan.
+    """
+
+    number: int
+    promise: PrivacyModel
+    loss: WindowLoss
+    free_from: int | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the window would lose more than the promise gives it."""
+        return self.loss.epsilon > self.promise.epsilon
+
+
 def check_name(value: object, name: str) -> None:
     """Raise ParameterError unless `value` is short printable text: the hash chain reads names as lines."""
     if not isinstance(value, str) or not 0 < len(value) <= LONGEST_NAME or not value.isprintable():
