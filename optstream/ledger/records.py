@@ -118,6 +118,11 @@ class ReleaseRecord:
     compromised: str | None
     amendment: int = 0
 
+    @property
+    def end(self) -> int:
+        """The step after its last."""
+        return self.first_step + self.n_steps
+
 
 @dataclass(frozen=True)
 class WindowLoss:
