@@ -6,12 +6,10 @@ from datetime import datetime
 from sqlalchemy import Engine, select
 
 from optstream.ledger import chain, outline
-from optstream.ledger.accounts import hull
-from optstream.ledger.charges import cost_touching
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.kept_promises import losses_with
-from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms, WindowLoss
+from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms
 from optstream.ledger.room import Stretch, last_charged, stretches
 from optstream.ledger.schema import events, streams
 from optstream.ledger.tables import Batch, batches
@@ -82,11 +80,6 @@ class Survey:
         """
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
-
-    def cost_with(self, grant: str, plan: Sequence[Spend]) -> WindowLoss:
-        """What the worst window that sees a plan would lose, the plan included; nothing is reserved."""
-        with reading(self._engine) as connection:
-            return cost_touching(connection, find_grant(connection, grant), hull(plan), plan)
 
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
