@@ -103,8 +103,8 @@ def amend(
     """Declare that the configuration promises otherwise than the releases so far were made under.
 
     Changes of epsilon, window, alpha, unit, hierarchy, calibration. Days that were released keep what they
-    promised: a later day is held to the new promise and to theirs in every window that it shares with them, so
-    the first days after an amendment may have to wait. Streams of the same population follow.
+    promised: a later day is held to the new promise and to theirs in every window that it shares with them,
+    so the first days after an amendment may have to wait. Streams of the same population follow.
     """
     from datetime import UTC, datetime
 

@@ -34,8 +34,8 @@ class Waits:
 
 
 def rehearse(settings: Settings, ledger: Ledger) -> Waits:
-    """Plan the days after the last release under the configuration's promise, as `reserve` would judge them if
-    it were declared now. Declares and reserves nothing.
+    """Plan the days after the last release under the configuration's promise, as `reserve` would judge them
+    if it were declared now. Declares and reserves nothing.
 
     Raises LedgerError if nothing differs from the promise in force.
     """

@@ -1,9 +1,9 @@
 """Noise that others know: the releases that it was drawn for, and those that share noise with them.
 
 A draw is a function of its own period's readings, of recorded outputs and of its own fresh noise, so what is
-known of one day's noise tells nothing of another day's readings. PeGaSus' groupers are the exception: a group that
-is open at midnight goes on with its noisy threshold (Lemma 9, docs/privacy.md). Where groups began and ended is
-recorded, so the days that share a threshold with a leaked one are read from the stored measurements.
+known of one day's noise tells nothing of another day's readings. PeGaSus' groupers are the exception: a group
+that is open at midnight goes on with its noisy threshold (Lemma 9, docs/privacy.md). Where groups began and ended
+is recorded, so the days that share a threshold with a leaked one are read from the stored measurements.
 """
 
 from collections.abc import Sequence
@@ -22,10 +22,10 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     """Record that the noise of a day is known, and of the days that shared it; return all of them, rising.
 
     Those are the days before it from which an open group ran into it, back to where that group began, and the
-    days after it until no group is open that began before its end. Where the measurements of a day
-    between are gone, so that nobody can tell, the group counts as going on. Raw state that is left is destroyed.
-    Every window that one of these releases charges has lost everything, for ever. Raises LedgerError for a day
-    that was never released.
+    days after it until no group is open that began before its end. Where the measurements of a day between are
+    gone, so that nobody can tell, the group counts as going on. Raw state that is left is destroyed. Every
+    window that one of these releases charges has lost everything; that is never taken back. Raises LedgerError
+    for a day that was never released.
     """
     stream = settings.stream.name
     records = [record for record in ledger.releases(stream) if _was_begun(record)]
@@ -67,7 +67,7 @@ def _before(
 def _after(
     settings: Settings, leaked: ReleaseRecord, records: Sequence[ReleaseRecord]
 ) -> list[ReleaseRecord]:
-    """The releases after the leaked one with steps that were compared with a threshold of it or from before it."""
+    """The releases after the leaked one with steps that were compared with a threshold from before its end."""
     beginning = {record.first_step: record for record in records if _has_groups(record)}
     found, record = list[ReleaseRecord](), leaked
     while _has_groups(record):
@@ -84,7 +84,7 @@ def _has_groups(record: ReleaseRecord) -> bool:
 
 
 def _open_since(settings: Settings, record: ReleaseRecord) -> list[int] | None:
-    """The first steps of the groups that a release left open; None where its measurements do not tell any more."""
+    """The first steps of the groups that a release left open; None where its measurements do not tell."""
     if record.measurements_hash is None:
         # what was drawn and not recorded left no raw state: the next day began groups of its own
         return []

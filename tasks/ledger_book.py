@@ -11,7 +11,15 @@ from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, StreamTerms, Stretch
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Calendar, days_from
-from tasks.ledger_pages import ChargedRelease, DayRoom, GrantPage, StreamPage, WindowRoom, calendar_of, in_words
+from tasks.ledger_pages import (
+    ChargedRelease,
+    DayRoom,
+    GrantPage,
+    StreamPage,
+    WindowRoom,
+    calendar_of,
+    in_words,
+)
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.release import terms_of

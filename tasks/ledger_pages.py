@@ -84,9 +84,8 @@ def in_words(one: PromiseLoss) -> str:
     lost = f"some window would lose {float(one.loss.epsilon):.6g}"
     if one.free_from is None:
         return lost
-    return (
-        f"{lost} by promise {one.number}, which gives {float(one.promise.epsilon):.6g} and holds for days in it"
-    )
+    gives = float(one.promise.epsilon)
+    return f"{lost} by promise {one.number}, which gives {gives:.6g} and holds for days in it"
 
 
 def calendar_of(terms: StreamTerms) -> Calendar | None:

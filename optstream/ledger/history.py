@@ -16,7 +16,7 @@ from optstream.ledger.kept_promises import joined
 from optstream.ledger.promises import Promises, promises_of
 from optstream.ledger.records import WindowLoss
 from optstream.ledger.schema import spends
-from optstream.privacy import PrivacyModel, Spend, WindowCost, worst_of_repeated, worst_window
+from optstream.privacy import PrivacyModel, WindowCost, worst_of_repeated, worst_window
 from optstream.privacy.accounting import NO_COST
 from optstream.privacy.spends import spend_from_document
 
@@ -113,7 +113,8 @@ class History:
         return worst_window(written_out, model.window_length, "aligned")
 
     def costs(self, promises: Promises) -> list[tuple[int, PrivacyModel, WindowCost]]:
-        """For each promise (its number first) under which something was planned, the worst window that it answers for.
+        """For each promise under which something was planned: its number, itself, the worst window that it
+        answers for.
 
         Those are the windows that have a step of what was planned under it, charged by all that was planned,
         before it and after. What an earlier promise allowed is not held against a later one.

@@ -1,7 +1,6 @@
 """Whether every promise that days were released under is kept beside a plan (Lemma 12, docs/privacy.md)."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import Connection

@@ -30,7 +30,7 @@ class Promises:
         return self.by_number[self.now]
 
     def price(self, spend: Spend, number: int) -> Spend:
-        """A spend that was planned under promise `number`, as it counts by the promise in force (Lemma 12)."""
+        """A spend that was planned under promise `number`, by the promise in force (Lemma 12)."""
         if number == self.now:
             return spend
         return repriced(spend, self.by_number[number], self.in_force)

@@ -126,8 +126,9 @@ class Reader(Survey):
         """What this stream's other releases of the same share are charged at steps that share a window.
 
         First releases have one share of the grant, restatements another: a plan of the one does not look at
-        what the other spent. By the present promise, or as if `amended` were it. Of a release whose owner died while drawing, those
-        that were reserved before it: its plan must come out as it was; later ones were judged with it.
+        what the other spent. By the present promise, or as if `amended` were it. Of a release
+        whose owner died while drawing, those that were reserved before it: its plan must come out as it was;
+        later ones were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)

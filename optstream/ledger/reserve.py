@@ -234,9 +234,9 @@ def _broken(grant: Any, kept: PromiseLoss) -> str:
             "Nothing was reserved: release it with less, or release a later period whose windows have room"
         )
     return (
-        f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, window "
-        f"{model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were released under "
-        "and keep. Nothing was reserved: release it with less, or wait for a period that begins at step "
+        f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, "
+        f"window {model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were released "
+        "under and keep. Nothing was reserved: release it with less, or wait for a period that begins at step "
         f"{kept.free_from} or later"
     )
 

@@ -84,7 +84,7 @@ class Survey:
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
     ) -> list[PromiseLoss]:
-        """What the worst window of each promise would lose with a plan, as `reserve` judges it; none reserved.
+        """What the worst window of each promise would lose with a plan, as `reserve` judges it.
 
         The promise in force comes first, then the earlier ones that days in the plan's windows were released
         under. amended: judged as if this were the promise in force.

@@ -221,8 +221,8 @@ def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> No
 
 
 def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Say that a release's noise protects nobody. What is drawn, or being drawn, and not published is VOID: it
-    would show the raw values to whoever knows the noise.
+    """Say that a release's noise protects nobody. What is drawn, or being drawn, and not published is VOID:
+    it would show the raw values to whoever knows the noise.
     """
     check_name(reason, "reason why noise is compromised")
     release, _ = held_row(connection, key, None)

@@ -116,7 +116,11 @@ def _windows(connection: Connection, grant: Any, history: History) -> Iterator[s
         return
     for number, promise, cost in costs:
         if cost.epsilon > promise.epsilon:
-            by = f", which promise {number} gives: days in it were released under that" if grant.amendment else ""
+            by = (
+                f", which promise {number} gives: days in it were released under that"
+                if grant.amendment
+                else ""
+            )
             yield (
                 f"grant {grant.name!r}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {promise.epsilon}{by}"

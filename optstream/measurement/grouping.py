@@ -99,8 +99,9 @@ def measure_groups(
 def open_since(measured: Measured) -> list[int]:
     """The first step of each group that these measurements left open, of all series and levels.
 
-    Public: groups are released, and whether one is open shows in what the next period is handed. The next period
-    compares with the same noisy thresholds, so whoever knows the noise of either knows what these groups rest on.
+    Public: groups are released, and whether one is open shows in what the next period is handed. The next
+    period compares with the same noisy thresholds: whoever knows the noise of either knows what these groups
+    rest on.
     Raises KeyError or TypeError for measurements that tell no groups.
     """
     parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]

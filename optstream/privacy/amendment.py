@@ -26,7 +26,9 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     Costs no privacy. Raises ParameterError for a spend that is not known.
     """
     leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend) else 1
-    factor = max(1, _ceil(other.alpha / planned.alpha)) * max(1, _ceil(Fraction(other.leaves_per_step, leaves)))
+    factor = max(1, _ceil(other.alpha / planned.alpha)) * max(
+        1, _ceil(Fraction(other.leaves_per_step, leaves))
+    )
     n_windows = max(1, _ceil(Fraction(other.window_length, planned.window_length)))
     match spend:
         case StepSpend():

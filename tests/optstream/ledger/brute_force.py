@@ -1,4 +1,4 @@
-"""What every window costs under every promise, one after the other, written from Lemma 12 and not from the code."""
+"""What every window costs under every promise, window by window, from Lemma 12 and not from the code."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -27,7 +27,7 @@ def _steps(spend):
 
 @lru_cache(maxsize=20_000)
 def cost(spend, planned, other, same, start):
-    """What the window of `other` that begins at `start` is charged for a spend that was planned under `planned`."""
+    """What the window of `other` that begins at `start` is charged for a spend planned under `planned`."""
     window = range(start, start + other.window_length)
     inside = [step for step in _steps(spend) if step in window]
     if not inside:
@@ -58,7 +58,9 @@ def windows_of(promise, charged):
     spends = [(one, spend) for one in charged for spend in one.spends]
     if promise.windows == "sliding":
         lead = promise.window_length - 1
-        for start in sorted({step - back for one in charged for step in one.steps for back in range(lead + 1)}):
+        for start in sorted(
+            {step - back for one in charged for step in one.steps for back in range(lead + 1)}
+        ):
             yield range(start, start + promise.window_length), spends
         return
     for first, n_steps in sorted({(spend.first_step, spend.n_steps) for _, spend in spends}):

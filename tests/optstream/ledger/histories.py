@@ -1,4 +1,4 @@
-"""Histories of two streams of one population, in any order, against the brute force; the long form is a command.
+"""Histories of two streams of one population against the brute force; the long form is a command.
 
     python -m tests.optstream.ledger.histories --histories 2000 --seed 1
 
@@ -29,7 +29,14 @@ from optstream.ledger.schema import grants, streams
 from optstream.ledger.verify import grant_problems, stream_problems
 from optstream.ledger.verify_releases import Account
 from optstream.mechanisms import (
-    BudgetAbsorption, BudgetDistribution, Fast, Fourier, Hierarchical, Laplace, PeGaSus, Sample,
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    Fourier,
+    Hierarchical,
+    Laplace,
+    PeGaSus,
+    Sample,
 )  # fmt: skip
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
@@ -152,12 +159,13 @@ class Histories(RuleBasedStateMachine):
         try:
             held = self._reserve(key, plan)
         except BudgetError as error:
-            assert refused and not same, f"{error}: and no promise would be broken"
+            if same or not refused:
+                raise AssertionError("refused, and no promise would be broken") from error
             self.counts["refused"] += 1
             self.counts["refused by an earlier promise"] += "by promise" in str(error)
             return
-        assert same or not refused, f"reserved, and promise, window and cost are {refused}"
         self.charged[key] = asked
+        assert same or not refused, f"reserved, and promise, window and cost are {refused}"
         self.counts["reserved"] += 1
         self.counts[fate] += 1
         if fate == "reserved":
@@ -207,7 +215,7 @@ class Histories(RuleBasedStateMachine):
     def teardown(self):
         """No window of the whole history is above any promise, and the ledger's own check agrees."""
         found = above(self.promises, list(self.charged.values()))
-        assert not found, f"promise, window and cost: {found[0]}"
+        assert not found, f"promise, window and cost are {found[0]}"
         with reading(self.ledger._engine) as connection:
             row = connection.execute(grants.select().where(grants.c.name == self.grant)).one()
             account = Account()

@@ -98,7 +98,7 @@ def test_a_day_beside_one_of_an_earlier_promise_waits_for_its_windows(after):
 def test_the_wait_is_no_shorter_than_the_message_says(ledger, kit):
     """One step of either day in a window of the earlier promise is a quarter and ten quarters."""
     found = amended(ledger, kit, *models("a smaller alpha"))
-    with pytest.raises(BudgetError, match="would cost 11/4 .* begins at step 7 or later"):
+    with pytest.raises(BudgetError, match=r"would cost 11/4 .* begins at step 7 or later"):
         found.reserve("early", plan_of(found.new, 6), stream="people's load")
 
 
@@ -150,7 +150,7 @@ def exact_loss(scale, change):
 
 
 def test_the_figure_of_an_amendment_that_lowers_alpha(ledger, kit, let_through):
-    """Where 1 is promised: 5.5 by enumeration if half of the window was drawn for changes of 10, half for 1."""
+    """Where 1 is promised: 5.5 by enumeration, if half of the window was drawn for changes of 10."""
     found = amended(ledger, kit, *models("a smaller alpha"))
     # a change of 10 at a leaf moves the answers of both levels by 10, each by itself
     of_day_0, of_day_1 = (
@@ -190,7 +190,7 @@ def test_an_aligned_promise_answers_for_no_window_across_days(ledger, kit):
 
 
 def test_a_draw_is_held_to_its_plan_by_every_promise(ledger, kit):
-    """Windows of now have four steps, those of the first promise one: an outcome may fit those of now only."""
+    """Windows of now have four steps, of the first promise one: an outcome may fit those of now only."""
     first = PrivacyModel("1", 1, "1", resolution="1")
     found = amended(ledger, kit, first, PrivacyModel("1", 4, "1", resolution="1"))
     plan, outcome = (

@@ -197,7 +197,7 @@ def test_what_came_before_that_group_is_not_given_away():
 
 
 def test_a_known_threshold_gives_away_the_steps_that_it_is_compared_with_later():
-    """One value of the day after, and forty comparisons with a threshold of the day before: each tells of it."""
+    """One value of the day after, forty comparisons with a threshold of the day before: each tells of it."""
     deviations = [np.array([int(each) for each in floored_deviations(values)]) for values in (LONG, CHANGED)]
     chances = [below(SCALES[1], THRESHOLD - own).prod() for own in deviations]
     assert abs(np.log(chances[0] / chances[1])) > 2 * EPSILON

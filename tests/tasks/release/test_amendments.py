@@ -76,7 +76,7 @@ def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(house,
     waits = rehearse(house.settings, house.ledger)
     house.ledger.amend(terms_of(house.settings), "smaller customers", house.now)
     done = house.release(*DAYS[2:])
-    expected = {day: Status.PUBLISHED for day in DAYS[2:]} | {day: Status.REFUSED for day, _ in waits.refused}
+    expected = dict.fromkeys(DAYS[2:], Status.PUBLISHED) | {day: Status.REFUSED for day, _ in waits.refused}
     assert {day: done[day].outcome.status for day in DAYS[2:]} == expected
     assert house.ledger.verify() == []
 

@@ -43,7 +43,7 @@ def first_step(house, day):
 
 
 def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
-    """Its windows alone: an outcome of the leaked day has probability 0 under one stream, not under the other."""
+    """An outcome of the leaked day may have probability 0 under one of two streams that differ there alone."""
     pegasus.simulate(*DAYS)
     pegasus.release(DAYS[0])
     pegasus.release(DAYS[1])
@@ -57,7 +57,7 @@ def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus
 
 
 def thresholds_of(house, days):
-    """The steps that each threshold was compared with, opening included: of every series, from what was recorded."""
+    """The steps that each threshold was compared with, of every series, from what was recorded."""
     open_now, found = {}, []
     for day in days:
         record = house.record(day)
