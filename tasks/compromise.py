@@ -2,8 +2,8 @@
 
 A draw is a function of its own period's readings, of recorded outputs and of its own fresh noise, so what is
 known of one day's noise tells nothing of another day's readings. PeGaSus' groupers are the exception: a group
-that is open at midnight goes on with its noisy threshold (Lemma 9, docs/privacy.md). Where groups began and ended
-is recorded, so the days that share a threshold with a leaked one are read from the stored measurements.
+that is open at midnight goes on with its noisy threshold (Lemma 9, docs/privacy.md). Where groups began and
+ended is recorded, so the days that share a threshold with a leaked one are read from stored measurements.
 """
 
 from collections.abc import Sequence
@@ -21,11 +21,11 @@ from tasks.trusted_store import destroy_raw, read_verified
 def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: datetime) -> list[date]:
     """Record that the noise of a day is known, and of the days that shared it; return all of them, rising.
 
-    Those are the days before it from which an open group ran into it, back to where that group began, and the
-    days after it until no group is open that began before its end. Where the measurements of a day between are
-    gone, so that nobody can tell, the group counts as going on. Raw state that is left is destroyed. Every
-    window that one of these releases charges has lost everything; that is never taken back. Raises LedgerError
-    for a day that was never released.
+    Those are the days before it from which an open group ran into it, back to where that group began, and
+    the days after it until no group is open that began before its end. Where the measurements of a day between
+    are gone, so that nobody can tell, the group counts as going on. Raw state that is left is destroyed. Every
+    window that one of these releases charges has lost everything; that is never taken back. Raises
+    LedgerError for a day that was never released.
     """
     stream = settings.stream.name
     records = [record for record in ledger.releases(stream) if _was_begun(record)]
@@ -67,7 +67,7 @@ def _before(
 def _after(
     settings: Settings, leaked: ReleaseRecord, records: Sequence[ReleaseRecord]
 ) -> list[ReleaseRecord]:
-    """The releases after the leaked one with steps that were compared with a threshold from before its end."""
+    """The releases after the leaked one with steps that share a threshold from before its end."""
     beginning = {record.first_step: record for record in records if _has_groups(record)}
     found, record = list[ReleaseRecord](), leaked
     while _has_groups(record):

@@ -104,7 +104,8 @@ class ReleaseStatement:
             f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
             f"this release alone cost at most {_decimal(self.epsilon_own)}.",
             "A window that also holds releases made under another plan, restatements, or other streams that "
-            f"share this stream's grant costs at most {_decimal(self.epsilon_of_grant)} with all of them together.",
+            f"share this stream's grant costs at most {_decimal(self.epsilon_of_grant)} with all of them "
+            "together.",
             f"This covers changes of each reading by at most {_decimal(model.alpha)} in the unit of "
             f"{self.value_column}: a change c times as large costs c times epsilon, and presence or absence "
             "is covered only where readings are clamped to at most that size and absence counts as 0.",

@@ -116,12 +116,9 @@ def _windows(connection: Connection, grant: Any, history: History) -> Iterator[s
         return
     for number, promise, cost in costs:
         if cost.epsilon > promise.epsilon:
-            by = (
-                f", which promise {number} gives: days in it were released under that"
-                if grant.amendment
-                else ""
-            )
-            yield (
+            told = (
                 f"grant {grant.name!r}: the window from step {cost.first_step} costs {cost.epsilon}, "
-                f"more than {promise.epsilon}{by}"
+                f"more than {promise.epsilon}"
             )
+            kept = f", which promise {number} gives: days in it were released under that"
+            yield told + (kept if grant.amendment else "")

@@ -43,7 +43,7 @@ def first_step(house, day):
 
 
 def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
-    """An outcome of the leaked day may have probability 0 under one of two streams that differ there alone."""
+    """An outcome of the leaked day may have probability 0 under one of two streams that differ there."""
     pegasus.simulate(*DAYS)
     pegasus.release(DAYS[0])
     pegasus.release(DAYS[1])
