@@ -76,7 +76,8 @@ TEXTS = {
         "Write it as Parquet, for the trusted zone.", ("optstream ledger export --into exported",)
     ),
     "ledger amend": Help(
-        "Declare another promise.", ("optstream ledger amend --reason 'the board raised epsilon'",)
+        "Declare another promise.",
+        ("optstream ledger amend --dry-run", "optstream ledger amend --reason 'the board raised epsilon'"),
     ),
     "ledger compromised": Help(
         "Record that others know the noise of days.",

@@ -90,19 +90,36 @@ def export(
 
 
 @ledger_app.command()
-def amend(reason: Reason, config: Config = DEFAULT_CONFIG) -> None:
+def amend(
+    reason: Annotated[
+        str | None,
+        typer.Option("--reason", help="Why, in a few words without any value; it is kept for ever."),
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Declare nothing; tell which days would have to wait.")
+    ] = False,
+    config: Config = DEFAULT_CONFIG,
+) -> None:
     """Declare that the configuration promises otherwise than the releases so far were made under.
 
-    Changes of epsilon, window, alpha, unit, hierarchy, calibration: what was spent is priced anew by the new
-    promise, in every window that a later release touches. Streams of the same population follow.
+    Changes of epsilon, window, alpha, unit, hierarchy, calibration. Days that were released keep what they
+    promised: a later day is held to the new promise and to theirs in every window that it shares with them,
+    so the first days after an amendment may have to wait. Streams of the same population follow.
     """
     from datetime import UTC, datetime
 
+    from tasks.amendment import rehearse
     from tasks.ledger_place import need_ledger
     from tasks.release import terms_of
     from tasks.settings import load_settings
 
     settings = load_settings(config)
+    if dry_run:
+        for line in rehearse(settings, need_ledger(settings)).lines(settings.stream.name):
+            print(line)
+        return
+    if reason is None:
+        raise typer.BadParameter("an amendment needs its --reason, which is kept for ever")
     need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
     print(f"{settings.stream.name}: the promise is now the configuration's; `optstream ledger show` tells it")
 

@@ -11,7 +11,15 @@ from optstream.errors import OptStreamError
 from optstream.ledger import Ledger, StreamTerms, Stretch
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import Calendar, days_from
-from tasks.ledger_pages import ChargedRelease, DayRoom, GrantPage, StreamPage, WindowRoom, calendar_of
+from tasks.ledger_pages import (
+    ChargedRelease,
+    DayRoom,
+    GrantPage,
+    StreamPage,
+    WindowRoom,
+    calendar_of,
+    in_words,
+)
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.release import terms_of
@@ -147,12 +155,13 @@ def _day(
     try:
         mechanism = mechanism_for(settings, day)
         memory = recall(settings, ledger, mechanism, day, 0)
-        cost = ledger.cost_with(terms.grant, mechanism.plan(n_steps, first, memory.state)).epsilon
+        judged = ledger.judge_plan(terms.grant, mechanism.plan(n_steps, first, memory.state))
     except OptStreamError as error:
         return replace(room, may=False, because=str(error))
-    if cost <= model.epsilon:
-        return replace(room, may=True)
-    return replace(room, may=False, because=f"some window would lose {float(cost):.6g}")
+    for one in judged:
+        if one.is_broken:
+            return replace(room, may=False, because=in_words(one))
+    return replace(room, may=True)
 
 
 def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from fractions import Fraction
 
 from optstream.errors import ParameterError
-from optstream.ledger import ReleaseState, StreamTerms
+from optstream.ledger import PromiseLoss, ReleaseState, StreamTerms
 from optstream.stream import Calendar
 
 _CALENDAR = re.compile(r"([0-9]+) min, (.+), (elapsed|fixed)")
@@ -77,6 +77,15 @@ class GrantPage:
     windows: tuple[WindowRoom, ...]
     free_from: int | None
     free_from_time: datetime | None
+
+
+def in_words(one: PromiseLoss) -> str:
+    """What a plan would do to a promise that it breaks."""
+    lost = f"some window would lose {float(one.loss.epsilon):.6g}"
+    if one.free_from is None:
+        return lost
+    gives = float(one.promise.epsilon)
+    return f"{lost} by promise {one.number}, which gives {gives:.6g} and holds for days in it"
 
 
 def calendar_of(terms: StreamTerms) -> Calendar | None:

@@ -84,6 +84,14 @@ class ReleaseStatement:
             raise ParameterError("supplier_rounding of ReleaseStatement must be less than the model's alpha")
         check_value_column(self.value_column)
 
+    @property
+    def epsilon_of_grant(self) -> Fraction:
+        """What any window with a step of this release costs at most, over all plans: what the ledger grants.
+
+        A plan that costs more than it was asked to, as the paper's scales do, is stated in full.
+        """
+        return max(self.model.epsilon, self.epsilon_plan)
+
     def in_words(self) -> str:
         """What one customer's protection covers, and what it does not."""
         if self.simulated:
@@ -100,6 +108,9 @@ class ReleaseStatement:
             f"{model.window_length} consecutive steps of {self.step_minutes} minutes ({straddle}) by at most "
             f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
             f"this release alone cost at most {_decimal(self.epsilon_own)}.",
+            "A window that also holds releases made under another plan, restatements, or other streams that "
+            f"share this stream's grant costs at most {_decimal(self.epsilon_of_grant)} with all of them "
+            "together.",
             f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
             "c times epsilon. Whether a customer has readings at all is covered only where each row of the "

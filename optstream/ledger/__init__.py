@@ -2,12 +2,20 @@
 
 from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.outline import ReleaseOutline
-from optstream.ledger.records import ReleaseRecord, ReleaseState, Reservation, StreamTerms, WindowLoss
+from optstream.ledger.records import (
+    PromiseLoss,
+    ReleaseRecord,
+    ReleaseState,
+    Reservation,
+    StreamTerms,
+    WindowLoss,
+)
 from optstream.ledger.room import Stretch
 from optstream.ledger.vintages import Vintage
 
 __all__ = [
     "Ledger",
+    "PromiseLoss",
     "ReleaseOutline",
     "ReleaseRecord",
     "ReleaseState",

@@ -1,5 +1,6 @@
 """What a grant's windows are charged, read from the range of the history that they see."""
 
+import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,10 +10,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from optstream.ledger.accounts import charged_rows
-from optstream.ledger.promises import promises_of
+from optstream.ledger.promises import Promises, promises_of
 from optstream.ledger.records import WindowLoss
 from optstream.ledger.schema import spends
 from optstream.privacy import Spend, charged_to_windows, worst_window
+from optstream.privacy.spends import spend_from_document
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,17 @@ class Charges:
         return WindowLoss(cost.epsilon, cost.first_step)
 
 
-def charged_to_grant(connection: Connection, grant: Any, steps: range, *only: Any) -> Charges:
-    """What a grant's releases are charged, of all streams: those spends that have one of `steps`.
+@dataclass(frozen=True)
+class Planned:
+    """A spend in force as it was planned: under which promise, and whether its noise became known."""
+
+    spend: Spend
+    promise: int
+    is_known: bool
+
+
+def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -> list[Planned]:
+    """The spends of a grant's releases, of all streams, that have one of `steps`.
 
     only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
     longest spend.
@@ -65,14 +76,30 @@ def charged_to_grant(connection: Connection, grant: Any, steps: range, *only: An
         spends.c.first_step + spends.c.n_steps > steps.start,
         *only,
     )
-    promises = promises_of(connection, grant)
-    read = [
-        (promises.read(document, number), reason)
-        for document, number, reason in connection.execute(query.order_by(spends.c.first_step, spends.c.id))
+    rows = connection.execute(query.order_by(spends.c.first_step, spends.c.id))
+    return [
+        Planned(spend_from_document(json.loads(document)), number, reason is not None)
+        for document, number, reason in rows
     ]
+
+
+def charges_of(near: Sequence[Planned], promises: Promises) -> Charges:
+    """What these are charged by the promise in force."""
+    priced = [(promises.price(one.spend, one.promise), one.is_known) for one in near]
     return Charges(
-        tuple(spend for spend, _ in read), tuple(spend for spend, reason in read if reason is not None)
+        tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
     )
+
+
+def charged_to_grant(
+    connection: Connection, grant: Any, steps: range, *only: Any, promises: Promises | None = None
+) -> Charges:
+    """What the spends that have one of `steps` are charged, by the grant's present promise or by another.
+
+    only: conditions on the releases to look at.
+    """
+    near = planned_near(connection, grant, steps, *only)
+    return charges_of(near, promises or promises_of(connection, grant))
 
 
 def cost_touching(
@@ -86,7 +113,7 @@ def cost_touching(
     return charges.worst(grant.window_length, grant.windows, plan, steps)
 
 
-def window_reach(grant: Any, steps: range) -> range:
-    """The steps that share a window with one of these."""
-    lead = grant.window_length - 1
+def window_reach(promise: Any, steps: range) -> range:
+    """The steps that share a window with one of these. promise: a grant's row, or a model."""
+    lead = promise.window_length - 1
     return range(steps.start - lead, steps.stop + lead)

@@ -2,8 +2,9 @@
 
 import json
 import math
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -11,10 +12,11 @@ from sqlalchemy import Connection
 
 from optstream.ledger.accounts import PlainSpend, charged_rows
 from optstream.ledger.engine import plain_rows
+from optstream.ledger.kept_promises import joined
 from optstream.ledger.promises import Promises, promises_of
 from optstream.ledger.records import WindowLoss
 from optstream.ledger.schema import spends
-from optstream.privacy import PrivacyModel, Spend, WindowCost, worst_of_repeated, worst_window
+from optstream.privacy import PrivacyModel, WindowCost, worst_of_repeated, worst_window
 from optstream.privacy.accounting import NO_COST
 from optstream.privacy.spends import spend_from_document
 
@@ -110,38 +112,43 @@ class History:
         )
         return worst_window(written_out, model.window_length, "aligned")
 
-    def costs(self, promises: Promises) -> list[tuple[PrivacyModel, WindowCost]]:
-        """For each promise under which something was planned, the worst window that it answers for.
+    def costs(self, promises: Promises) -> list[tuple[int, PrivacyModel, WindowCost]]:
+        """For each promise under which something was planned: its number, itself, the worst window that it
+        answers for.
 
-        Those are the windows that have a step of what was planned under it, and what they are charged by
-        all that was planned until its end. What an earlier promise allowed is not held against a later one.
+        Those are the windows that have a step of what was planned under it, charged by all that was planned,
+        before it and after. What an earlier promise allowed is not held against a later one.
         """
-        used = sorted(self.amendments)
-        if len(used) < 2:
-            only = promises.as_of(used[0]) if used else promises
-            return [(only.in_force, self.cost(only))]
-        return [(under.in_force, self._cost_of_planned(under)) for under in map(promises.as_of, used)]
+        used = [promises.by(number) for number in sorted(self.amendments)] or [promises]
+        return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
+
+    def _cost_answered_for(self, promises: Promises, only: bool) -> WindowCost:
+        """As `costs`, for the promise in force; the worst window of all instead where that is within it, for
+        it is found quicker. only: no other promise was ever used.
+        """
+        cost = self.cost(promises)
+        if only or cost.epsilon <= promises.in_force.epsilon:
+            return cost
+        return self._cost_of_planned(promises)
 
     def _cost_of_planned(self, promises: Promises) -> WindowCost:
         """The worst window that has a step of what was planned under the promise in force."""
         number, model = promises.now, promises.in_force
         written_out = [
-            (amendment, replace(spend, first_step=spend.first_step + shift))
+            (replace(spend, first_step=spend.first_step + shift), amendment)
             for (shape, amendment), shifts in self._first_steps.items()
-            if amendment <= number
             for spend in (promises.read(shape, amendment),)
             for shift in shifts
         ]
-        everything = [spend for _, spend in written_out]
+        written_out.sort(key=lambda one: one[0].first_step)
+        first_steps = [spend.first_step for spend, _ in written_out]
+        longest = max(spend.n_steps for spend, _ in written_out)
         worst = NO_COST
-        for steps in _stretches(spend for amendment, spend in written_out if amendment == number):
-            near = [
-                spend
-                for spend in everything
-                if spend.first_step < steps.stop + model.window_length
-                and spend.first_step + spend.n_steps > steps.start - model.window_length
-            ]
-            cost = worst_window(near, model.window_length, model.windows, touching=steps)
+        for steps in joined(spend for spend, amendment in written_out if amendment == number):
+            begin = bisect_right(first_steps, steps.start - model.window_length - longest)
+            near = written_out[begin : bisect_left(first_steps, steps.stop + model.window_length)]
+            charged = [spend for spend, _ in near]
+            cost = worst_window(charged, model.window_length, model.windows, touching=steps)
             worst = max(worst, cost, key=lambda one: one.epsilon)
         return worst
 
@@ -159,18 +166,6 @@ def _pattern(plan: Sequence[PlainSpend], lines: str, shapes: list[_Shape]) -> _P
 
 def _charges_anything(document: str) -> bool:
     return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
-
-
-def _stretches(plan: Iterable[Spend]) -> list[range]:
-    """The steps that some spend has, as ranges that do not touch each other."""
-    joined: list[range] = []
-    for spend in sorted(plan, key=lambda one: one.first_step):
-        stop = spend.first_step + spend.n_steps
-        if joined and spend.first_step <= joined[-1].stop:
-            joined[-1] = range(joined[-1].start, max(stop, joined[-1].stop))
-        else:
-            joined.append(range(spend.first_step, stop))
-    return joined
 
 
 def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:

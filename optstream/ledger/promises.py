@@ -1,4 +1,4 @@
-"""What a grant has promised, amendment by amendment, and what old spends cost under its present promise."""
+"""What a grant has promised, amendment by amendment, and what a spend costs under each promise."""
 
 import json
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class Promises:
         return self.by_number[self.now]
 
     def price(self, spend: Spend, number: int) -> Spend:
-        """A spend that was planned under promise `number`, as it counts now (Lemma 12)."""
+        """A spend that was planned under promise `number`, by the promise in force (Lemma 12)."""
         if number == self.now:
             return spend
         return repriced(spend, self.by_number[number], self.in_force)
@@ -39,9 +39,14 @@ class Promises:
         """As `price`, of a spend's text in the ledger."""
         return self.price(spend_from_document(json.loads(document)), number)
 
-    def as_of(self, number: int) -> "Promises":
-        """The promises as they were when this one was in force."""
+    def by(self, number: int) -> "Promises":
+        """The same promises, with this one to price by."""
         return Promises(self.by_number, number)
+
+    def amended(self, model: PrivacyModel) -> "Promises":
+        """The promises as they would be after an amendment."""
+        number = max(self.by_number) + 1
+        return Promises({**self.by_number, number: model}, number)
 
 
 def promises_of(connection: Connection, grant: Any) -> Promises:

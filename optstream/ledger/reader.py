@@ -12,12 +12,13 @@ from optstream.ledger.charges import charged_to_grant, cost_touching, window_rea
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.history import cost_of_all
+from optstream.ledger.promises import promises_of
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
 from optstream.ledger.schema import grants, releases
 from optstream.ledger.shared_verify import problems_by_processes
 from optstream.ledger.survey import Survey
 from optstream.ledger.vintages import Vintage
-from optstream.privacy import Spend
+from optstream.privacy import PrivacyModel, Spend
 
 
 class Reader(Survey):
@@ -114,28 +115,37 @@ class Reader(Survey):
             return cost_touching(connection, find_grant(connection, grant), steps)
 
     def charged_near(
-        self, stream: str, period: str, revision: int, first_step: int, n_steps: int
+        self,
+        stream: str,
+        period: str,
+        revision: int,
+        first_step: int,
+        n_steps: int,
+        amended: PrivacyModel | None = None,
     ) -> tuple[Spend, ...]:
         """What this stream's other releases of the same share are charged at steps that share a window.
 
         First releases have one share of the grant, restatements another: a plan of the one does not look at
-        what the other spent. By the present promise. Of a release whose owner died while drawing, those
-        that were reserved before it: its plan must come out as it was; later ones were judged with it.
+        what the other spent. By the present promise, or as if `amended` were it. Of a release
+        whose owner died while drawing, those that were reserved before it: its plan must come out as it was;
+        later ones were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 return ()
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
-            reach = window_reach(grant, range(first_step, first_step + n_steps))
+            promises = promises_of(connection, grant)
+            if amended is not None:
+                promises = promises.amended(amended)
+            reach = window_reach(promises.in_force, range(first_step, first_step + n_steps))
             others = or_(releases.c.period != period, releases.c.revision != revision)
             own = transitions.find_row(connection, row.id, period, revision)
             if own is not None and (own.drawing or own.redraws):
                 others = and_(others, releases.c.id < own.id)
             same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
-            charges = charged_to_grant(
-                connection, grant, reach, releases.c.stream_id == row.id, same_share, others
-            )
+            only = (releases.c.stream_id == row.id, same_share, others)
+            charges = charged_to_grant(connection, grant, reach, *only, promises=promises)
             return charges.spends
 
     def worst(self, grant: str) -> WindowLoss:

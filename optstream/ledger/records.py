@@ -118,6 +118,11 @@ class ReleaseRecord:
     compromised: str | None
     amendment: int = 0
 
+    @property
+    def end(self) -> int:
+        """The step after its last."""
+        return self.first_step + self.n_steps
+
 
 @dataclass(frozen=True)
 class WindowLoss:
@@ -128,6 +133,25 @@ class WindowLoss:
 
     epsilon: Fraction | float
     first_step: int
+
+
+@dataclass(frozen=True)
+class PromiseLoss:
+    """What the worst window loses of those that a promise answers for.
+
+    number, promise: which one. free_from: the first step at which a plan shares no window of this promise
+    with what was planned under it; None for the promise in force, which answers for every plan.
+    """
+
+    number: int
+    promise: PrivacyModel
+    loss: WindowLoss
+    free_from: int | None = None
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the window would lose more than the promise gives it."""
+        return self.loss.epsilon > self.promise.epsilon
 
 
 def check_name(value: object, name: str) -> None:

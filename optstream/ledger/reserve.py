@@ -14,7 +14,9 @@ from optstream.ledger.chain import append, check_contains, move
 from optstream.ledger.charges import cost_touching
 from optstream.ledger.engine import insert_row
 from optstream.ledger.enrol import lock, terms_of
+from optstream.ledger.kept_promises import losses_with
 from optstream.ledger.records import (
+    PromiseLoss,
     ReleaseState,
     Reservation,
     StreamTerms,
@@ -200,8 +202,8 @@ def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any
 def _check_windows(
     connection: Connection, grant: Any, stream_id: int, request: Request, without: int | None
 ) -> None:
-    """Raise BudgetError if some window that sees the plan would lose more than the grant, or the
-    restatements of the stream more than their share.
+    """Raise BudgetError if some window that sees the plan would lose more than a promise gives it, the one in
+    force or one that days in it were released under, or the restatements of the stream more than their share.
     """
     steps = hull(request.plan)
     others = () if without is None else (releases.c.id != without,)
@@ -214,14 +216,29 @@ def _check_windows(
                 f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
                 "them. Nothing was reserved: a day is restated once, or with a smaller share each"
             )
-    cost = cost_touching(connection, grant, steps, request.plan, *others)
-    epsilon = Fraction(grant.epsilon)
-    if cost.epsilon > epsilon:
-        raise BudgetError(
-            f"{request.named}: the window of {grant.window_length} steps from step {cost.first_step} would "
-            f"cost {_exactly(cost.epsilon)}, and grant {grant.name!r} is {_exactly(epsilon)}. "
+    for kept in losses_with(connection, grant, request.plan, *others):
+        if kept.is_broken:
+            raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
+
+
+def _broken(grant: Any, kept: PromiseLoss) -> str:
+    """Which promise the plan would break, and the remedy."""
+    cost, model = kept.loss, kept.promise
+    window = (
+        f"the window of {model.window_length} steps from step {cost.first_step} would cost "
+        f"{_exactly(cost.epsilon)}"
+    )
+    if kept.free_from is None:
+        return (
+            f"{window}, and grant {grant.name!r} is {_exactly(model.epsilon)}. "
             "Nothing was reserved: release it with less, or release a later period whose windows have room"
         )
+    return (
+        f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, "
+        f"window {model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were "
+        "released under and keep. Nothing was reserved: release it with less, or wait for a period that begins "
+        f"at step {kept.free_from} or later"
+    )
 
 
 def _exactly(amount: Fraction | float) -> str:

@@ -6,15 +6,14 @@ from datetime import datetime
 from sqlalchemy import Engine, select
 
 from optstream.ledger import chain, outline
-from optstream.ledger.accounts import hull
-from optstream.ledger.charges import cost_touching
 from optstream.ledger.engine import reading
 from optstream.ledger.enrol import find_grant, find_stream, terms_of
-from optstream.ledger.records import ReleaseState, StreamTerms, WindowLoss
+from optstream.ledger.kept_promises import losses_with
+from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms
 from optstream.ledger.room import Stretch, last_charged, stretches
 from optstream.ledger.schema import events, streams
 from optstream.ledger.tables import Batch, batches
-from optstream.privacy import Spend
+from optstream.privacy import PrivacyModel, Spend
 
 
 class Survey:
@@ -82,10 +81,16 @@ class Survey:
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
 
-    def cost_with(self, grant: str, plan: Sequence[Spend]) -> WindowLoss:
-        """What the worst window that sees a plan would lose, the plan included; nothing is reserved."""
+    def judge_plan(
+        self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
+    ) -> list[PromiseLoss]:
+        """What the worst window of each promise would lose with a plan, as `reserve` judges it.
+
+        The promise in force comes first, then the earlier ones that days in the plan's windows were released
+        under. amended: judged as if this were the promise in force.
+        """
         with reading(self._engine) as connection:
-            return cost_touching(connection, find_grant(connection, grant), hull(plan), plan)
+            return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
     def last_charged(self, grant: str) -> Stretch | None:
         """The last windows of a grant that are charged anything: later ones have all of it."""

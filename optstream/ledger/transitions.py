@@ -7,10 +7,11 @@ from typing import Any
 from sqlalchemy import Connection, bindparam, select, update
 
 from optstream.errors import BudgetError, HeldError, LedgerError
-from optstream.ledger.accounts import charged_to_release, covers, spend_rows, spends_hash, store
+from optstream.ledger.accounts import charged_to_release, spend_rows, spends_hash, store
 from optstream.ledger.chain import move
 from optstream.ledger.charges import cost_touching
 from optstream.ledger.enrol import lock
+from optstream.ledger.kept_promises import outcome_is_covered
 from optstream.ledger.records import (
     ReleaseState,
     Reservation,
@@ -132,7 +133,7 @@ def record_drawn(
             f"{describe(*key)}: its draw was never begun in the ledger; call begin_draw before it"
         )
     reserved = charged_to_release(connection, release.id)
-    if not covers(reserved, outcome, grant.window_length, grant.windows):
+    if not outcome_is_covered(connection, grant, reserved, outcome):
         reason = "its draw would charge some window more than its plan did"
         _void(connection, release, reason, now)
         return LedgerError(
@@ -220,14 +221,14 @@ def withdraw(connection: Connection, key: Key, reason: str, now: datetime) -> No
 
 
 def compromise(connection: Connection, key: Key, reason: str, now: datetime) -> None:
-    """Say that a release's noise protects nobody. What is drawn and not published is VOID: it would show the
-    raw values to whoever knows the noise.
+    """Say that a release's noise protects nobody. What is drawn, or being drawn, and not published is VOID:
+    it would show the raw values to whoever knows the noise.
     """
     check_name(reason, "reason why noise is compromised")
     release, _ = held_row(connection, key, None)
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
-    if release.state == ReleaseState.DRAWN:
+    if release.state == ReleaseState.DRAWN or release.drawing:
         _void(connection, release, "its noise became known before it was published", now)
 
 

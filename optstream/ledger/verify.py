@@ -108,15 +108,17 @@ def _promises_as_recorded(grant: Any, rows: Sequence[Any], account: Account) -> 
 
 
 def _windows(connection: Connection, grant: Any, history: History) -> Iterator[str]:
-    """Whether each promise was kept, where something was planned under it, by all that was planned so far."""
+    """Whether each promise is kept in every window with a step that was planned under it, by all spends."""
     try:
         costs = history.costs(promises_of(connection, grant))
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
         yield f"grant {grant.name!r}: some of its spends cannot be read, so its windows have no price"
         return
-    for promise, cost in costs:
+    for number, promise, cost in costs:
         if cost.epsilon > promise.epsilon:
-            yield (
+            told = (
                 f"grant {grant.name!r}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {promise.epsilon}"
             )
+            kept = f", which promise {number} gives: days in it were released under that"
+            yield told + (kept if grant.amendment else "")

@@ -96,6 +96,27 @@ def measure_groups(
     return replace(measured, state=kept, before=public_part(state), choices={"groups": starts.tolist()})
 
 
+def open_since(measured: Measured) -> list[int]:
+    """The first step of each group that these measurements left open, of all series and levels.
+
+    Public: groups are released, and whether one is open shows in what the next period is handed. The next
+    period compares with the same noisy thresholds: whoever knows the noise of either knows what these groups
+    rest on.
+    Raises KeyError or TypeError for measurements that tell no groups.
+    """
+    parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]
+    return [
+        int(starts[-1])
+        for part in parts
+        for starts, noisy in zip(part.choices["groups"], part.state["noisy"], strict=True)
+        if noisy
+    ]
+
+
+def _has_groups(measured: Measured) -> bool:
+    return any(spend.stage == GROUPER for spend in measured.spends)
+
+
 def draw_groups(
     exact: NDArray[np.int64],
     first_step: int,

@@ -40,7 +40,8 @@ def worst_window(
     step's nodes is already in the charge, levels add up.
 
     windows="aligned" looks only at windows inside one period. `touching` limits the search to windows that
-    contain at least one of these steps. Time O(spends * (period + window)) and the length of the history;
+    contain at least one of these steps; a range that ends before it begins, as range(7, 5), to those that
+    contain both step 4 and step 7. Time O(spends * (period + window)) and the length of the history;
     integers over one common denominator, so nothing rounds. Raises ParameterError for an unknown spend.
     """
     known = list(spends)
@@ -126,6 +127,9 @@ def _worst(
     spends: Sequence[Spend], window_length: int, touching: range | None, inside: tuple[int, int] | None
 ) -> WindowCost:
     """The worst window that touches `touching`, and lies inside a period where one is given."""
+    if inside is not None and touching is not None and not _meets(touching, *inside):
+        # a window longer than its period ends with it
+        return NO_COST
     charged = _charge(spends, window_length)
     starts = range(charged.first_start, charged.first_start + charged.numerators.size)
     if touching is not None:
@@ -140,6 +144,10 @@ def _worst(
     chosen = charged.numerators[starts.start - charged.first_start : starts.stop - charged.first_start]
     worst = int(np.argmax(chosen))
     return WindowCost(Fraction(int(chosen[worst]), charged.denominator), starts.start + worst)
+
+
+def _meets(touching: range, first_step: int, n_steps: int) -> bool:
+    return touching.start < first_step + n_steps and touching.stop > first_step
 
 
 def _charge(spends: Sequence[Spend], window_length: int) -> _Charged:

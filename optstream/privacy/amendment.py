@@ -1,4 +1,4 @@
-"""What an old spend costs under a new promise: group privacy, from one neighbour to the next."""
+"""What a spend costs under another promise than its own: group privacy, from one neighbour to the next."""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -8,32 +8,39 @@ from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
-def repriced(spend: Spend, before: PrivacyModel, now: PrivacyModel) -> Spend:
-    """The spend as the accountant counts it under `now`; it was planned and drawn under `before`.
+def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
+    """The spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
 
-    Lemma 12 (docs/privacy.md): two neighbours of `now` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
-    `before` that differ in the same steps, so every charge is multiplied by that; never divided, for an
-    old charge holds for smaller changes too. m is how many leaves the spend was priced for, which is less
+    Either may be the older of the two: old spends are priced by a new promise, and new spends by the old
+    promises that days beside them were released under.
+
+    Lemma 12 (docs/privacy.md): two neighbours of `other` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
+    `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a
+    charge holds for smaller changes too. m is how many leaves the spend was priced for, which is less
     than the model's on a tree of fewer leaves, and counts as 1 where the spend does not say it. Where windows
     grow from w to w', a step spend stays as it is (its steps add up), a joint one costs at most ⌈w'/w⌉ times
-    as much, a capped one has at most ⌈w'/w⌉ caps of points. One who may now change leaves within a period
-    pays a joint measurement step by step.
+    as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor
+    is it where windows were aligned and now slide. One who may change leaves within a period pays a joint
+    measurement that was planned for one who may not step by step.
 
     Costs no privacy. Raises ParameterError for a spend that is not known.
     """
     leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend) else 1
-    factor = max(1, _ceil(now.alpha / before.alpha)) * max(1, _ceil(Fraction(now.leaves_per_step, leaves)))
-    n_windows = max(1, _ceil(Fraction(now.window_length, before.window_length)))
+    factor = max(1, _ceil(other.alpha / planned.alpha)) * max(
+        1, _ceil(Fraction(other.leaves_per_step, leaves))
+    )
+    n_windows = max(1, _ceil(Fraction(other.window_length, planned.window_length)))
     match spend:
         case StepSpend():
             return replace(spend, alpha_units=spend.alpha_units * factor)
         case PeriodSpend():
-            if (before.unit, now.unit) == ("customer", "roaming"):
+            if (planned.unit, other.unit) == ("customer", "roaming"):
                 one = spend.charges[1] * factor
                 return replace(spend, charges=tuple(n * one for n in range(spend.n_steps + 1)))
             return replace(spend, charges=tuple(charge * factor * n_windows for charge in spend.charges))
         case CappedSpend():
-            if n_windows == 1:
+            now_slide = (planned.windows, other.windows) == ("aligned", "sliding")
+            if n_windows == 1 and not now_slide:
                 return replace(spend, alpha_units=spend.alpha_units * factor)
             most = n_windows * spend.cap
             points = (min(n, most) for n in range(spend.n_steps + 1))

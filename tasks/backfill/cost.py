@@ -6,7 +6,7 @@ from datetime import date
 from fractions import Fraction
 
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, WindowLoss
+from optstream.ledger import Ledger, PromiseLoss, WindowLoss
 from optstream.privacy import Spend, worst_window
 from tasks.ledger_book import promise_changed
 from tasks.mechanism import Mechanism, mechanism_for
@@ -36,11 +36,11 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
     is_known = _is_known(ledger, grant)
 
-    def lost(plan: Sequence[Spend]) -> WindowLoss:
+    def judged(plan: Sequence[Spend]) -> list[PromiseLoss]:
         if is_known:
-            return ledger.cost_with(grant, plan)
+            return ledger.judge_plan(grant, plan)
         cost = worst_window(plan, model.window_length, model.windows)
-        return WindowLoss(cost.epsilon, cost.first_step)
+        return [PromiseLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
 
     before: Fraction | float = Fraction(0)
     if is_known and days:
@@ -51,11 +51,11 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
         start = calendar.first_step(day)
         recent = [spend for spend in recent if spend.first_step + spend.n_steps > start - model.window_length]
         plan = _plan(settings, ledger, day, recent)
-        cost = lost([*recent, *plan]).epsilon
-        if cost > model.epsilon:
+        losses = judged([*recent, *plan])
+        if any(one.is_broken for one in losses):
             refused.append(day)
         else:
-            after, recent = max(after, cost), [*recent, *plan]
+            after, recent = max(after, losses[0].loss.epsilon), [*recent, *plan]
     return BackfillCost(model.epsilon, before, after, tuple(refused))
 
 

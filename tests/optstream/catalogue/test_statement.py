@@ -54,6 +54,14 @@ def test_words_state_the_accounted_cost_rounded_up(statement):
     assert "paper" not in words
 
 
+def test_words_state_what_windows_over_different_plans_cost(statement):
+    """A plan of 0.1 beside days of another plan: what holds for their windows is the grant's figure."""
+    words = statement(DAY, epsilon_plan=Fraction(1, 10)).in_words()
+    assert "with epsilon at most 0.1;" in words
+    assert "releases made under another plan" in words
+    assert "grant costs at most 1 with all of them together" in words
+
+
 def test_words_name_weaker_promises(statement):
     aligned = PrivacyModel("1", 48, 10, windows="aligned")
     assert "not covered" in statement(DAY, model=aligned).in_words()

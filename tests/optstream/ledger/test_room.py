@@ -86,7 +86,8 @@ def test_an_untouched_grant_has_no_last_window(ledger):
 def test_what_a_plan_would_make_is_what_reserve_judges(charged, kit):
     plan = kit.plan(12, "1/8")
     everything = [spend for _, known in history() for spend in known]
-    cost = charged.cost_with("customers", plan)
+    (judged,) = charged.judge_plan("customers", plan)
+    cost = judged.loss
     expected = worst_window([*everything, *plan], 4, touching=range(12, 16))
     assert (cost.epsilon, cost.first_step) == (expected.epsilon, expected.first_step)
     assert cost.epsilon >= Fraction(1, 2)

@@ -142,3 +142,63 @@ def test_one_noise_for_all_comparisons_would_tell_a_change_for_certain():
     assert broken[0] == 0 < broken[1]
     ours = [group(side, True) for side in (values, other)]
     assert abs(np.log(ours[0] / ours[1])) <= EPSILON
+
+
+class Told:
+    """Thresholds and comparisons that are written down; no noise on values."""
+
+    simulated = True
+
+    def __init__(self, thresholds, comparisons):
+        self.stock = {SCALES[0]: list(thresholds), SCALES[1]: list(comparisons)}
+
+    def discrete_laplace(self, scale, size):
+        if scale not in self.stock:
+            return np.zeros(size, dtype=np.int64)
+        return np.array([self.stock[scale].pop(0) for _ in range(size[0])], dtype=np.int64)
+
+
+def known_outcomes(values, comparisons, n_first, thresholds=()):
+    """{groups: probability} over one threshold alone, drawn after `thresholds`: all other noise is known.
+
+    values: of a day of `n_first` steps and the day after it, which goes on with the first day's open groups.
+    """
+    terms, found = GroupingTerms(Fraction(1), Fraction(ALPHA / EPSILON), THRESHOLD), {}
+    days = (np.array([values[:n_first]]), 0), (np.array([values[n_first:]]), n_first)
+    for threshold, mass in zip(*laplace(SCALES[0]), strict=True):
+        noise, groups, starts = Told([*thresholds, threshold, *[0] * len(values)], comparisons), [None], []
+        for exact, first_step in days:
+            _, own, groups = draw_groups(exact, first_step, terms, groups, noise)
+            starts += own[0].tolist()
+        found[tuple(starts)] = found.get(tuple(starts), 0.0) + mass
+    return found
+
+
+def test_a_day_whose_comparisons_are_known_gives_away_the_group_that_ran_into_it():
+    """One step of 0 or alpha on the day before alone: an outcome that the one never gives, the other does."""
+    (group_of_three,) = [(0, 0, 2)]
+    one, other = (known_outcomes([first, 0, ALPHA], [0, 0], n_first=1) for first in (0, ALPHA))
+    assert one[group_of_three] > 0.05
+    assert other.get(group_of_three, 0.0) == 0.0
+    # with fresh comparisons the same change loses no more than epsilon
+    fresh = [groupings([first, 0, ALPHA]) for first in (0, ALPHA)]
+    assert loss(*fresh) <= EPSILON
+
+
+def test_what_came_before_that_group_is_not_given_away():
+    """A step whose group closed before the leaked day: all outcomes keep their odds."""
+    one, other = (
+        known_outcomes([first, 50, 0, 0, ALPHA], [0, 0, 0], n_first=3, thresholds=[0]) for first in (0, ALPHA)
+    )
+    # the step of 50 does not join, and the next one opens the group that runs into the second day
+    assert {groups[:3] for groups in one} == {(0, 1, 2)}
+    assert len(one) > 1
+    assert one == other
+
+
+def test_a_known_threshold_gives_away_the_steps_that_it_is_compared_with_later():
+    """One value of the day after, forty comparisons with a threshold of the day before: each tells of it."""
+    deviations = [np.array([int(each) for each in floored_deviations(values)]) for values in (LONG, CHANGED)]
+    chances = [below(SCALES[1], THRESHOLD - own).prod() for own in deviations]
+    assert abs(np.log(chances[0] / chances[1])) > 2 * EPSILON
+    assert abs(stays(LONG) - stays(CHANGED)) <= EPSILON

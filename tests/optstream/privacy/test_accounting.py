@@ -136,6 +136,24 @@ def test_aligned_window_longer_than_its_period_is_the_period():
     assert worst_window(spends, 9, "aligned").epsilon == worst_window(spends[:1], 9).epsilon
 
 
+def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
+    spends = [step_spend(0, [5, 5]), step_spend(2, [1, 1])]
+    touching = worst_window(spends, 9, "aligned", touching=range(2, 4))
+    assert touching.epsilon == worst_window(spends[1:], 9).epsilon < worst_window(spends[:1], 9).epsilon
+
+
+@settings(max_examples=100, deadline=None)
+@given(histories(), st.integers(1, 13), st.integers(0, 30), st.integers(0, 5))
+def test_a_range_that_ends_before_it_begins_asks_for_windows_with_both_ends(spends, length, end, gap):
+    found = worst_window(spends, length, touching=range(end + gap, end)).epsilon
+    both = [
+        sum((cost_of(spend, range(start, start + length)) for spend in spends), Fraction(0))
+        for start in range(-20, 60)
+        if start <= end - 1 and start + length > end + gap
+    ]
+    assert found == max(both, default=Fraction(0))
+
+
 def test_sums_do_not_round():
     tiny = step_spend(3, [1], scale=10**40, alpha_units=1)
     large = step_spend(0, [1, 1, 1], scale=1, alpha_units=1)

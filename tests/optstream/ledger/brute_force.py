@@ -1,0 +1,98 @@
+"""What every window costs under every promise, window by window, from Lemma 12 and not from the code."""
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from math import ceil
+
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend
+
+
+@dataclass(frozen=True)
+class Charged:
+    """What a release is charged, under which promise it was planned, and whether its noise is known."""
+
+    spends: tuple
+    promise: int
+    known: bool = False
+
+    @property
+    def steps(self):
+        return {step for spend in self.spends for step in _steps(spend)}
+
+
+def _steps(spend):
+    return range(spend.first_step, spend.first_step + spend.n_steps)
+
+
+@lru_cache(maxsize=20_000)
+def cost(spend, planned, other, same, start):
+    """What the window of `other` that begins at `start` is charged for a spend planned under `planned`."""
+    window = range(start, start + other.window_length)
+    inside = [step for step in _steps(spend) if step in window]
+    if not inside:
+        return Fraction(0)
+    leaves = 1 if isinstance(spend, PeriodSpend) else spend.leaves_changed
+    times = max(1, ceil(other.alpha / planned.alpha)) * max(1, ceil(Fraction(other.leaves_per_step, leaves)))
+    wide = max(1, ceil(Fraction(other.window_length, planned.window_length)))
+    if same:
+        times = wide = 1
+    if isinstance(spend, StepSpend):
+        unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
+        return times * sum((spend.weights[step - spend.first_step] * unit for step in inside), Fraction(0))
+    if isinstance(spend, PeriodSpend):
+        if not same and (planned.unit, other.unit) == ("customer", "roaming"):
+            return times * len(inside) * spend.charges[1]
+        return times * wide * spend.charges[len(inside)]
+    assert isinstance(spend, CappedSpend)
+    unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
+    if wide > 1 or (not same and (planned.windows, other.windows) == ("aligned", "sliding")):
+        return times * unit * min(len(inside), wide * spend.cap)
+    weights = spend.taken_weights or (1,) * len(spend.taken)
+    taken = sum(weight for step, weight in zip(spend.taken, weights, strict=True) if step in window)
+    return times * unit * max(0, min(len(inside), spend.cap - taken))
+
+
+def windows_of(promise, charged):
+    """(first step, the spends that it adds up) of every window that one of the releases touches."""
+    spends = [(one, spend) for one in charged for spend in one.spends]
+    if promise.windows == "sliding":
+        lead = promise.window_length - 1
+        for start in sorted(
+            {step - back for one in charged for step in one.steps for back in range(lead + 1)}
+        ):
+            yield range(start, start + promise.window_length), spends
+        return
+    for first, n_steps in sorted({(spend.first_step, spend.n_steps) for _, spend in spends}):
+        own = [(one, spend) for one, spend in spends if (spend.first_step, spend.n_steps) == (first, n_steps)]
+        for start in range(first, first + max(n_steps - promise.window_length, 0) + 1):
+            yield range(start, min(start + promise.window_length, first + n_steps)), own
+
+
+def broken(promises, charged, beside=None):
+    """Each window that loses more than a promise gives it, where the promise answers for it: it has a step of
+    a release that was planned under that promise. beside: only windows with a step of this release.
+    """
+    for number in sorted({one.promise for one in charged}):
+        promise = promises[number]
+        answers = {step for one in charged if one.promise == number for step in one.steps}
+        near = charged
+        if beside is not None:
+            lead, own = promise.window_length - 1, sorted(beside.steps)
+            reach = range(own[0] - lead, own[-1] + lead + 1)
+            near = [one for one in charged if any(step in reach for step in one.steps)]
+        for window, spends in windows_of(promise, near):
+            if not answers.intersection(window) or (beside and not beside.steps.intersection(window)):
+                continue
+            lost = [
+                (one.known, cost(spend, promises[one.promise], promise, one.promise == number, window.start))
+                for one, spend in spends
+            ]
+            total = sum((amount for _, amount in lost), Fraction(0))
+            if total > promise.epsilon or any(known and amount > 0 for known, amount in lost):
+                yield number, window, total
+
+
+def above(promises, charged):
+    """As `broken`, by the sums alone: compromised noise counts at its price."""
+    return list(broken(promises, [replace(one, known=False) for one in charged]))

@@ -1,0 +1,297 @@
+"""Histories of two streams of one population against the brute force; the long form is a command.
+
+    python -m tests.optstream.ledger.histories --histories 2000 --seed 1
+
+runs so many on SQLite and as many on PostgreSQL; `--control` breaks the pricing, which must be found.
+"""
+
+import argparse
+import sys
+import tempfile
+from collections import Counter
+from contextlib import ExitStack, contextmanager
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from itertools import count
+from random import Random
+from unittest.mock import patch
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, seed, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+
+from optstream.errors import BudgetError, LedgerError
+from optstream.ledger import ReleaseState, StreamTerms, open_ledger
+from optstream.ledger.engine import reading
+from optstream.ledger.kept_promises import losses_with
+from optstream.ledger.schema import grants, streams
+from optstream.ledger.verify import grant_problems, stream_problems
+from optstream.ledger.verify_releases import Account
+from optstream.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    Fourier,
+    Hierarchical,
+    Laplace,
+    PeGaSus,
+    Sample,
+)  # fmt: skip
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel
+from optstream.stream import AggregationTree
+from tests.optstream.ledger.brute_force import Charged, above, broken
+from tests.temporary_postgresql import find_binaries, temporary_cluster
+
+TREES = {
+    "one leaf": AggregationTree.from_parents({"root": None}),
+    "three leaves": AggregationTree.from_parents({"root": None, "a": "root", "b": "root", "c": "root"}),
+}
+DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
+"""First steps: days of three, four and five steps."""
+MECHANISMS = {
+    "Laplace": Laplace,
+    "Sample": Sample,
+    "PeGaSus": PeGaSus,
+    "BudgetDistribution": BudgetDistribution,
+    "BudgetAbsorption": BudgetAbsorption,
+    "Fast": lambda model: Fast(model, n_samples=min(2, model.window_length)),
+    "Fourier": lambda model: Fourier(model, n_coefficients=1, shortest_period=3),
+}
+FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
+LEASE = timedelta(minutes=10)
+AT_ONCE = 100
+"""Histories of one of the generator's seeds."""
+CHANGES = {
+    "epsilon": ("1/4", "1", "3"),
+    "window_length": (2, 3, 5, 8),
+    "alpha": ("1", "2", "3", "10"),
+    "unit": (("customer", 1), ("roaming", 1), ("roaming", 3)),
+    "windows": ("sliding", "sliding", "aligned"),
+    "tree": tuple(TREES),
+}
+PROMISES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in CHANGES.items()})
+_numbers = count()
+
+
+class Histories(RuleBasedStateMachine):
+    """A ledger and what should be in it: every release's charge as it was planned or drawn."""
+
+    ledger = None
+    counts = None
+
+    def __init__(self):
+        super().__init__()
+        number = next(_numbers)
+        self.names = f"load {number}", f"heat {number}"
+        self.grant, self.now = f"people {number}", datetime(2026, 1, 1, tzinfo=UTC)
+        self.promises, self.charged, self.owners, self.dice = [], {}, count(), []
+
+    @property
+    def model(self):
+        return self.promises[-1]
+
+    def terms(self, name):
+        return StreamTerms(name, self.grant, self.model, self.trees[name], "strict", "30 min")
+
+    @initialize(promise=PROMISES)
+    def begin(self, promise):
+        self._promise(promise)
+        self.trees = dict.fromkeys(self.names, promise["tree"])
+        for name in self.names:
+            self.ledger.enrol(self.terms(name), self.now)
+
+    def _promise(self, promise):
+        self.promise = promise
+        unit, leaves = promise["unit"]
+        named = {name: promise[name] for name in ("epsilon", "window_length", "alpha", "windows")}
+        self.promises.append(PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves))
+
+    @rule(dice=st.integers(0, 2**32))
+    def step(self, dice):
+        """One thing that happens; hypothesis alone would prefer few rules and their first choices."""
+        self.dice.append(dice)
+        random = Random(repr((self.promise, self.dice)))
+        what = random.random()
+        if what < 0.2 and self.charged:
+            self.amend(random)
+        elif what < 0.23 and self.charged:
+            self.compromise(random)
+        else:
+            self.release(
+                random.choice(self.names), random.randrange(len(DAYS) - 1), random.choice(sorted(MECHANISMS)),
+                random.choice(["1", "1/2", "1/2", "1/5"]), random.choice(FATES), random.randrange(1000),
+            )  # fmt: skip
+
+    def amend(self, random):
+        """Another value of one field of the promise, or of all."""
+        fields = random.choice([[field] for field in CHANGES] + [list(CHANGES)])
+        wanted = {**self.promise, **{field: random.choice(CHANGES[field]) for field in fields}}
+        # another tree is the amended stream's own; the rest is agreed on by all streams of a grant
+        stream = random.choice(self.names)
+        same_tree = "tree" not in fields or wanted["tree"] == self.trees[stream]
+        if same_tree and wanted == {**self.promise, "tree": wanted["tree"]}:
+            return
+        self._promise(wanted)
+        if "tree" in fields:
+            self.trees[stream] = wanted["tree"]
+        self.ledger.amend(self.terms(stream), "another " + " and ".join(fields), self.now)
+        self.counts["amendments"] += 1
+
+    def release(self, stream, day, mechanism, share, fate, draw):
+        """A first release, one that was left reserved, or a restatement."""
+        period = f"day {day}"
+        last = self.ledger.latest(stream, period)
+        taken_over = last is not None and last.state is ReleaseState.RESERVED
+        revision = 0 if last is None else last.revision + (not taken_over)
+        key, first_step, n_steps = (stream, period, revision), DAYS[day], DAYS[day + 1] - DAYS[day]
+        tree = TREES[self.trees[stream]]
+        shares = ["1"] if len(tree.levels) == 1 else ["1/2", "1/2"]
+        own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
+        made = Hierarchical(MECHANISMS[mechanism](own), tree, shares)
+        state = made.recall(self.ledger.charged_near(*key, first_step, n_steps)) if made.adaptive else None
+        plan = tuple(made.plan(n_steps, first_step, state))
+        asked = Charged(plan, len(self.promises) - 1)
+        others = [one for other, one in self.charged.items() if other != key]
+        refused = next(broken(self.promises, [*others, asked], asked), None)
+        same = self.charged.get(key) == asked
+        try:
+            held = self._reserve(key, plan)
+        except BudgetError as error:
+            if same or not refused:
+                raise AssertionError("refused, and no promise would be broken") from error
+            self.counts["refused"] += 1
+            self.counts["refused by an earlier promise"] += "by promise" in str(error)
+            return
+        self.charged[key] = asked
+        assert same or not refused, f"reserved, and promise, window and cost are {refused}"
+        self.counts["reserved"] += 1
+        self.counts[fate] += 1
+        if fate == "reserved":
+            return
+        if fate == "given up":
+            self.ledger.void(*key, "given up", self.now)
+            return
+        try:
+            self.ledger.begin_draw(held, self.now)
+        except BudgetError:
+            assert refused, "only known noise stops a plan that was reserved"
+            self.ledger.void(*key, "its windows are lost", self.now)
+            return
+        if fate == "raised":
+            self.ledger.void(*key, "it raised", self.now)
+            return
+        for _ in range({"redrawn": 1, "died thrice": 2}.get(fate, 0)):
+            held = self._reserve(key, plan)
+            self.ledger.begin_draw(held, self.now)
+        if fate == "died thrice":
+            try:
+                self._reserve(key, plan)
+            except LedgerError:
+                return
+            raise AssertionError("a fourth owner was let in")
+        values = np.random.default_rng(draw).integers(0, 50, (len(tree.leaves), n_steps))
+        measured = made.measure(values, noise=simulated_noise(draw), first_step=first_step, state=state)
+        self.ledger.record_drawn(held, "measured", measured.spends, self.now)
+        self.charged[key] = Charged(tuple(measured.spends), asked.promise)
+        self.ledger.record_staged(*key, "staged", "release.parquet", self.now)
+        self.ledger.record_published(*key, self.now)
+
+    def _reserve(self, key, plan):
+        self.now += timedelta(hours=1)
+        owner = f"owner {next(self.owners)}"
+        return self.ledger.reserve(*key, plan, owner, self.now, LEASE, terms=self.terms(key[0]))
+
+    def compromise(self, random):
+        """The noise of something that was drawn becomes known."""
+        key = random.choice(sorted(self.charged))
+        if self.ledger.find(*key).state is ReleaseState.RESERVED:
+            return
+        self.ledger.compromise(*key, "a stolen disk", self.now)
+        self.charged[key] = Charged(self.charged[key].spends, self.charged[key].promise, True)
+        self.counts["compromised"] += 1
+
+    def teardown(self):
+        """No window of the whole history is above any promise, and the ledger's own check agrees."""
+        found = above(self.promises, list(self.charged.values()))
+        assert not found, f"promise, window and cost are {found[0]}"
+        with reading(self.ledger._engine) as connection:
+            row = connection.execute(grants.select().where(grants.c.name == self.grant)).one()
+            account = Account()
+            members = connection.execute(streams.select().where(streams.c.grant_id == row.id)).all()
+            said = [line for member in members for line in stream_problems(connection, member, account)]
+            said += grant_problems(connection, row, account)
+        assert not said, said
+        self.counts["histories"] += 1
+        self.counts["promises"] += len({one.promise for one in self.charged.values()})
+
+
+@contextmanager
+def in_force_alone():
+    """The control: what the code did before, new plans priced by the promise in force alone."""
+
+    def first_of(*arguments, **named):
+        return losses_with(*arguments, **named)[:1]
+
+    with patch("optstream.ledger.reserve.losses_with", first_of):
+        yield
+
+
+def run(url, histories, chosen_seed, n_steps=14):
+    """Run so many histories on the ledger at `url`; raise AssertionError for the first that breaks a promise.
+
+    Returns how often each thing happened.
+    """
+    counts = dict.fromkeys(
+        ["histories", "promises", "amendments", "reserved", "refused", "refused by an earlier promise",
+         "compromised", *FATES], 0,
+    )  # fmt: skip
+    machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})
+    machine.TestCase.settings = settings()
+    how = settings(
+        max_examples=histories, stateful_step_count=n_steps, deadline=None, database=None,
+        phases=[Phase.generate], suppress_health_check=list(HealthCheck), print_blob=False,
+    )  # fmt: skip
+    try:
+        run_state_machine_as_test(seed(chosen_seed)(machine), settings=how)
+    finally:
+        machine.ledger.close()
+    return counts
+
+
+def main():
+    """The long form: prints the counts of each database."""
+    told = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    told.add_argument("--histories", type=int, default=2000)
+    told.add_argument("--seed", type=int, default=1)
+    told.add_argument("--database", choices=["sqlite", "postgresql"], help="only this one")
+    told.add_argument("--control", action="store_true", help="with broken pricing, which must be found")
+    asked = told.parse_args()
+    with ExitStack() as stack:
+        folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="optstream-histories-"))
+        urls = {"sqlite": f"sqlite:///{folder}/ledger.sqlite"}
+        binaries = find_binaries()
+        if binaries is None:
+            print("PostgreSQL is not installed: only SQLite is tried", file=sys.stderr)
+        else:
+            urls["postgresql"] = stack.enter_context(temporary_cluster(binaries)).new_url()
+        for database, url in urls.items():
+            if asked.database not in (None, database):
+                continue
+            if asked.control:
+                with in_force_alone():
+                    try:
+                        run(url, asked.histories, asked.seed)
+                    except AssertionError as found:
+                        print(f"{database}: the control is found: {found}")
+                        continue
+                sys.exit(f"{database}: the control was not found")
+            total = Counter()
+            for batch in range(-(-asked.histories // AT_ONCE)):
+                total.update(run(url, min(AT_ONCE, asked.histories), AT_ONCE * asked.seed + batch))
+                print(f"{database}, seed {asked.seed}: {dict(total)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

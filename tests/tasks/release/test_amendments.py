@@ -1,0 +1,94 @@
+"""A promise or a plan that changes under released days: which days wait, and what the statements say."""
+
+import json
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.catalogue import find_catalogue
+from optstream.errors import LedgerError
+from tasks.amendment import rehearse
+from tasks.ledger_book import read_book
+from tasks.release import terms_of
+from tasks.work import Status
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
+
+
+@pytest.fixture
+def released(house):
+    """Two days released at alpha 10, and a configuration that says alpha 1."""
+    house.configure('alpha = "1"', 'alpha = "10"')
+    house.simulate(*DAYS)
+    house.release(*DAYS[:2])
+    house.configure('alpha = "10"', 'alpha = "1"')
+    return house
+
+
+def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
+    head = released.ledger.head("two-regions")
+    waits = rehearse(released.settings, released.ledger)
+    assert (waits.changed, waits.first) == (("alpha",), DAYS[3])
+    assert [day for day, _ in waits.refused] == [DAYS[2]]
+    lines = waits.lines("two-regions")
+    assert lines[0] == "two-regions: alpha would change; nothing was declared"
+    assert lines[1].startswith("2016-06-03 would wait: some window would lose ")
+    assert "by promise 0, which gives 1 and holds for days in it" in lines[1]
+    assert lines[2].startswith("2016-06-04 is the first day")
+    assert released.ledger.head("two-regions") == head
+
+    released.ledger.amend(terms_of(released.settings), "smaller customers", released.now)
+    done = released.release(*DAYS[2:])
+    assert [done[day].outcome.status for day in DAYS[2:]] == [Status.REFUSED, Status.PUBLISHED]
+    refused = done[DAYS[2]].outcome.message
+    assert "by promise 0 of grant 'people' (epsilon 1, window 48, alpha 10)" in refused
+    assert released.ledger.verify() == []
+    (page,) = read_book(released.settings, released.ledger, DAYS[2], DAYS[2])
+    assert page.days[0].may is False
+    assert "by promise 0" in page.days[0].because
+
+
+def test_nothing_waits_for_a_promise_that_asks_for_more_noise(released):
+    released.configure('alpha = "1"', 'alpha = "10"\nwindows = "sliding"')
+    with pytest.raises(LedgerError, match="nothing to amend"):
+        rehearse(released.settings, released.ledger)
+    released.configure('epsilon = "1"', 'epsilon = "2"')
+    refused = rehearse(released.settings, released.ledger).refused
+    assert [day for day, _ in refused] == [DAYS[2]]
+    # half of epsilon: the window across holds what was spent, so it waits for the new promise itself
+    released.configure('epsilon = "2"', 'epsilon = "1/2"')
+    waits = rehearse(released.settings, released.ledger)
+    assert [broken.number for _, broken in waits.refused] == [1]
+    assert waits.first == DAYS[3]
+
+
+@pytest.mark.parametrize(
+    "mechanism", ['name = "BudgetDistribution"', 'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1']
+)
+def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(house, mechanism):
+    path = house.folder / "optstream.toml"
+    text = path.read_text().replace('name = "OptStream"', mechanism)
+    path.write_text(text[: text.index("[sampling]")] + text[text.index("[input]") :])
+    house.configure('alpha = "1"', 'alpha = "10"')
+    house.simulate(*DAYS)
+    house.release(*DAYS[:2])
+    house.configure('alpha = "10"', 'alpha = "1"')
+    waits = rehearse(house.settings, house.ledger)
+    house.ledger.amend(terms_of(house.settings), "smaller customers", house.now)
+    done = house.release(*DAYS[2:])
+    expected = dict.fromkeys(DAYS[2:], Status.PUBLISHED) | {day: Status.REFUSED for day, _ in waits.refused}
+    assert {day: done[day].outcome.status for day in DAYS[2:]} == expected
+    assert house.ledger.verify() == []
+
+
+def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(house):
+    house.release(DAYS[0])
+    house.configure("[budget]", '[budget]\nrestatement_share = "9/10"')
+    house.release(DAYS[1])
+    folder = house.folder / "published"
+    manifest = folder / find_catalogue(folder).entry(DAYS[1]).manifest
+    stated = json.loads(manifest.read_text())["statement"]
+    assert "with epsilon at most 0.1;" in stated["privacy_in_words"]
+    first = house.settings.calendar.first_step(DAYS[1])
+    assert house.ledger.window_spent("people", first, 1).epsilon > 0.9
+    assert "costs at most 1 with all of them together" in stated["privacy_in_words"]

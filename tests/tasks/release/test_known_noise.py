@@ -1,0 +1,154 @@
+"""Which days share noise with a leaked one: by the groups that crossed midnight, and none without them."""
+
+import re
+import shutil
+from datetime import date, timedelta
+from itertools import chain
+from math import inf
+
+import pytest
+
+from optstream.ledger import ReleaseState
+from optstream.stream import Measured
+from tasks import chunk
+from tasks.compromise import compromise
+from tasks.trusted_store import read_verified
+from tasks.work import Status
+from tests.tasks.release.test_known_attacks import pegasus, raws
+
+__all__ = ["pegasus"]
+
+DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
+FOUR = DAYS[:4]
+
+
+def configure(house, mechanism):
+    """Another mechanism, whatever the last one was."""
+    path = house.folder / "optstream.toml"
+    text = re.sub(r"\[mechanism\]\n(?:[a-z].*\n)+", f"[mechanism]\n{mechanism}\n", path.read_text())
+    path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
+    house.simulate(*DAYS)
+
+
+def leak(house, day):
+    return compromise(house.settings, house.ledger, day, "a leak", house.now)
+
+
+def lost(house, first_step, n_steps=1):
+    return house.ledger.window_spent("people", first_step, n_steps).epsilon == inf
+
+
+def first_step(house, day):
+    return house.settings.calendar.first_step(day)
+
+
+def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
+    """An outcome of the leaked day may have probability 0 under one of two streams that differ there."""
+    pegasus.simulate(*DAYS)
+    pegasus.release(DAYS[0])
+    pegasus.release(DAYS[1])
+    assert leak(pegasus, DAYS[1]) == DAYS[:2]
+    assert lost(pegasus, first_step(pegasus, DAYS[0]))
+    # a window that ends with the first step of the day before, far from the leaked one
+    assert lost(pegasus, first_step(pegasus, DAYS[0]) - 40)
+    assert raws(pegasus) == set()
+    assert pegasus.ledger.verify() == []
+    assert pegasus.release(DAYS[2])[DAYS[2]].outcome.status is Status.REFUSED
+
+
+def thresholds_of(house, days):
+    """The steps that each threshold was compared with, of every series, from what was recorded."""
+    open_now, found = {}, []
+    for day in days:
+        record = house.record(day)
+        folder = house.settings.measurements_of(day, 0)
+        measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
+        for level, part in enumerate(measured.parts):
+            for node, starts in enumerate(part.choices["groups"]):
+                own = open_now.pop((level, node), None)
+                for step, start in enumerate(starts, record.first_step):
+                    if own is None:
+                        own = [step]
+                        found.append(own)
+                        continue
+                    own.append(step)
+                    if start == step:
+                        own = None
+                assert (own is not None) == bool(part.state["noisy"][node])
+                if own is not None:
+                    open_now[level, node] = own
+    return found
+
+
+@pytest.mark.parametrize("threshold", ["0", "20", "100"])
+@pytest.mark.parametrize("leaked", [1, 2])
+def test_exactly_the_days_that_share_a_threshold_are_marked(pegasus, threshold, leaked):
+    configure(pegasus, f'name = "PeGaSus"\nthreshold = "{threshold}"')
+    pegasus.release(*FOUR)
+    steps = {day: set(range(first_step(pegasus, day), first_step(pegasus, day) + 48)) for day in FOUR}
+    known = [own for own in thresholds_of(pegasus, FOUR) if steps[FOUR[leaked]].intersection(own)]
+    expected = [day for day in FOUR if steps[day].intersection(chain.from_iterable(known))]
+    assert leak(pegasus, FOUR[leaked]) == expected
+    untouched = set(FOUR) - set(expected)
+    assert all(pegasus.record(day).compromised is None for day in untouched)
+    assert all(pegasus.record(day).compromised == "a leak" for day in expected)
+
+
+def test_days_that_nobody_can_read_any_more_count_as_joined(pegasus):
+    pegasus.simulate(*DAYS)
+    configure(pegasus, 'name = "PeGaSus"\nthreshold = "0"')
+    pegasus.release(*FOUR)
+    for day in FOUR:
+        shutil.rmtree(pegasus.settings.measurements_of(day, 0))
+    assert leak(pegasus, FOUR[2]) == FOUR
+
+
+def test_a_day_that_left_nothing_joins_nothing(pegasus):
+    """VOID before its measurements were recorded: the next day began groups of its own."""
+    pegasus.simulate(*DAYS)
+    pegasus.release(DAYS[0])
+    pegasus.release(DAYS[1], steps=chunk.STEPS[:5])
+    pegasus.ledger.void("two-regions", DAYS[1].isoformat(), 0, "given up", pegasus.now)
+    pegasus.later(hours=1)
+    pegasus.release(DAYS[2])
+    assert leak(pegasus, DAYS[1]) == DAYS[:2]
+
+
+def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
+    """It has taken the threshold of the day before: what it draws is destroyed, not published."""
+    from optstream.mechanisms import Hierarchical
+
+    pegasus.configure('alpha = "1"', 'alpha = "1"\nwindows = "aligned"')
+    pegasus.release(DAYS[0])
+    genuine = Hierarchical.measure
+
+    def measure(self, *arguments, **named):
+        assert leak(pegasus, DAYS[0]) == DAYS[:2]
+        return genuine(self, *arguments, **named)
+
+    monkeypatch.setattr(Hierarchical, "measure", measure)
+    work = pegasus.release(DAYS[1])[DAYS[1]]
+    assert work.outcome.status is not Status.PUBLISHED
+    record = pegasus.record(DAYS[1])
+    assert (record.state, record.compromised) == (ReleaseState.VOID, "a leak")
+    assert raws(pegasus) == set()
+
+
+@pytest.mark.parametrize(
+    "mechanism",
+    [
+        'name = "BudgetDistribution"', 'name = "BudgetAbsorption"', 'name = "Fast"\nn_samples = 10',
+        'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1',
+    ],
+)  # fmt: skip
+def test_mechanisms_that_remember_outputs_only_share_no_noise(house, mechanism):
+    configure(house, mechanism)
+    house.release(*DAYS[:3])
+    assert all(house.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
+    assert leak(house, DAYS[1]) == [DAYS[1]]
+
+
+def test_groups_from_below_are_groups_too(house):
+    configure(house, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
+    house.release(*DAYS[:3])
+    assert leak(house, DAYS[1]) == DAYS[:3]
