@@ -15,12 +15,8 @@ or a node never becomes part of a path. `data/` holds nothing but Parquet files 
 that also holds JSON), and every other file stays outside it.
 """
 
-import os
 import re
 from datetime import date
-from pathlib import Path
-
-from optstream.errors import PublicationError
 
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
@@ -72,15 +68,3 @@ def superseded_file(period: date, file_hash: str) -> str:
 def manifest_file(file_hash: str) -> str:
     """Where its manifest is."""
     return f"{MANIFESTS}/release-{file_hash}.json"
-
-
-def inside(folder: Path, name: str) -> Path:
-    """The path of a file named relative to `folder`, which must still be inside when links are followed.
-
-    Raises PublicationError if it is not.
-    """
-    path = folder / name
-    # Not Path.resolve: it raises where links go round.
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-        raise PublicationError(f"{name} leads outside the published folder; remove the link")
-    return path
