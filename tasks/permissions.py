@@ -16,7 +16,7 @@ OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 def check_trusted(settings: Settings) -> None:
     """Raise ConfigurationError if group or others may enter the trusted folder or open the ledger's file, or
-    if everybody may write the published folder.
+    if everybody may write the published folder; and if the configured signing key is not there.
 
     What is not there yet is made as it should be by whoever makes it, whatever the umask.
     """
@@ -27,6 +27,12 @@ def check_trusted(settings: Settings) -> None:
         if found:
             listed = "".join(f"\n  - {place} has mode {mode:04o}: {remedy}" for place, mode, remedy in found)
             raise ConfigurationError(f"{words}; nothing was read or drawn:{listed}")
+    key = settings.signing_key_file
+    if key is not None and not key.is_file():
+        raise ConfigurationError(
+            f"the signing key {key} is not there, and nothing was read or drawn: bring it back, or make one "
+            "with `optstream keys new`"
+        )
 
 
 def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
@@ -34,6 +40,8 @@ def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
     folder = settings.trusted_folder
     database = ledger_database(settings.ledger_url)
     files = [settings.input_key_file]
+    if settings.signing_key_file is not None:
+        files.append(settings.signing_key_file)
     if database is not None:
         files += [database, *(database.with_name(database.name + end) for end in ("-wal", "-shm"))]
     for place, wanted in [(folder, 0o700), *((file, 0o600) for file in files)]:
@@ -45,9 +53,9 @@ def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:
 def writable(settings: Settings, who: int) -> Iterator[tuple[Path, int, str]]:
     """What others may write and so replace: the published folder, its parts, and what leads to it.
 
-    who: `stat.S_IWOTH`, everybody; or `stat.S_IWGRP`, a group with other members than the owner. What leads to
-    it is looked at up to the configuration's folder, or, where it lies elsewhere, the folder above it; where
-    the sticky bit keeps others from renaming it, as in /tmp, it is sound.
+    who: `stat.S_IWOTH`, everybody; or `stat.S_IWGRP`, a group with other members than the owner. What leads
+    to it is looked at up to the configuration's folder, or, where it lies elsewhere, the folder above it.
+    There the sticky bit, as of /tmp, keeps others from renaming it.
     """
     root = settings.published_folder
     if not isinstance(root, Path):

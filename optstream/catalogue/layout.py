@@ -4,6 +4,7 @@
     data/date=2016-02-01/release-<hash>.parquet       the releases, one hive-partitioned dataset
     manifests/release-<hash>.json                     what each release is and costs
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
+    signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     index.html                                        the page of the data users, made of all that
     .lock, .incoming/                                 the publishers' lock and half-written files
 
@@ -15,6 +16,7 @@ or a node never becomes part of a path. `data/` holds nothing but Parquet files 
 that also holds JSON), and every other file stays outside it.
 """
 
+import hashlib
 import re
 from datetime import date
 
@@ -23,6 +25,7 @@ PAGE = "index.html"
 DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
+SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
 
@@ -68,3 +71,8 @@ def superseded_file(period: date, file_hash: str) -> str:
 def manifest_file(file_hash: str) -> str:
     """Where its manifest is."""
     return f"{MANIFESTS}/release-{file_hash}.json"
+
+
+def signature_file(data: bytes, key: str) -> str:
+    """Where the signature of a file of these bytes is, by the key of this identifier."""
+    return f"{SIGNATURES}/{hashlib.sha256(data).hexdigest()}-{key}.sig"

@@ -1,7 +1,7 @@
 """Folders and files below a folder that others may write, by descriptors: no link is ever followed.
 
-A path that was looked at may lead elsewhere when it is used. A descriptor does not: a folder is opened part by
-part below one that is open already (`O_NOFOLLOW`), and what is read, written or removed in it is named
+A path that was looked at may lead elsewhere when it is used. A descriptor does not: a folder is opened part
+by part below one that is open already (`O_NOFOLLOW`), and what is read, written or removed in it is named
 relative to its descriptor. So who swaps a folder for a link can make a call fail, and cannot make it reach
 a file outside.
 
@@ -21,7 +21,7 @@ from optstream.errors import PublicationError
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
-"""Modes of what is made in a published folder, whatever the umask: readers may read, nobody else may write."""
+"""Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
 HIDDEN_FOLDER = 0o700
 
 
@@ -59,7 +59,9 @@ def split(name: str) -> tuple[str, str]:
 
 
 def make_root(folder: Path) -> None:
-    """Create the published folder, and missing parents, with a public mode, so that they survive a power cut."""
+    """Create the published folder, and missing parents, with a public mode and so that a power cut leaves
+    them.
+    """
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
     # The folder itself always: who made it may have died before its name was durable.
     for path in reversed(missing or [folder]):

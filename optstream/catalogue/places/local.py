@@ -117,13 +117,14 @@ class LocalTurn:
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        self._make(split(name)[0])
         replace(self._root, name, data)
 
     def names_in(self, folder: str) -> list[str]:
         """Whatever they are."""
         try:
             with opened(self._root, folder) as descriptor:
-                return sorted(os.listdir(descriptor))
+                return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
         except (FileNotFoundError, NotADirectoryError):
             return []
 

@@ -1,8 +1,8 @@
 """The publishers' lock of a folder of this machine, which its readers can neither open nor hold.
 
 It lies in the folder, so that all who publish there meet at it, whatever configuration and machine they come
-from. Whoever can open a file can hold `flock` on it, for reading as well: so it is its owner's alone (0600), and
-who publishes in a folder is one user, as before. Nobody waits for it longer than `LONGEST_WAIT`.
+from. Whoever can open a file, if only for reading, can hold `flock` on it: so it is its owner's alone (0600),
+and one user publishes in a folder. Nobody waits for it longer than `LONGEST_WAIT`.
 """
 
 import errno

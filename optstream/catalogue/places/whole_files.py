@@ -26,7 +26,7 @@ def clear_incoming(root: int) -> None:
     with opened(root, INCOMING, HIDDEN_FOLDER) as incoming:
         with suppress(PermissionError):  # of an older version, or of another owner
             os.fchmod(incoming, HIDDEN_FOLDER)
-        for name in os.listdir(incoming):
+        for name in os.listdir(incoming):  # noqa: PTH208 - no path
             with suppress(IsADirectoryError):  # nobody of ours made it, and it is in nobody's way
                 os.unlink(name, dir_fd=incoming)
 

@@ -1,4 +1,4 @@
-"""Readers cannot hold the publishers' lock; nobody waits for it without end; modes are stated, not inherited."""
+"""Readers cannot hold the publishers' lock; nobody waits for it without end; modes are stated."""
 
 import fcntl
 import os

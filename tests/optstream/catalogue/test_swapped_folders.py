@@ -1,7 +1,7 @@
-"""Who may write the published folder swaps its folders for links: nothing outside is read, changed or removed.
+"""Who may write the published folder swaps its folders for links: nothing outside is changed or removed.
 
-Deterministic: before each call on the file system that an operation makes, in turn, a folder is swapped. And with
-a real second process that swaps as fast as it can.
+Deterministic: before each call on the file system that an operation makes, in turn, a folder is swapped. And
+with a real second process that swaps as fast as it can.
 """
 
 import os
@@ -20,9 +20,8 @@ from optstream.errors import PublicationError
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
-CALLS = (
-    "open stat lstat listdir scandir link replace rename unlink remove mkdir rmdir utime chmod fchmod".split()
-)
+CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "rename", "unlink", "remove")
+CALLS += ("mkdir", "rmdir", "utime", "chmod", "fchmod")
 DATED = f"date={DAY}"
 
 
@@ -81,7 +80,7 @@ def seen(folder):
     found = {}
     for path in [folder, *folder.rglob("*")]:
         facts = path.lstat()
-        data = path.read_bytes() if path.is_file() else sorted(os.listdir(path))
+        data = path.read_bytes() if path.is_file() else sorted(one.name for one in path.iterdir())
         found[path] = (data, facts.st_mode, facts.st_mtime_ns, facts.st_nlink)
     return found
 
