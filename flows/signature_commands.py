@@ -51,8 +51,8 @@ def verify_published(
 ) -> None:
     """Check every file of a published folder against its catalogue, and that with a public key.
 
-    Needs the folder alone. Exit code 1 if a file is missing, altered or not listed, or if the key did not sign
-    what it should have.
+    Needs the folder alone. Exit code 1 if a file is missing, altered or not listed, or if the key did not
+    sign what it should have.
     """
     from optstream.catalogue import check_files, read_catalogue
 
