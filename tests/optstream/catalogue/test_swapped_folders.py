@@ -47,8 +47,8 @@ def take_back(folder, _put):
 
 WORK = {
     "publish": (publish, (".incoming", "data", "manifests")),
-    "revise": (revise, (".incoming", "data", "superseded", f"data/{DATED}", f"superseded/{DATED}")),
-    "withdraw": (take_back, (".incoming", "data", "superseded", f"data/{DATED}", f"superseded/{DATED}")),
+    "revise": (revise, ("superseded", f"data/{DATED}")),
+    "withdraw": (take_back, (f"data/{DATED}", f"superseded/{DATED}")),
     "page": (put_page, (".incoming",)),
 }
 CASES = [(name, target) for name, (_, targets) in WORK.items() for target in targets]
@@ -92,13 +92,16 @@ def swap(folder, target, victim):
         (folder / target).symlink_to(victim)
 
 
-def swapping_before(monkeypatch, n, work):
-    """Call `work` just before the n-th call on the file system. Returns a list that is filled once it was."""
+def swapping_before(monkeypatch, folder, n, work):
+    """Call `work` just before the n-th call on the folder. Returns a list that is filled once it was."""
     calls, done = [0], []
+
+    def concerns(first, folders):
+        return isinstance(first, int) or any("dir_fd" in one for one in folders) or str(folder) in str(first)
 
     def hooked(genuine):
         def call(*arguments, **keywords):
-            calls[0] += 1
+            calls[0] += concerns(arguments[0] if arguments else ".", keywords)
             if calls[0] == n:
                 calls[0] = 10**9
                 work()
@@ -122,7 +125,7 @@ def test_a_folder_swapped_before_any_call_leads_nowhere(
         folder = tmp_path / "published"
         shutil.copytree(begun, folder)
         with monkeypatch.context() as patch:
-            done = swapping_before(patch, n, partial(swap, folder, target, victim))
+            done = swapping_before(patch, folder, n, partial(swap, folder, target, victim))
             with suppress(PublicationError):
                 work(folder, put)
         assert seen(victim) == before, f"before call {n} of {name}, {done}: {target}"
