@@ -15,6 +15,7 @@ from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
 from flows.report_command import report
 from flows.serve_command import serve
+from flows.signature_commands import keys_app, verify_published
 from flows.study_commands import audit, evaluate, leakage, learn_proxy
 from flows.terminal import Terminal
 from flows.upkeep_commands import doctor, purge, withdraw
@@ -138,11 +139,13 @@ app.command()(serve)
 app.command()(doctor)
 app.command()(purge)
 app.command()(withdraw)
+app.command()(verify_published)
 app.command()(audit)
 app.command()(leakage)
 app.command()(evaluate)
 app.command()(learn_proxy)
 app.add_typer(ledger_app, name="ledger")
+app.add_typer(keys_app, name="keys")
 add_help(app)
 
 

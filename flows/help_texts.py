@@ -33,6 +33,8 @@ TEXTS = {
         START,
     ),
     "doctor": Help("Look for what lets secrets out or stops nights.", ("optstream doctor",), START),
+    "keys": Help("Signatures: make the key that signs.", panel=START),
+    "keys new": Help("Make the key that signs what is published.", ("optstream keys new",)),
     "run": Help(
         "Release days, each once, from dump to published file.",
         (
@@ -82,6 +84,14 @@ TEXTS = {
     "ledger compromised": Help(
         "Record that others know the noise of days.",
         ("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'",),
+    ),
+    "verify-published": Help(
+        "Check a published folder, also by its signatures.",
+        (
+            "optstream verify-published published",
+            "optstream verify-published published --public-key signing.pub --at-least 41",
+        ),
+        LOOK,
     ),
     "withdraw": Help(
         "Take days back out of the catalogue; they stay charged.",

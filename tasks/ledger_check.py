@@ -11,6 +11,7 @@ from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
 from tasks.measurements_check import Key, compare_measurements, place_of
 from tasks.settings import Settings
+from tasks.signing_key import public_keys_of
 
 NOT_OUT = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
 
@@ -91,7 +92,8 @@ def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
                 f"{settings.published_folder}: its ledger head {head[:12]} is not in the ledger, which is an "
                 "older copy or another one; bring back the ledger that the folder was written with"
             )
-        yield from (f"{settings.published_folder}: {line}" for line in check_files(settings.published_folder))
+        found = check_files(settings.published_folder, public_keys_of(settings))
+        yield from (f"{settings.published_folder}: {line}" for line in found)
     yield from compare_measurements(settings, releases)
 
 
@@ -139,7 +141,9 @@ def _listed(
                 f"{place} is listed in catalogue.json and not in the ledger, so its cost is not charged; "
                 "bring back the ledger that the folder was written with"
             )
-        elif (recorded := _recorded(entry, release, known := vintages.get(_key(entry), ()))) is not None:
+        elif (
+            recorded := recorded_otherwise(entry, release, known := vintages.get(_key(entry), ()))
+        ) is not None:
             yield (
                 f"{place} was recorded as {recorded}, and catalogue.json lists "
                 f"{entry.file.rpartition('/')[2]}; restore catalogue.json from a copy"
@@ -169,7 +173,7 @@ def _key(entry: Entry) -> Key:
     return entry.period.isoformat(), entry.revision
 
 
-def _recorded(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:
+def recorded_otherwise(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:
     """What the ledger has in the place of the bytes that are listed; None if it has these very bytes."""
     named = {0: (release.staged_hash, release.published_name)}
     named |= {one.number: (one.staged_hash, one.published_name) for one in known}

@@ -7,6 +7,7 @@ from optstream.catalogue import publish as publish_releases
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.release import Run
+from tasks.signing import signer_of
 from tasks.vintage import check_later
 from tasks.work import Status, Work
 
@@ -17,9 +18,9 @@ def publish(run: Run, works: Sequence[Work]) -> list[Publication]:
     Raises PublicationError (the releases are kept, and published by the next run) and LedgerError.
     """
     folder = run.settings.published_folder
-    return list(
-        publish_releases(folder, [_staged(work) for work in works], lambda known: _head(run, works, known))
-    )
+    signer = signer_of(run.settings, run.ledger)
+    staged = [_staged(work) for work in works]
+    return list(publish_releases(folder, staged, lambda known: _head(run, works, known), signer))
 
 
 def record_published(run: Run, work: Work, publication: Publication) -> Work:

@@ -7,6 +7,7 @@ from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from tasks.release import Run
+from tasks.signing import signer_of
 from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
 
@@ -27,6 +28,7 @@ def withdraw(run: Run, work: Work, reason: str) -> Work:
         stream=run.stream,
         value_column=run.settings.published.value,
         last_revision=latest.revision,
+        signer=signer_of(run.settings, run.ledger, withdrawing=True),
     )
     status = Status.WITHDRAWN if done.entry else Status.VOID
     return work.ended(status, done.in_words())

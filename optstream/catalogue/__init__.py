@@ -1,7 +1,7 @@
 """The published folder: immutable files, and a catalogue that is replaced in one step."""
 
 from optstream.catalogue.check import check_files
-from optstream.catalogue.index import Catalogue, Entry, find_catalogue, read_catalogue
+from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.page import digest_of, replace_page
@@ -22,6 +22,7 @@ __all__ = [
     "StagedRelease",
     "StandardErrors",
     "Withdrawal",
+    "check_days",
     "check_files",
     "digest_of",
     "error_columns",

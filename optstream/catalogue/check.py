@@ -3,29 +3,33 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from optstream.catalogue.index import Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import DATA, SUPERSEDED, release_name, superseded_folder
+from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
+from optstream.catalogue.layout import CATALOGUE, DATA, SUPERSEDED, release_name, superseded_folder
 from optstream.catalogue.page import check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.places import Location, Place, open_place
-from optstream.catalogue.read import read_file, read_rows
+from optstream.catalogue.read import lost, read_file, read_rows
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import PublicationError
 
+if TYPE_CHECKING:
+    from optstream.catalogue.signing import GivenKeys
 
-def check_files(folder: Location | str) -> list[str]:
+
+def check_files(folder: Location | str, public_key: "GivenKeys | None" = None) -> list[str]:
     """A line for each file that is missing, altered, not listed, or left of a day that was withdrawn; and for
     a page (`index.html`) that shows other days than are listed.
 
-    Of a withdrawn day the manifest must be there, and no file. Raises PublicationError if the catalogue
-    itself cannot be read.
+    Of a withdrawn day the manifest must be there, and no file. public_key: as of `read_published`; then also
+    a line for a catalogue that none of the keys signed, and for a manifest with a wrong signature. Raises
+    PublicationError if the catalogue itself cannot be read.
     """
     place = open_place(folder)
     catalogue = read_catalogue(place)
-    problems = []
+    problems = [] if public_key is None else list(_unsigned(place, catalogue, public_key))
     for entry in catalogue.entries:
         try:
             _check_entry(place, catalogue, entry)
@@ -51,12 +55,32 @@ def _check_entry(place: Place, catalogue: Catalogue, entry: Entry) -> None:
         _check_statement(catalogue, entry, document)
         return
     if not place.is_file(entry.file):
-        raise PublicationError(f"{entry.file} is missing; publish it again from the trusted zone")
+        raise lost(entry)
     read_rows(place, catalogue, entry, verify=True)
-    document = _manifest(place, entry, "publish it again from the trusted zone")
+    document = _manifest(place, entry, f"`optstream publish {entry.period}` puts it back")
     _, footer = decode(read_file(place, entry))
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
+
+
+def _unsigned(place: Place, catalogue: Catalogue, public_key: "GivenKeys") -> Iterator[str]:
+    """A manifest need not be signed: of a listed day, the file and the signed catalogue tell whether it is
+    right.
+    """
+    from optstream.catalogue.signing import check_signature, has_signature, read_public_keys
+
+    keys = read_public_keys(public_key)
+    names = [(CATALOGUE, LARGEST_CATALOGUE)]
+    names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
+    for name, largest in names:
+        try:
+            data = place.read(name, largest)
+            if name == CATALOGUE or has_signature(place, data, keys):
+                check_signature(place, name, data, keys)
+        except FileNotFoundError:
+            continue
+        except PublicationError as error:
+            yield str(error)
 
 
 def _manifest(place: Place, entry: Entry, remedy: str) -> dict[str, Any]:

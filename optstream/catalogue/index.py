@@ -3,8 +3,8 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from datetime import date
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -15,8 +15,13 @@ from optstream.catalogue.statement import LONGEST_TEXT
 from optstream.errors import ParameterError, PublicationError
 
 FORMAT = "optstream.catalogue/1"
+NUMBERED = "optstream.catalogue/2"
+"""Of a stream whose catalogues are signed: one key more, `sequence`."""
+LARGEST_SEQUENCE = 2**53
 LARGEST_CATALOGUE = 64 * 2**20
 """Bytes; about a hundred thousand periods."""
+FIRST_YEAR, LAST_YEAR = 1970, 2199
+"""Of days, as the command line takes them: who shows every day of a span shows no more than these."""
 
 _HEAD = re.compile(r"[0-9A-Za-z:_-]{1,128}")
 
@@ -52,13 +57,15 @@ class Catalogue:
     """One stream's published periods, rising.
 
     A folder holds one stream: with two, (date, step, node) would not be a key of `data/`.
-    ledger_head: the head that the last publication carried.
+    ledger_head: the head that the last publication carried. sequence: how many signed catalogues there were,
+    this one counted; None where none was.
     """
 
     stream: str
     value_column: str
     ledger_head: str
     entries: tuple[Entry, ...]
+    sequence: int | None = None
 
     @property
     def ledger_heads(self) -> frozenset[str]:
@@ -75,12 +82,14 @@ class Catalogue:
         fresh = {entry.period: entry for entry in entries}
         (head,) = {entry.ledger_head for entry in fresh.values()}
         ordered = sorted((known | fresh).values(), key=lambda entry: entry.period)
-        return Catalogue(self.stream, self.value_column, head, tuple(ordered))
+        return replace(self, ledger_head=head, entries=tuple(ordered))
 
     def to_bytes(self) -> bytes:
         """JSON, the same bytes every time."""
+        numbered = self.sequence is not None
         document = {
-            "format": FORMAT,
+            "format": NUMBERED if numbered else FORMAT,
+            **({"sequence": self.sequence} if numbered else {}),
             "stream": self.stream,
             "value_column": self.value_column,
             "ledger_head": self.ledger_head,
@@ -118,6 +127,15 @@ def read_catalogue(folder: Location | str | Readable) -> Catalogue:
     return catalogue
 
 
+def check_days(folder: Location | str, now: datetime) -> None:
+    """Raise PublicationError if the catalogue lists a day that is still to come, anywhere on earth."""
+    catalogue = find_catalogue(folder)
+    tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
+    newest = max((entry.period for entry in catalogue.entries), default=tomorrow) if catalogue else tomorrow
+    if newest > tomorrow:
+        _refuse(f"lists {newest}, which is still to come")
+
+
 def parse_catalogue(data: bytes) -> Catalogue:
     """Read a catalogue from bytes that anyone may have written. Raises PublicationError naming the rule."""
     if len(data) > LARGEST_CATALOGUE:
@@ -128,10 +146,14 @@ def parse_catalogue(data: bytes) -> Catalogue:
         raise PublicationError(
             f"{CATALOGUE} is not JSON with unique keys; publish it anew from the ledger"
         ) from error
-    if not isinstance(document, dict) or document.get("format") != FORMAT:
-        _refuse(f"is not of format {FORMAT}")
-    if set(document) != {"format", "stream", "value_column", "ledger_head", "periods"}:
-        _refuse("has keys other than format, stream, value_column, ledger_head and periods")
+    if not isinstance(document, dict) or document.get("format") not in (FORMAT, NUMBERED):
+        _refuse(f"is not of format {FORMAT} or {NUMBERED}")
+    known = {"format", "stream", "value_column", "ledger_head", "periods"}
+    if set(document) != known | ({"sequence"} if document["format"] == NUMBERED else set()):
+        _refuse("has keys other than format, stream, value_column, ledger_head, periods, and sequence")
+    sequence = document.get("sequence", 1)
+    if type(sequence) is not int or not 1 <= sequence < LARGEST_SEQUENCE:
+        _refuse("has a sequence that is not a whole number of at least 1")
     stream, periods = document["stream"], document["periods"]
     if not isinstance(stream, str) or not 0 < len(stream) <= LONGEST_TEXT or not stream.isprintable():
         _refuse(f"names no stream of 1 to {LONGEST_TEXT} printable characters")
@@ -144,7 +166,8 @@ def parse_catalogue(data: bytes) -> Catalogue:
     check_ledger_head(document["ledger_head"])
     entries = [_from_document(text, entry) for text, entry in periods.items()]
     entries.sort(key=lambda entry: entry.period)
-    return Catalogue(stream, document["value_column"], document["ledger_head"], tuple(entries))
+    facts = (stream, document["value_column"], document["ledger_head"], tuple(entries))
+    return Catalogue(*facts, document.get("sequence"))
 
 
 def _to_document(entry: Entry) -> dict[str, Any]:
@@ -166,6 +189,8 @@ def _from_document(text: str, document: object) -> Entry:
         period = date.fromisoformat(text)
     except ValueError:
         _refuse("has a period that is not a date YYYY-MM-DD")
+    if not FIRST_YEAR <= period.year <= LAST_YEAR:
+        _refuse(f"has a period outside the years {FIRST_YEAR} to {LAST_YEAR}")
     place = f"period {period}"
     if period.isoformat() != text or not isinstance(document, dict):
         _refuse(f"{place} must be a date YYYY-MM-DD with an entry")

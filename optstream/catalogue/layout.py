@@ -4,6 +4,7 @@
     data/date=2016-02-01/release-<hash>.parquet       the releases, one hive-partitioned dataset
     manifests/release-<hash>.json                     what each release is and costs
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
+    signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     index.html                                        the page of the data users, made of all that
     .lock, .incoming/                                 the publishers' lock and half-written files
 
@@ -15,18 +16,16 @@ or a node never becomes part of a path. `data/` holds nothing but Parquet files 
 that also holds JSON), and every other file stays outside it.
 """
 
-import os
+import hashlib
 import re
 from datetime import date
-from pathlib import Path
-
-from optstream.errors import PublicationError
 
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
 DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
+SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
 
@@ -74,13 +73,6 @@ def manifest_file(file_hash: str) -> str:
     return f"{MANIFESTS}/release-{file_hash}.json"
 
 
-def inside(folder: Path, name: str) -> Path:
-    """The path of a file named relative to `folder`, which must still be inside when links are followed.
-
-    Raises PublicationError if it is not.
-    """
-    path = folder / name
-    # Not Path.resolve: it raises where links go round.
-    if not Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder)):
-        raise PublicationError(f"{name} leads outside the published folder; remove the link")
-    return path
+def signature_file(data: bytes, key: str) -> str:
+    """Where the signature of a file of these bytes is, by the key of this identifier."""
+    return f"{SIGNATURES}/{hashlib.sha256(data).hexdigest()}-{key}.sig"

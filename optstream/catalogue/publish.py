@@ -10,6 +10,7 @@ from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_
 from optstream.catalogue.layout import MANIFESTS, release_name
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.places import Location, Turn, open_place
+from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.sweep import clear_superseded, delete_files
@@ -37,6 +38,7 @@ def publish(
     folder: Location | str,
     releases: Releases,
     head_after: Callable[[str | None], str],
+    signer: Signer | None = None,
 ) -> tuple[Publication, ...]:
     """Make staged releases, each of a period of its own, the published ones: all of them or none.
 
@@ -50,6 +52,7 @@ def publish(
     head_after: given the head that the catalogue carries now (None without one), the ledger's head, which the
     new catalogue carries; raises if the ledger does not contain the given one. Asked inside each turn, so
     that the heads of a catalogue stand in the ledger in the order of its publications.
+    signer: signs the manifests of these releases and the catalogue, also one that it finds unsigned.
     Raises PublicationError for simulated noise; for a statement that is not the staged one; for a folder of
     another stream or value column; where a period has a later revision or vintage, or another file under
     the same; where a file's path holds other bytes; where the folder cannot be written, or is in a store that
@@ -67,7 +70,9 @@ def publish(
     if not releases:
         return ()
     try:
-        return open_place(folder).change(lambda turn: _publish_in_turn(turn, releases, documents, head_after))
+        return open_place(folder).change(
+            lambda turn: _publish_in_turn(turn, releases, documents, head_after, signer)
+        )
     except OSError as error:
         raise PublicationError(
             f"the published folder cannot be written ({error.strerror}); mend it and publish again: "
@@ -94,6 +99,7 @@ def _publish_in_turn(
     releases: Releases,
     documents: Sequence[dict[str, Any]],
     head_after: Callable[[str | None], str],
+    signer: Signer | None,
 ) -> tuple[Publication, ...]:
     known = find_catalogue(turn)
     try:
@@ -105,11 +111,13 @@ def _publish_in_turn(
         raise
     head = head_after(known.ledger_head if known else None)
     check_ledger_head(head)
+    if signer is not None and known is not None:
+        signer.confirm(known.entries)
     files = [
         _File(_entry(staged, statement, head), staged.data, document)
         for (staged, statement), document in zip(releases, documents, strict=True)
     ]
-    return _put(turn, known, files)
+    return _put(turn, known, files, signer)
 
 
 def _take_back(turn: Turn, known: Catalogue, releases: Releases) -> None:
@@ -122,14 +130,16 @@ def _take_back(turn: Turn, known: Catalogue, releases: Releases) -> None:
             clear_superseded(turn, entry)
 
 
-def _put(turn: Turn, known: Catalogue | None, files: Sequence[_File]) -> tuple[Publication, ...]:
+def _put(
+    turn: Turn, known: Catalogue | None, files: Sequence[_File], signer: Signer | None
+) -> tuple[Publication, ...]:
     before = [known.entry(file.entry.period) if known else None for file in files]
     for entry in before:
         if entry is not None and entry.withdrawn:
             # a withdrawal that a crash cut short must not end with its files in superseded/
             delete_files(turn, entry.period, entry.revision)
     turn.prepare(MANIFESTS)
-    written = [_write(turn, file) for file in files]
+    written = [_write(turn, file, signer) for file in files]
     fresh = [
         file.entry
         for file, entry in zip(files, before, strict=True)
@@ -139,21 +149,27 @@ def _put(turn: Turn, known: Catalogue | None, files: Sequence[_File]) -> tuple[P
     catalogue = known or Catalogue(
         first.document["stream"], first.document["value_column"], first.entry.ledger_head, ()
     )
-    if fresh:
-        catalogue = catalogue.with_entries(fresh)
-        turn.replace_catalogue(catalogue.to_bytes())
-    elif any(written) and not turn.is_alone:
-        turn.confirm_catalogue()  # or what was put back may have been superseded meanwhile
+    signed_anew = signer is not None and catalogue.sequence is None
+    if fresh or signed_anew:
+        catalogue = put_catalogue(turn, catalogue.with_entries(fresh) if fresh else catalogue, signer)
+    else:
+        signed_anew = signer is not None and signer.sign(turn, catalogue.to_bytes())
+        if any(written) and not turn.is_alone:
+            turn.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
     cleared = [clear_superseded(turn, entry) for entry in listed]
     settle_times(turn, catalogue, listed)
     changes = zip(listed, written, cleared, strict=True)
-    return tuple(Publication(entry, any((new, old, entry in fresh))) for entry, new, old in changes)
+    return tuple(
+        Publication(entry, any((new, old, entry in fresh, signed_anew))) for entry, new, old in changes
+    )
 
 
-def _write(turn: Turn, file: _File) -> bool:
+def _write(turn: Turn, file: _File, signer: Signer | None) -> bool:
+    manifest = _manifest(file.entry, file.document)
     changed = turn.create_new(file.entry.file, file.data)
-    return turn.create_new(file.entry.manifest, _manifest(file.entry, file.document)) or changed
+    changed = turn.create_new(file.entry.manifest, manifest) or changed
+    return changed if signer is None else signer.sign(turn, manifest) or changed
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """Read the published folder through its catalogue. Anyone may have written what is read."""
 
 import hashlib
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -14,8 +16,13 @@ from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import PublicationError
 
+if TYPE_CHECKING:
+    from optstream.catalogue.signing import GivenKeys
 
-def read_published(folder: Location | str, verify: bool = False) -> pl.DataFrame:
+
+def read_published(
+    folder: Location | str, verify: bool = False, public_key: "GivenKeys | None" = None
+) -> pl.DataFrame:
     """All published periods, whole, sorted by (date, step, node).
 
     folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
@@ -25,24 +32,42 @@ def read_published(folder: Location | str, verify: bool = False) -> pl.DataFrame
     is read is what the catalogue listed when the call began, also
     while others publish; of a day that is withdrawn meanwhile, what the catalogue has instead: nothing, or a
     newer release. verify: compare the hashes of files and rows as well.
+    public_key: the publisher's, a PEM file or its text, or several; then the catalogue must be signed by one
+    of them, and all hashes are compared. It does not show that there is no newer catalogue
+    (docs/published.md).
 
     A folder whose every period was withdrawn gives an empty frame of these columns; a folder without a
     catalogue raises PublicationError (the path may be wrong), as does a file that is missing or is not the
-    release that the catalogue names.
+    release that the catalogue names, and a catalogue that is not signed as it should be. ParameterError for
+    a public key that is none.
     """
     place = open_place(folder)
-    catalogue = read_catalogue(place)
-    frames = [_read_period(place, catalogue, entry, verify) for entry in catalogue.entries]
+    look = catalogue_reader(place, public_key)
+    catalogue = look()
+    verify = verify or public_key is not None
+    frames = [_read_period(place, look, catalogue, entry, verify) for entry in catalogue.entries]
     return pl.concat([empty_rows(catalogue.value_column), *frames])
 
 
-def _read_period(place: Place, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+def catalogue_reader(place: Place, public_key: "GivenKeys | None") -> Callable[[], Catalogue]:
+    """What reads the folder's catalogue, which must be signed if keys are given."""
+    if public_key is None:
+        return lambda: read_catalogue(place)
+    from optstream.catalogue.signing import read_public_keys, read_signed_catalogue
+
+    keys = read_public_keys(public_key)
+    return lambda: read_signed_catalogue(place, keys)
+
+
+def _read_period(
+    place: Place, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
+) -> pl.DataFrame:
     """The rows of a listed day; none of a tombstone, also of one that was set while others were read."""
     while not entry.withdrawn:
         try:
             return read_rows(place, catalogue, entry, verify)
         except PublicationError:
-            now = read_catalogue(place).entry(entry.period)
+            now = look().entry(entry.period)
             if now is None or now == entry:
                 raise
             entry = now
@@ -83,4 +108,12 @@ def read_file(place: Place, entry: Entry) -> bytes:
             return place.read(name, LARGEST_RELEASE)
         except FileNotFoundError:
             continue
-    raise PublicationError(f"{entry.file} is missing; publish it again from the trusted zone")
+    raise lost(entry)
+
+
+def lost(entry: Entry) -> PublicationError:
+    """Which file is missing, and what its publisher does about it."""
+    return PublicationError(
+        f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
+        f"{entry.period}`, which draws and costs nothing"
+    )

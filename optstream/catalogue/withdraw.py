@@ -7,6 +7,7 @@ from datetime import date
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
 from optstream.catalogue.places import Location, Turn, open_place
+from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import delete_files
 from optstream.catalogue.times import settle_times
 from optstream.errors import PublicationError
@@ -41,6 +42,7 @@ class _Order:
     stream: str
     value_column: str | None
     last_revision: int
+    signer: Signer | None
 
 
 def withdraw(
@@ -51,6 +53,7 @@ def withdraw(
     stream: str,
     value_column: str | None = None,
     last_revision: int = 0,
+    signer: Signer | None = None,
 ) -> Withdrawal:
     """Make the published release of a day a tombstone, and delete the day's files.
 
@@ -68,11 +71,11 @@ def withdraw(
     value_column, last_revision: of matter in an object store alone, where nobody can be kept from publishing
     the day at the same moment. There a withdrawal always replaces the catalogue, by an empty one of this
     column where there is none, so that such a publisher is overtaken and asks the ledger again. last_revision
-    is the highest that `tell_ledger` withdraws.
+    is the highest that `tell_ledger` withdraws. signer: signs the catalogue, also one that it finds unsigned.
     Raises PublicationError, with nothing changed, for a folder of another stream; where the folder cannot be
     written; and whatever `tell_ledger` raises.
     """
-    order = _Order(period, tell_ledger, stream, value_column, last_revision)
+    order = _Order(period, tell_ledger, stream, value_column, last_revision, signer)
     try:
         return open_place(folder).change(lambda turn: _withdraw_in_turn(turn, order))
     except OSError as error:
@@ -92,6 +95,8 @@ def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
     entry = catalogue.entry(order.period) if catalogue else None
     ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
     check_ledger_head(ledger_head)
+    if order.signer is not None and catalogue is not None:
+        order.signer.confirm(catalogue.entries)
     if catalogue is None or entry is None:
         if not turn.is_alone:
             _overtake(turn, catalogue, order, ledger_head)
@@ -101,8 +106,7 @@ def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
     changed = not entry.withdrawn
     if changed:
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
-        catalogue = catalogue.with_entries([entry])
-        turn.replace_catalogue(catalogue.to_bytes())
+        catalogue = put_catalogue(turn, catalogue.with_entries([entry]), order.signer)
     elif turn.is_alone:
         turn.confirm_catalogue()
     else:
@@ -125,5 +129,5 @@ def _overtake(turn: Turn, catalogue: Catalogue | None, order: _Order, ledger_hea
     if new == old:
         turn.confirm_catalogue()
     else:
-        turn.replace_catalogue(new.to_bytes())
+        new = put_catalogue(turn, new, order.signer)
     return new

@@ -13,7 +13,7 @@ from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
 from tasks.doctor.finding import Finding, warning, wrong
-from tasks.permissions import exposed, mode_of, quoted
+from tasks.permissions import exposed, mode_of, quoted, writable
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database, lies_within
 
@@ -56,17 +56,12 @@ def _nested(settings: Settings) -> Iterator[Finding]:
 
 
 def _public(settings: Settings) -> Iterator[Finding]:
-    root = settings.published_folder
-    if not isinstance(root, Path):
-        return
-    for place in (root, root / "data", root / "manifests", root / "catalogue.json"):
-        mode = mode_of(place)
-        if mode is not None and mode & stat.S_IWOTH:
-            yield wrong(
-                place,
-                "anybody may write here: a release could be replaced by another",
-                f"chmod o-w {quoted(place)}",
-            )
+    for place, mode, remedy in writable(settings, stat.S_IWOTH):
+        rule = f"anybody may write here, and replace what is published; its mode is {mode:04o}"
+        yield wrong(place, rule, remedy)
+    for place, mode, remedy in writable(settings, stat.S_IWGRP):
+        rule = f"its group may write here, and replace what is published; its mode is {mode:04o}"
+        yield warning(place, rule, f"{remedy}, unless all its members are meant to")
 
 
 def _raw(settings: Settings) -> Iterator[Finding]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue import PAGE, Catalogue, read_catalogue, replace_page
+from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
 from optstream.catalogue.places import Location, Place, open_place
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
@@ -40,6 +40,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     """
     facts, public, problem = None, None, None
     try:
+        check_days(settings.published_folder, now)
         facts = _write_public(settings)
         public = None if facts is None else named(settings.published_folder)
     except OptStreamError as error:

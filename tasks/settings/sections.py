@@ -38,6 +38,7 @@ MOST_FEATURES = 100
 MOST_CHANGES = 1000
 MOST_GAPS = 10_000
 MOST_BLOCKS = 20
+MOST_KEYS = 100
 MOST_CUTS = 1440
 """Clock times of one feature: a day has no more minutes."""
 
@@ -161,6 +162,17 @@ class Published(Section):
     value: Column = Field(description=COLUMN)
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
+    )
+    signing_key: str | None = Field(
+        None,
+        min_length=1,
+        description="the path of a file in the trusted folder, made by `optstream keys new`",
+    )
+    public_keys: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_KEYS,
+        description=f"a list of at most {MOST_KEYS} paths of PEM files with public keys",
     )
 
 

@@ -20,7 +20,7 @@ from optstream.stream.public_days import PublicDays
 from tasks.settings.checks import day_lengths, step_minutes
 from tasks.settings.layouts import Layout, layouts_of
 from tasks.settings.mechanisms import REVISES, Mechanism
-from tasks.settings.paths import located, resolve_ledger_url
+from tasks.settings.paths import absolute, located, resolve_ledger_url
 from tasks.settings.schedule import Schedule
 from tasks.settings.section import Section
 from tasks.settings.sections import (
@@ -185,6 +185,17 @@ class Settings(Section):
     def trusted_folder(self) -> Path:
         return Path(str(located(self.trusted.folder, self.folder)))
 
+    @property
+    def signing_key_file(self) -> Path | None:
+        """The key that signs what is published; None where nothing is signed."""
+        key = self.published.signing_key
+        return None if key is None else absolute(key, self.folder)
+
+    @property
+    def public_key_files(self) -> tuple[Path, ...]:
+        """Public keys of former signing keys."""
+        return tuple(absolute(one, self.folder) for one in self.published.public_keys)
+
     def publish_from(self, day: date) -> datetime | None:
         """The instant before which a day is not published, on the day after it; None: at any time."""
         if self.published.not_before is None:
@@ -283,7 +294,8 @@ class Settings(Section):
         document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         for key in ("folder", "raw_retention_days", "time_limit"):
             del document["input"][key]
-        del document["published"]["folder"], document["published"]["not_before"]
+        for key in ("folder", "not_before", "signing_key", "public_keys"):
+            del document["published"][key]
         # Keys that came later change no hash of a configuration without them.
         for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):
             if document["input"][key] == absent:

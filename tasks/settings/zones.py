@@ -7,13 +7,27 @@ from typing import Any
 from optstream.catalogue.places import StoreUrl
 from optstream.catalogue.places.store import open_store
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
-from tasks.settings.paths import ledger_database, lies_within, located, resolve_ledger_url
+from tasks.settings.paths import absolute, ledger_database, lies_within, located, resolve_ledger_url
 
 
 def zone_checks(sections: Mapping[str, Any], folder: Path) -> list[str]:
     """The problems with the places that these sections name; only valid ones are compared."""
     ledger = list(_ledger(sections["ledger"], folder)) if "ledger" in sections else []
-    return [*ledger, *_places(sections, folder), *_zones(sections, folder)]
+    keys = list(_signing_key(sections, folder))
+    return [*ledger, *_places(sections, folder), *_zones(sections, folder), *keys]
+
+
+def _signing_key(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Who has it signs in the stream's name: it lies where nobody else may enter."""
+    key = sections["published"].signing_key if "published" in sections else None
+    if key is None or "trusted" not in sections or list(_places(sections, folder)):
+        return
+    try:
+        within = lies_within(absolute(key, folder), located(sections["trusted"].folder, folder))
+    except (OSError, ValueError, RuntimeError):
+        within = False
+    if not within:
+        yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
 
 
 def _ledger(ledger: Any, folder: Path) -> Iterator[str]:

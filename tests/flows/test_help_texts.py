@@ -36,8 +36,9 @@ def test_every_command_has_its_texts_and_no_text_is_left_over():
 @pytest.mark.parametrize("name", COMMANDS)
 def test_a_line_in_the_list_is_one_line(name):
     assert 0 < len(TEXTS[name].line) <= LONGEST_LINE
-    width = max(len(other.split()[-1]) for other in COMMANDS if other.count(" ") == name.count(" "))
-    shown = CliRunner().invoke(app, [*name.split()[:-1], "--help"], env={"COLUMNS": "80"}).output
+    group = name.split()[:-1]
+    width = max(len(other.split()[-1]) for other in COMMANDS if other.split()[:-1] == group)
+    shown = CliRunner().invoke(app, [*group, "--help"], env={"COLUMNS": "80"}).output
     assert f"{name.split()[-1]:<{width}}  {TEXTS[name].line} " in shown
 
 

@@ -12,7 +12,7 @@ import pytest
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue import parquet as release_files
 from optstream.catalogue.claims import Limits, claims_of
-from optstream.catalogue.untrusted import read_bounded
+from optstream.catalogue.places import open_place
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
 from optstream.stream import AggregationTree, Measured
 from tasks.example import EXAMPLE
@@ -279,11 +279,10 @@ def test_what_is_no_parquet_claims_nothing(content, tmp_path):
 
 
 def test_a_published_file_has_a_largest_size(tmp_path):
-    path = tmp_path / "x"
-    path.write_bytes(b"12345")
-    assert read_bounded(path, "x", 5) == b"12345"
+    (tmp_path / "x").write_bytes(b"12345")
+    assert open_place(tmp_path).read("x", 5) == b"12345"
     with pytest.raises(PublicationError, match="x is larger than 4 bytes"):
-        read_bounded(path, "x", 4)
+        open_place(tmp_path).read("x", 4)
 
 
 @pytest.mark.parametrize(

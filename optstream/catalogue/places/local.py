@@ -1,115 +1,163 @@
-"""A published folder of this machine: a lock that a dying process lets go of, links and renames."""
+"""A published folder of this machine: a lock that a dying process releases, links and renames."""
 
 import os
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue.durable import clear, exclusive, make_folder, move, replace, sync_folder, write_new
-from optstream.catalogue.layout import CATALOGUE, INCOMING, LOCK, inside
+from optstream.catalogue.layout import CATALOGUE, LOCK
+from optstream.catalogue.places.descriptors import (
+    FOLDER,
+    PUBLIC_FOLDER,
+    kind_of,
+    make_root,
+    names_below,
+    opened,
+    read_plain,
+    split,
+)
+from optstream.catalogue.places.lock import publishers_lock
 from optstream.catalogue.places.place import Result, Turn
-from optstream.catalogue.untrusted import read_bounded
+from optstream.catalogue.places.whole_files import clear_incoming, move, replace, write_new
+from optstream.errors import PublicationError
 
 
 class LocalPlace:
-    """See `Place`."""
+    """See `Place`. Others may write the folder meanwhile: `descriptors` keeps every call inside."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, name: str, largest: int) -> bytes:
-        """A plain file, which must still be inside the folder when links are followed."""
-        path = self._root / name if name == CATALOGUE else inside(self._root, name)
-        return read_bounded(path, name, largest)
+        """A plain file, no link."""
+        try:
+            with self._opened() as root:
+                return read_plain(root, name, largest)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileNotFoundError(name) from error
+        except OSError as error:
+            raise PublicationError(f"{name} cannot be read ({error.strerror}); check permissions") from error
 
     def is_file(self, name: str) -> bool:
-        return inside(self._root, name).is_file()
+        return self._kind(name) == stat.S_IFREG
 
     def exists(self, name: str) -> bool:
-        return (self._root / name).exists()
+        return self._kind(name) is not None
+
+    def _kind(self, name: str) -> int | None:
+        try:
+            with self._opened() as root:
+                return kind_of(root, name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
 
     def names_below(self, folder: str) -> list[str]:
         """Links and pipes too: they are strays."""
-        found = (path for path in (self._root / folder).rglob("*") if not path.is_dir())
-        return sorted(path.relative_to(self._root).as_posix() for path in found)
+        try:
+            with self._opened() as root:
+                return sorted(names_below(root, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def change(self, work: Callable[[Turn], Result]) -> Result:
         """Work once, under the publishers' lock."""
-        make_folder(self._root)
-        with exclusive(self._root / LOCK):
-            return work(LocalTurn(self._root))
+        make_root(self._root)
+        with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
+            return work(LocalTurn(root))
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The folder itself: where it is, and what leads to it, the configuration says, links included."""
+        descriptor = os.open(self._root, FOLDER)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
 
 
 class LocalTurn:
-    """See `Turn`. The caller holds the lock."""
+    """See `Turn`. The caller holds the lock, and the folder's descriptor `root` for as long."""
 
     is_alone = True
     is_again = False
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: int) -> None:
         self._root = root
-        self._made: set[Path] = set()
-
-    @property
-    def _incoming(self) -> Path:
-        return inside(self._root, INCOMING)
+        self._made: set[str] = set()
 
     def read(self, name: str, largest: int) -> bytes:
-        return LocalPlace(self._root).read(name, largest)
+        return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Folders that survive a power cut; half-written files are unlinked, never truncated."""
-        for needed in (self._incoming, *(inside(self._root, folder) for folder in folders)):
-            make_folder(needed)
-            self._made.add(needed)
-        clear(self._incoming)
+        """Folders that survive a power cut; half-written files are unlinked."""
+        for folder in folders:
+            self._make(folder)
+        clear_incoming(self._root)
+
+    def _make(self, folder: str) -> None:
+        if folder not in self._made:
+            with opened(self._root, folder, PUBLIC_FOLDER):
+                self._made.add(folder)
 
     def create_new(self, name: str, data: bytes) -> bool:
         """Written aside, synced, linked."""
-        folder = inside(self._root, name).parent
-        if folder not in self._made:
-            make_folder(folder)
-        return write_new(self._root / name, data, self._incoming)
+        self._make(split(name)[0])
+        return write_new(self._root, name, data)
 
     def replace_catalogue(self, data: bytes) -> None:
-        replace(self._root / CATALOGUE, data, self._incoming)
+        replace(self._root, CATALOGUE, data)
 
     def confirm_catalogue(self) -> None:
-        sync_folder(self._root)
+        os.fsync(self._root)
 
     def mark(self, name: str) -> str | None:
         """Nobody else can replace it meanwhile."""
-        return "here" if inside(self._root, name).is_file() else None
+        return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        replace(inside(self._root, name), data, self._incoming)
+        self._make(split(name)[0])
+        replace(self._root, name, data)
 
     def names_in(self, folder: str) -> list[str]:
         """Whatever they are."""
-        path = inside(self._root, folder)
-        return sorted(entry.name for entry in path.iterdir()) if path.is_dir() else []
+        try:
+            with opened(self._root, folder) as descriptor:
+                return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
+        except (FileNotFoundError, NotADirectoryError):
+            return []
 
     def move(self, source: str, target: str) -> None:
         """By rename."""
-        make_folder((self._root / target).parent)
-        move(self._root / source, self._root / target)
+        self._make(split(target)[0])
+        move(self._root, source, target)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
         """Unlinked; the folder goes with its last file."""
-        path = inside(self._root, folder)
-        if not path.is_dir():
+        above, last = split(folder)
+        try:
+            with opened(self._root, folder) as descriptor:
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        os.unlink(name, dir_fd=descriptor)
+                os.fsync(descriptor)
+            with opened(self._root, above) as descriptor, suppress(OSError):
+                # what else is in it is nobody's: `check_files` names it
+                os.rmdir(last, dir_fd=descriptor)
+                os.fsync(descriptor)
+        except (FileNotFoundError, NotADirectoryError):
             return
-        for name in names:
-            (path / name).unlink(missing_ok=True)
-        sync_folder(path)
-        with suppress(OSError):  # what else is in it is nobody's: `check_files` names it
-            path.rmdir()
-            sync_folder(path.parent)
 
     def settle(self, times: Mapping[str, datetime]) -> None:
         """Files and folders of another owner keep their own: the system lets nobody else set them."""
         for name, time in times.items():
+            both = (time.timestamp(), time.timestamp())
             # a withdrawn day has no files
-            with suppress(PermissionError, FileNotFoundError):
-                os.utime(self._root / name, (time.timestamp(), time.timestamp()))
+            with suppress(PermissionError, FileNotFoundError, NotADirectoryError):
+                if name == ".":
+                    os.utime(self._root, both)
+                    continue
+                folder, last = split(name)
+                with opened(self._root, folder) as above:
+                    os.utime(last, both, dir_fd=above, follow_symlinks=False)

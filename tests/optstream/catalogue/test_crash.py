@@ -115,11 +115,11 @@ def test_death_after_the_catalogue_leaves_the_old_file_readable_and_swept_later(
     old = put(tmp_path, DAY).entry
     genuine, calls = os.replace, []
 
-    def second_dies(source, target):
+    def second_dies(source, target, **folders):
         calls.append(target)
         if len(calls) == 2:
             raise PowerCutError
-        genuine(source, target)
+        genuine(source, target, **folders)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", second_dies)

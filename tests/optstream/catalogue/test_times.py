@@ -62,7 +62,8 @@ def test_what_another_owner_made_keeps_its_time_and_stops_nothing(tmp_path, put,
     real = os.utime
 
     def refuse(path, times=None, **rest):
-        if path == tmp_path / name:
+        told = "." if isinstance(path, int) else path
+        if told == name:
             raise PermissionError(1, "Operation not permitted")
         real(path, times, **rest)
 

@@ -3,12 +3,15 @@
 import fcntl
 import os
 import shutil
+from types import SimpleNamespace
 
 import pytest
 
 from optstream.errors import ConfigurationError
+from tasks import permissions
 from tasks.doctor import places
 from tasks.permissions import check_trusted
+from tests.tasks.doctor.conftest import DAY
 
 
 def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_house, around):
@@ -103,13 +106,63 @@ def test_a_trusted_folder_among_the_dumps_is_told(open_house, around):
     ]
 
 
-@pytest.mark.parametrize("place", ["published", "published/data", "published/catalogue.json"])
-def test_a_published_place_that_anybody_may_write_is_wrong(open_house, around, place):
+@pytest.mark.parametrize(
+    "place", ["published", "published/data", "published/.incoming", "published/catalogue.json", "."]
+)
+def test_a_published_place_that_anybody_may_write_is_wrong_and_stops_every_run(open_house, around, place):
+    check_trusted(open_house.settings)
     path = open_house.folder / place
     path.chmod(path.stat().st_mode | 0o002)
     ((severity, found, words),) = around(open_house)
     assert (severity, found) == ("wrong", str(path))
     assert f"chmod o-w {path}" in words
+    with pytest.raises(ConfigurationError, match=f"written by everybody.*\n.*chmod o-w {path}"):
+        check_trusted(open_house.settings)
+    os.system(f"chmod o-w {path}")
+    check_trusted(open_house.settings)
+
+
+def test_where_others_cannot_rename_what_leads_to_it_is_sound(open_house, around):
+    open_house.folder.chmod(0o1777)
+    check_trusted(open_house.settings)
+    assert around(open_house) == []
+
+
+def test_a_published_folder_that_a_group_may_write_is_told(open_house, around, monkeypatch):
+    path = open_house.folder / "published"
+    path.chmod(0o775)
+    monkeypatch.setattr(permissions, "_is_private_group", lambda _place: True)
+    assert around(open_house) == []
+    monkeypatch.setattr(permissions, "_is_private_group", lambda _place: False)
+    ((severity, found, words),) = around(open_house)
+    assert (severity, found) == ("warning", str(path))
+    assert f"chmod g-w {path}" in words
+    check_trusted(open_house.settings)
+
+
+@pytest.mark.parametrize(("members", "is_private"), [([], True), (["root"], True), (["root", "eve"], False)])
+def test_a_group_of_one_s_own_is_no_group_of_others(tmp_path, monkeypatch, members, is_private):
+    facts = tmp_path.stat()
+    owner = SimpleNamespace(pw_name="root", pw_gid=facts.st_gid)
+    group = SimpleNamespace(gr_gid=facts.st_gid, gr_mem=members)
+    monkeypatch.setattr(permissions.pwd, "getpwuid", lambda _user: owner)
+    monkeypatch.setattr(permissions.grp, "getgrgid", lambda _group: group)
+    assert permissions._is_private_group(tmp_path) is is_private
+
+
+def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_house):
+    """And what it makes in the trusted zone is its owner's alone."""
+    before = os.umask(0)
+    try:
+        for name in ("published", "trusted"):
+            shutil.rmtree(open_house.folder / name)
+        open_house.release(DAY)
+    finally:
+        os.umask(before)
+    check_trusted(open_house.settings)
+    modes = {path: path.stat().st_mode & 0o777 for path in (open_house.folder / "published").rglob("*")}
+    assert {oct(mode) for mode in modes.values()} == {"0o755", "0o644", "0o700", "0o600"}
+    assert (open_house.folder / "trusted").stat().st_mode & 0o777 == 0o700
 
 
 def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(open_house, around):

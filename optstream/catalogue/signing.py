@@ -1,0 +1,159 @@
+"""Signatures of catalogues and manifests: Ed25519, by a key of the trusted zone.
+
+What is signed are the very bytes of a file; its signature, 64 bytes, is a file of its own, whose name is the
+SHA-256 of these bytes and the key's identifier (`signature_file`). Signatures are written before the
+catalogue that they belong to and never removed, so whoever reads a catalogue finds its own. Catalogue and
+manifest name their format, so that one is never taken for the other. Ed25519 is deterministic: publishing
+again gives the same bytes.
+"""
+
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
+
+from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, parse_catalogue
+from optstream.catalogue.layout import CATALOGUE, signature_file
+from optstream.catalogue.places import Place, Readable, Turn
+from optstream.errors import ParameterError, PublicationError
+
+Keys = Mapping[str, Ed25519PublicKey]
+"""Public keys by their identifiers."""
+GivenKeys = Path | str | Sequence[Path | str]
+"""Of one or more public keys: paths of PEM files, or PEM texts."""
+
+LENGTH = 64
+LARGEST_KEY_FILE = 2**16
+_PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PUBLIC KEY-----")
+
+
+@dataclass(frozen=True)
+class Signer:
+    """Signs what is published. key: never shown.
+
+    confirm: asked in each turn with the entries of the catalogue that is there, which anyone may have
+    written; raises unless the ledger knows every one of them, so that nothing forged is ever signed.
+    """
+
+    key: Ed25519PrivateKey = field(repr=False)
+    confirm: Callable[[Sequence[Entry]], None] = field(repr=False)
+
+    @property
+    def name(self) -> str:
+        """The key's identifier."""
+        return key_name(self.key.public_key())
+
+    def sign(self, turn: Turn, data: bytes) -> bool:
+        """Write the signature of a file of these bytes, also over a wrong one; return if it was needed."""
+        name, signature = signature_file(data, self.name), self.key.sign(data)
+        try:
+            if turn.read(name, LENGTH) == signature:
+                return False
+        except (FileNotFoundError, PublicationError):
+            pass
+        turn.replace_marked(name, signature, turn.mark(name))
+        return True
+
+
+def key_name(key: Ed25519PublicKey) -> str:
+    """A key's identifier: the first 16 digits of the SHA-256 of its 32 bytes."""
+    return hashlib.sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]
+
+
+def public_pem(key: Ed25519PublicKey) -> str:
+    """A public key as the text of a PEM file."""
+    return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
+
+
+def read_public_keys(given: GivenKeys) -> Keys:
+    """The public keys of PEM files, or of PEM texts; a file may hold several.
+
+    Raises ParameterError for a file that cannot be read, and where one is no Ed25519 key or there is none.
+    """
+    several = [given] if isinstance(given, Path | str) else list(given)
+    keys = [key for one in several for key in _keys_of(one)]
+    if not keys:
+        raise ParameterError("public_key must name at least one public key")
+    return {key_name(key): key for key in keys}
+
+
+def _keys_of(given: Path | str) -> Iterable[Ed25519PublicKey]:
+    text = given if isinstance(given, str) and "-----BEGIN" in given else _text_of(Path(given))
+    found = _PEM.findall(text)
+    if not found:
+        raise ParameterError("a public key must be the text of a PEM file, -----BEGIN PUBLIC KEY-----")
+    for pem in found:
+        try:
+            key = load_pem_public_key(pem.encode("ascii"))
+        except (ValueError, UnsupportedAlgorithm):
+            key = None
+        if not isinstance(key, Ed25519PublicKey):
+            raise ParameterError("a public key must be an Ed25519 key, as `optstream keys new` makes")
+        yield key
+
+
+def _text_of(path: Path) -> str:
+    try:
+        with path.open("rb") as file:
+            return file.read(LARGEST_KEY_FILE).decode("ascii", "replace")
+    except OSError as error:
+        raise ParameterError(f"the public key {path} cannot be read: {error.strerror}") from None
+
+
+def check_signature(place: Readable, name: str, data: bytes, keys: Keys) -> str:
+    """The identifier of a key that signed this file; name: what errors call it.
+
+    Raises PublicationError if none of the keys did.
+    """
+    for key_id, key in keys.items():
+        try:
+            signature = place.read(signature_file(data, key_id), LENGTH)
+            key.verify(signature, data)
+        except FileNotFoundError:
+            continue
+        except InvalidSignature:
+            raise PublicationError(
+                f"the signature of {name} by key {key_id} does not hold: somebody else wrote it; restore both"
+            ) from None
+        return key_id
+    listed = ", ".join(sorted(keys))
+    raise PublicationError(
+        f"{name} is not signed by key {listed}: it was altered, or published without that key; ask its "
+        "publisher, whose next publication, or `optstream publish DAY`, signs it"
+    )
+
+
+def has_signature(place: Place, data: bytes, keys: Keys) -> bool:
+    """Whether there is a file that should be a signature of these bytes by one of the keys."""
+    return any(place.is_file(signature_file(data, key_id)) for key_id in keys)
+
+
+def read_signed_catalogue(place: Readable, keys: Keys) -> Catalogue:
+    """The catalogue of a folder, signed by one of the keys. Raises PublicationError if it is not."""
+    try:
+        data = place.read(CATALOGUE, LARGEST_CATALOGUE)
+    except FileNotFoundError:
+        raise PublicationError(
+            f"there is no {CATALOGUE} in the published folder; check its path, or publish first"
+        ) from None
+    check_signature(place, CATALOGUE, data, keys)
+    return parse_catalogue(data)
+
+
+def put_catalogue(turn: Turn, catalogue: Catalogue, signer: Signer | None) -> Catalogue:
+    """Put a catalogue in the place of the one that the turn has read, numbered and signed if there is a key.
+
+    Returns it as it was put.
+    """
+    if signer is not None or catalogue.sequence is not None:
+        catalogue = replace(catalogue, sequence=(catalogue.sequence or 0) + 1)
+    data = catalogue.to_bytes()
+    if signer is not None:
+        signer.sign(turn, data)
+    turn.replace_catalogue(data)
+    return catalogue

@@ -1,0 +1,266 @@
+"""Signed catalogues and manifests, in every kind of place: what the key did not sign is not read with it."""
+
+import json
+import os
+from dataclasses import replace
+from datetime import date, timedelta
+
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+
+from optstream.catalogue import check_files, publish, read_catalogue, read_published, stage, withdraw
+from optstream.catalogue.layout import signature_file
+from optstream.catalogue.signing import Signer, public_pem, read_public_keys
+from optstream.errors import ParameterError, PublicationError
+
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+KEY, OTHER = (Ed25519PrivateKey.from_private_bytes(bytes([number]) * 32) for number in (1, 2))
+PEM, OTHER_PEM = public_pem(KEY.public_key()), public_pem(OTHER.public_key())
+
+
+def signer(key=KEY, confirm=lambda _entries: None):
+    return Signer(key, confirm)
+
+
+@pytest.fixture
+def sign(rows, statement):
+    """Stage and publish a small day, signed."""
+
+    def sign(folder, period=DAY, revision=1, vintage=1, shift=0.0, head="h1", by=None):
+        stated = statement(period, revision, vintage)
+        staged = stage(rows(period, revision, vintage, shift), stated)
+        (done,) = publish(folder.name, [(staged, stated)], lambda _: head, by or signer())
+        return done
+
+    return sign
+
+
+def take_back(folder, day=DAY, head="h2", by=None):
+    return withdraw(
+        folder.name,
+        day,
+        lambda _entry, _known: head,
+        stream="../french load",
+        value_column="load_mw",
+        signer=by or signer(),
+    )
+
+
+def days_in(folder, key=PEM):
+    return read_published(folder.name, public_key=key)["date"].unique().sort().to_list()
+
+
+def refused(folder, match, key=PEM):
+    with pytest.raises(PublicationError, match=match):
+        read_published(folder.name, public_key=key)
+    lines = check_files(folder.name, public_key=key)
+    assert any(line.startswith(("catalogue.json", "the signature of catalogue.json")) for line in lines), (
+        lines
+    )
+
+
+def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
+    sign(published)
+    sign(published, NEXT)
+    assert days_in(published) == days_in(published, None) == [DAY, NEXT]
+    assert check_files(published.name, public_key=PEM) == []
+    assert read_catalogue(published.name).sequence == 2
+    catalogue = published.read("catalogue.json")
+    KEY.public_key().verify(published.read(signature_file(catalogue, signer().name)), catalogue)
+
+
+def test_a_folder_without_signatures_is_read_without_a_key_alone(published, put):
+    put(published.name, DAY)
+    assert json.loads(published.read("catalogue.json"))["format"] == "optstream.catalogue/1"
+    assert days_in(published, None) == [DAY]
+    refused(published, "not signed")
+
+
+def test_a_forged_but_consistent_release_is_refused(published, sign, put):
+    """The release, its manifest and the catalogue are replaced by others that fit together."""
+    sign(published)
+    for name in list(published.files()):
+        if not name.startswith("signatures/"):
+            published.remove(name)
+    put(published.name, DAY, shift=1000.0)
+    assert read_published(published.name, verify=True)["load_mw"].min() > 900
+    refused(published, "not signed")
+    name = signature_file(published.read("catalogue.json"), signer().name)
+    forged = OTHER.sign(published.read("catalogue.json"))
+    published.write(name, forged)
+    refused(published, "signature of catalogue.json by key .* does not hold")
+
+
+def test_a_file_that_the_signed_catalogue_does_not_name_is_refused(published, sign, put, tmp_path):
+    entry = sign(published).entry
+    other = put(tmp_path / "other", DAY, shift=5.0).entry
+    published.write(entry.file, (tmp_path / "other" / other.file).read_bytes())
+    with pytest.raises(PublicationError, match="differs from its hash"):
+        read_published(published.name, public_key=PEM)
+
+
+def test_an_altered_catalogue_is_refused(published, sign):
+    sign(published)
+    sign(published, NEXT)
+    document = json.loads(published.read("catalogue.json"))
+    del document["periods"][str(NEXT)]
+    published.write("catalogue.json", json.dumps(document).encode())
+    assert days_in(published, None) == [DAY]
+    refused(published, "not signed by key")
+
+
+def test_an_older_catalogue_has_a_lower_number(published, sign):
+    """Its signature holds: only who remembers a newer one can tell."""
+    sign(published)
+    older = published.read("catalogue.json")
+    sign(published, NEXT)
+    newer = read_catalogue(published.name).sequence
+    published.write("catalogue.json", older)
+    assert days_in(published) == [DAY]
+    assert read_catalogue(published.name).sequence == 1 < newer == 2
+
+
+def test_publishing_again_gives_the_same_bytes(published, sign):
+    sign(published)
+    before = published.files()
+    assert not sign(published, head="h2").changed
+    assert published.files() == before
+
+
+def test_an_unsigned_folder_is_signed_by_the_next_publication_of_any_day(published, put, sign):
+    put(published.name, DAY)
+    put(published.name, NEXT)
+    refused(published, "not signed")
+    assert sign(published, NEXT).changed
+    assert days_in(published) == [DAY, NEXT]
+    assert check_files(published.name, public_key=PEM) == []
+    assert read_catalogue(published.name).sequence == 1
+
+
+def test_a_lost_or_spoilt_signature_is_put_back(published, sign):
+    sign(published)
+    before = published.files()
+    for name in [one for one in before if one.startswith("signatures/")]:
+        published.remove(name)
+        assert sign(published).changed
+        published.write(name, b"spoilt")
+        assert sign(published).changed
+    assert published.files() == before
+
+
+def test_a_withdrawal_is_signed_and_numbered(published, sign):
+    sign(published)
+    sign(published, NEXT)
+    take_back(published)
+    assert days_in(published) == [NEXT]
+    assert read_catalogue(published.name).sequence == 3
+    assert check_files(published.name, public_key=PEM) == []
+    sign(published, NEXT + timedelta(days=1))
+    assert days_in(published) == [NEXT, NEXT + timedelta(days=1)]
+
+
+def test_keys_are_changed_one_after_the_other(published, sign, tmp_path):
+    """Readers know the new key before it is used, and the old one for as long as they like."""
+    sign(published)
+    sign(published, by=signer(OTHER))  # the same day again: the catalogue is signed by both
+    assert days_in(published, PEM) == days_in(published, OTHER_PEM) == [DAY]
+    sign(published, NEXT, by=signer(OTHER))
+    refused(published, "not signed by key")
+    both = tmp_path / "keys.pem"
+    both.write_text(PEM + OTHER_PEM)
+    for keys in (OTHER_PEM, [PEM, OTHER_PEM], both, str(both)):
+        assert days_in(published, keys) == [DAY, NEXT]
+        assert check_files(published.name, public_key=keys) == []
+    assert read_catalogue(published.name).sequence == 2
+
+
+def test_a_manifest_with_a_wrong_signature_is_told(published, sign):
+    entry = sign(published).entry
+    name = signature_file(published.read(entry.manifest), signer().name)
+    published.write(name, OTHER.sign(published.read(entry.manifest)))
+    (line,) = check_files(published.name, public_key=PEM)
+    assert line.startswith(f"the signature of {entry.manifest} by key ")
+
+
+def test_nothing_is_signed_that_the_ledger_does_not_know(published, sign, put):
+    sign(published)
+    before, asked = published.files(), []
+
+    def refuse(entries):
+        asked.append([entry.period for entry in entries])
+        raise PublicationError("not in the ledger")
+
+    for work in (lambda by: sign(published, NEXT, by=by), lambda by: take_back(published, by=by)):
+        with pytest.raises(PublicationError, match="not in the ledger"):
+            work(signer(confirm=refuse))
+    assert published.files() == before
+    assert asked == [[DAY], [DAY]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        "-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----",
+        "-----BEGIN PRIVATE KEY-----\nAAAA\n-----END PRIVATE KEY-----",
+        X25519PrivateKey.generate()
+        .public_key()
+        .public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
+        .decode(),
+        "no-such-file.pem",
+        [],
+    ],
+)
+def test_what_is_no_public_key_is_refused_in_words(given):
+    with pytest.raises(ParameterError, match="public"):
+        read_public_keys(given)
+
+
+def test_the_key_is_in_no_representation():
+    raw = bytes([1]) * 32
+    shown = repr(signer()) + str(replace(signer()))
+    assert raw.hex() not in shown
+    assert "PRIVATE" not in shown
+    assert "key" not in repr(signer())
+
+
+@pytest.mark.parametrize("sequence", [0, -1, 1.5, "1", True, 2**53, None])
+def test_a_number_that_is_none_is_refused(tmp_path, put, sequence):
+    put(tmp_path, DAY)
+    document = json.loads((tmp_path / "catalogue.json").read_bytes())
+    document |= {"format": "optstream.catalogue/2", "sequence": sequence}
+    (tmp_path / "catalogue.json").write_text(json.dumps(document))
+    with pytest.raises(PublicationError, match="sequence"):
+        read_catalogue(tmp_path)
+
+
+@pytest.mark.parametrize("day", ["0001-01-01", "1969-12-31", "2200-01-01", "9999-12-31"])
+def test_a_day_of_another_age_is_refused(published, put, day):
+    put(published.name, DAY)
+    text = published.read("catalogue.json").replace(str(DAY).encode(), day.encode())
+    published.write("catalogue.json", text)
+    with pytest.raises(PublicationError, match="outside the years 1970 to 2199"):
+        read_catalogue(published.name)
+
+
+def test_a_lost_file_is_named_with_what_puts_it_back(published, put):
+    entry = put(published.name, DAY).entry
+    published.remove(entry.file)
+    with pytest.raises(PublicationError, match=f"{entry.file} is missing; .*`optstream publish {DAY}`"):
+        read_published(published.name)
+    assert f"{entry.file} is missing" in " ".join(check_files(published.name))
+    assert f"`optstream publish {DAY}`" in " ".join(check_files(published.name))
+
+
+def test_a_signature_that_is_a_pipe_keeps_nobody_waiting(tmp_path, put, sign):
+    from tests.optstream.catalogue.folders import Folder
+
+    folder = Folder(tmp_path, None, str(tmp_path))
+    sign(folder)
+    path = tmp_path / signature_file((tmp_path / "catalogue.json").read_bytes(), signer().name)
+    path.unlink()
+    os.mkfifo(path)
+    with pytest.raises(PublicationError, match="not a plain file"):
+        read_published(tmp_path, public_key=PEM)

@@ -1,0 +1,192 @@
+"""Who may write the published folder swaps its folders for links: nothing outside is changed or removed.
+
+Deterministic: before each call on the file system that an operation makes, in turn, a folder is swapped. And
+with a real second process that swaps as fast as it can.
+"""
+
+import os
+import shutil
+import subprocess
+import sys
+from contextlib import suppress
+from datetime import date, timedelta
+from functools import partial
+
+import pytest
+
+from optstream.catalogue import check_files, digest_of, read_published, replace_page, withdraw
+from optstream.catalogue.page import MARKER
+from optstream.errors import PublicationError
+
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "rename", "unlink", "remove")
+CALLS += ("mkdir", "rmdir", "utime", "chmod", "fchmod")
+DATED = f"date={DAY}"
+
+
+def make_page(_place, catalogue):
+    return f'<meta name="{MARKER}" content="{digest_of(catalogue)}">'.encode()
+
+
+def put_page(folder, _put):
+    replace_page(folder, make_page)
+
+
+def publish(folder, put):
+    put(folder, NEXT)
+
+
+def revise(folder, put):
+    put(folder, DAY, revision=3)
+
+
+def take_back(folder, _put):
+    withdraw(folder, DAY, lambda _entry, _known: "h9", stream="../french load")
+
+
+WORK = {
+    "publish": (publish, (".incoming", "data", "manifests")),
+    "revise": (revise, ("superseded", f"data/{DATED}")),
+    "withdraw": (take_back, (f"data/{DATED}", f"superseded/{DATED}")),
+    "page": (put_page, (".incoming",)),
+}
+CASES = [(name, target) for name, (_, targets) in WORK.items() for target in targets]
+
+
+@pytest.fixture
+def begun(tmp_path, put):
+    """A published folder with a day in two revisions, and what a crash left."""
+    folder = tmp_path / "begun"
+    put(folder, DAY)
+    put(folder, DAY, revision=2)
+    (folder / ".incoming/half").write_bytes(b"half")
+    return folder
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A folder of the trusted zone, with all names that are ever looked for."""
+    folder = tmp_path / "trusted"
+    for place in (folder, folder / DATED):
+        place.mkdir()
+        for name in ("ledger.sqlite", "input.key", f"release-{'0' * 64}.parquet", f"release-{'0' * 64}.json"):
+            (place / name).write_bytes(b"precious")
+    return folder
+
+
+def seen(folder):
+    """Everything below, with its bytes, mode and times."""
+    found = {}
+    for path in [folder, *folder.rglob("*")]:
+        facts = path.lstat()
+        data = path.read_bytes() if path.is_file() else sorted(one.name for one in path.iterdir())
+        found[path] = (data, facts.st_mode, facts.st_mtime_ns, facts.st_nlink)
+    return found
+
+
+def swap(folder, target, victim):
+    with suppress(OSError):
+        (folder / target).rename(folder / "away")
+    with suppress(OSError):
+        (folder / target).symlink_to(victim)
+
+
+def swapping_before(monkeypatch, folder, n, work):
+    """Call `work` just before the n-th call on the folder. Returns a list that is filled once it was."""
+    calls, done = [0], []
+
+    def concerns(first, folders):
+        return isinstance(first, int) or any("dir_fd" in one for one in folders) or str(folder) in str(first)
+
+    def hooked(genuine):
+        def call(*arguments, **keywords):
+            calls[0] += concerns(arguments[0] if arguments else ".", keywords)
+            if calls[0] == n:
+                calls[0] = 10**9
+                work()
+                done.append(genuine.__name__)
+            return genuine(*arguments, **keywords)
+
+        return call
+
+    for name in CALLS:
+        monkeypatch.setattr(os, name, hooked(getattr(os, name)))
+    return done
+
+
+@pytest.mark.parametrize(("name", "target"), CASES)
+def test_a_folder_swapped_before_any_call_leads_nowhere(
+    begun, victim, put, tmp_path, monkeypatch, name, target
+):
+    work, before = WORK[name][0], seen(victim)
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
+    for n in range(1, 2000):
+        folder = tmp_path / "published"
+        shutil.copytree(begun, folder)
+        with monkeypatch.context() as patch:
+            done = swapping_before(patch, folder, n, partial(swap, folder, target, victim))
+            with suppress(PublicationError):
+                work(folder, put)
+        assert seen(victim) == before, f"before call {n} of {name}, {done}: {target}"
+        shutil.rmtree(folder)
+        if not done:
+            break
+    assert n > 20, "the hook saw the calls"
+    assert not done
+
+
+SWAP = """
+import os, sys
+folder, away, victim = sys.argv[1:]
+print("begun", flush=True)
+while True:
+    for name in (".incoming", "data"):
+        try:
+            os.rename(f"{folder}/{name}", away)
+            os.symlink(victim, f"{folder}/{name}")
+            os.unlink(f"{folder}/{name}")
+            os.rename(away, f"{folder}/{name}")
+        except OSError:
+            pass
+"""
+
+
+def test_a_process_that_swaps_all_the_time_reaches_nothing(begun, victim, put, tmp_path):
+    before = seen(victim)
+    away = tmp_path / "away"
+    command = [sys.executable, "-c", SWAP, str(begun), str(away), str(victim)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE)
+    try:
+        assert process.stdout.readline() == b"begun\n"
+        published = 0
+        for number in range(30):
+            with suppress(PublicationError):
+                put(begun, NEXT + timedelta(days=number))
+                published += 1
+            with suppress(PublicationError):
+                read_published(begun, verify=True)
+    finally:
+        process.kill()
+        process.communicate()
+    assert seen(victim) == before
+
+
+@pytest.mark.parametrize("name", [".lock", ".incoming", "data", "manifests", "catalogue.json"])
+def test_a_link_is_refused_by_name_and_the_day_is_published_once_it_is_gone(begun, victim, put, name):
+    before, file = seen(victim), victim / "ledger.sqlite"
+    (begun / name).rename(begun.parent / "away")
+    (begun / name).symlink_to(file if "." in name[1:] or name == ".lock" else victim)
+    with pytest.raises(PublicationError, match=f"{name}|Too many levels of symbolic links"):
+        put(begun, NEXT)
+    assert seen(victim) == before
+    (begun / name).unlink()
+    (begun.parent / "away").rename(begun / name)
+    assert put(begun, NEXT).changed
+    assert check_files(begun) == []
+
+
+def test_a_link_among_the_data_is_named_and_not_read(begun, victim):
+    (begun / "data" / "date=2016-03-01").symlink_to(victim)
+    (problem,) = check_files(begun)
+    assert problem.startswith("'data/date=2016-03-01' is not listed")
