@@ -18,6 +18,7 @@ from tasks.work import Status, Work
 PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the grant look for the head of this one."""
 LEASE = timedelta(minutes=15)
+PATIENCE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Run:
     """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
 
     restate: a person asks for another revision of days that were released. read: reads dumps in
-    place of `ingest`, elsewhere.
+    place of `ingest`, elsewhere. patience: how long a draw that is durable waits for the ledger to take it.
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class Run:
     lease: timedelta = LEASE
     restate: bool = False
     read: Reader | None = None
+    patience: timedelta = PATIENCE
 
     @property
     def stream(self) -> str:

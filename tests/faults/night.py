@@ -79,11 +79,11 @@ class LoggedNoise:
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> Any:
         self._calls += 1
-        if self._calls == 1:
+        if self._calls == 2:
             log = os.open(self._world.noise_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.write(log, f"{self._day}\n".encode())
             os.close(log)
-        if self._raises and self._calls > 1:
+        if self._raises and self._calls > 2:
             raise MemoryError("as told")
         return secure_noise().discrete_laplace(scale, size)
 
