@@ -11,17 +11,16 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from time import sleep
 
-from optstream.errors import LedgerError, LedgerUnavailableError, NoiseError
+from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseRecord, Reservation
-from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.state import raw_bytes, with_raw
-from tasks.failures import is_failure, unexpected
 from tasks.hold import held
 from tasks.inputs import hand_over_inputs, keep_inputs
 from tasks.mechanism import mechanism_for
+from tasks.ready import make_ready
 from tasks.release import Run, renewed, void
 from tasks.settings import Settings
 from tasks.trusted_store import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
@@ -95,25 +94,6 @@ def _drawn(
     except BaseException as error:
         _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
         raise
-
-
-def make_ready(noise: NoiseSource) -> None:
-    """Load what noise and its record need, and throw a sample away: what fails here has drawn nothing.
-
-    Raises NoiseError if the source refuses or its library does not load.
-    """
-    try:
-        noise.discrete_laplace(1.0, (1,))
-        Measured.from_public([[0.0]], []).to_bytes()
-    except NoiseError:
-        raise
-    except BaseException as error:
-        if not is_failure(error):
-            raise
-        raise NoiseError(
-            f"no noise can be drawn here ({unexpected(error)}), and nothing was; `optstream doctor` tries it "
-            "too. Mend the installation, then run again"
-        ) from error
 
 
 def _taken_up(run: Run, work: Work, reservation: Reservation) -> _Drawn:

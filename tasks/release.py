@@ -5,14 +5,14 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from tasks.ingest import Reader
 from tasks.settings import Settings
-from tasks.trusted_store import destroy_raw
+from tasks.trusted_store import destroy_raw, fence_off
 from tasks.work import Status, Work
 
 PUBLISHED_IN = "published"
@@ -125,3 +125,17 @@ def void(run: Run, work: Work, reason: str) -> None:
     """
     run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)
     destroy_raw(run.settings.measurements_of(work.day, work.revision))
+
+
+def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
+    """End the lease of whoever holds the newest revision of a day, and fence that run off. Returns its end.
+
+    Raises LedgerError if the day is not in the ledger, is VOID, or is held by nobody.
+    """
+    stream, period = settings.stream.name, day.isoformat()
+    record = ledger.latest(stream, period)
+    if record is None or record.lease_until <= now:
+        raise LedgerError(f"{day} is held by no run: there is no lease to end, and any run may take it")
+    fence_off(settings.measurements_of(day, record.revision))
+    ledger.release_lease(stream, period, record.revision, why, now)
+    return record.lease_until
