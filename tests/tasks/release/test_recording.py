@@ -1,4 +1,4 @@
-"""What was drawn is durable before the ledger has it: it is recorded late, taken up, or VOID; never redrawn."""
+"""What was drawn is durable before the ledger has it: recorded late, taken up, or VOID; never redrawn."""
 
 import threading
 from datetime import UTC, date, datetime, timedelta
