@@ -22,7 +22,7 @@ from tasks.backfill import plan_backfill
 from tasks.failures import unexpected
 from tasks.pages import write_pages
 from tasks.permissions import check_trusted
-from tasks.release import terms_of
+from tasks.release import LEASE, terms_of
 from tasks.settings import Settings, load_settings
 from tasks.trusted_store import write_private
 from tasks.work import Status, Work
@@ -47,12 +47,12 @@ def backfill(
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
     at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once. without: days to leave out; one at least
-    stays. The days' outcomes are returned; they hold no reading.
+    days of a run that died stay with it; they are waited for, once, if that is soon. without: days to leave
+    out; one at least stays. The days' outcomes are returned; they hold no reading.
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
-    ledger = open_ledger(settings.ledger_url)
+    ledger = open_ledger(settings.ledger_url, database_time=True)
     try:
         ledger.enrol(terms_of(settings), datetime.now(UTC))
         span = days_between(date.fromisoformat(first), date.fromisoformat(last))
@@ -61,11 +61,12 @@ def backfill(
         progress = _Progress(settings.stream.name, len(plan.to_run))
         with _marked(settings) as mark:
             done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
-            busy = [work.day for work in done if _is_busy(work)]
+            busy = [work for work in done if _is_free_soon(work, datetime.now(UTC))]
             if busy:
-                _wait_for(done)
-                again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
-                done = [*(work for work in done if not _is_busy(work)), *again]
+                _wait_for(busy)
+                days = tuple(work.day for work in busy)
+                again = _run(settings, [days], False, lease_minutes, mark, progress)
+                done = [*(work for work in done if work.day not in days), *again]
         done += revised(run_of(settings, ledger, lease_minutes))
         write_pages(settings, ledger, datetime.now(UTC))
         return sorted(done, key=lambda work: work.day)
@@ -130,6 +131,14 @@ def _run(
 
 def _is_busy(work: Work) -> bool:
     return work.outcome is not None and work.outcome.status is Status.BUSY
+
+
+def _is_free_soon(work: Work, now: datetime) -> bool:
+    """Whether the day is with another run for no longer than a run's lease is: one that ends later is of a
+    clock that ran ahead, and no run waits for it.
+    """
+    until = work.outcome.free_at if work.outcome and _is_busy(work) else None
+    return until is not None and until <= now + LEASE
 
 
 def _wait_for(works: Iterable[Work]) -> None:

@@ -81,6 +81,10 @@ TEXTS = {
         "Declare another promise.",
         ("optstream ledger amend --dry-run", "optstream ledger amend --reason 'the board raised epsilon'"),
     ),
+    "ledger release-lease": Help(
+        "Free a day that a run holds which is gone.",
+        ("optstream ledger release-lease 2016-02-01 --why 'its machine burnt'",),
+    ),
     "ledger compromised": Help(
         "Record that others know the noise of days.",
         ("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'",),

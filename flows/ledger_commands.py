@@ -138,3 +138,26 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
     known = {found for one in sorted(set(day)) for found in compromise(settings, ledger, one, reason, now)}
     for one in sorted(known):
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
+
+
+@ledger_app.command("release-lease")
+def release_lease(
+    day: Annotated[date, typer.Argument(parser=parse_day, metavar="DAY", help="The day.")],
+    why: Annotated[
+        str, typer.Option("--why", help="Why, in a few words without any value; the ledger keeps it.")
+    ],
+    config: Config = DEFAULT_CONFIG,
+) -> None:
+    """End the lease of a run that holds a day and will not come back; the next run takes the day up.
+
+    Should that run live after all, it is fenced off: nothing that it draws or estimates is recorded any more.
+    """
+    from datetime import UTC, datetime
+
+    from tasks.ledger_place import need_ledger
+    from tasks.release import release_lease as release
+    from tasks.settings import load_settings
+
+    settings = load_settings(config)
+    until = release(settings, need_ledger(settings), day, why, datetime.now(UTC))
+    print(f"{day}: free; its lease would have lasted until {until:%Y-%m-%d %H:%M:%S} UTC")

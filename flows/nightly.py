@@ -61,7 +61,7 @@ def release_days(
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
-    ledger = open_ledger(settings.ledger_url)
+    ledger = open_ledger(settings.ledger_url, database_time=True)
     try:
         run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
         enrol(run)

@@ -34,6 +34,10 @@ class LedgerError(OptStreamError):
     """The ledger cannot do what was asked in the state that it is in."""
 
 
+class LedgerUnavailableError(LedgerError):
+    """The ledger's database did not answer, or refused for now: the same may be asked again."""
+
+
 class HeldError(LedgerError):
     """Another run holds the release; what it holds is free again at `until`."""
 

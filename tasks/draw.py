@@ -5,64 +5,148 @@ anything reads it; everything after (`tasks.estimate`) reads the stored measurem
 """
 
 import json
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from time import sleep
 
-from optstream.errors import LedgerError
-from optstream.ledger import ReleaseRecord
+from optstream.errors import LedgerError, LedgerUnavailableError
+from optstream.ledger import ReleaseRecord, Reservation
+from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
+from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.state import raw_bytes, with_raw
-from tasks.inputs import keep_inputs
+from tasks.hold import held
+from tasks.inputs import hand_over_inputs, keep_inputs
 from tasks.mechanism import mechanism_for
+from tasks.ready import make_ready
 from tasks.release import Run, renewed, void
 from tasks.settings import Settings
-from tasks.trusted_store import DrawingFile, deferred_stop, take_raw
+from tasks.trusted_store import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
+from tasks.witness import bear_witness
 from tasks.work import Work
+
+PAUSE = timedelta(seconds=0.5)
+"""Between two tries to record a draw."""
 
 
 def draw(run: Run, work: Work) -> Work:
     """Draw the measurements and make them durable. The only step that opens the raw values.
 
-    A full disk, a polite stop or a refusing ledger is met before the first sample. Once one was drawn,
-    any exception makes the release VOID: it stays charged, for what made it fail might depend on the draw.
+    A full disk, a polite stop, a library that does not load, a ledger or a witness that refuses is met before
+    the first sample. An exception between that and durable measurements makes the release VOID: it stays
+    charged, for what made it fail might depend on the draw. Durable measurements are the release, whatever
+    becomes of this process: this run records them, or the next one does.
     """
     work = renewed(run, work)
     reservation, period = work.reservation, work.period
     if reservation is None or period is None:
         raise LedgerError("nothing is drawn without a reservation and a period")
-    mechanism = mechanism_for(run.settings, work.day, work.revision)
-    plan = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
-    with deferred_stop():
+    with deferred_stop() as stops:
         file = DrawingFile(run.settings.measurements_of(work.day, work.revision), reservation.fencing_token)
         if file.has_raised():
             # Whoever drew before raised and could not say so: an exception might depend on the draw.
             void(run, work, "an earlier run raised after its first noise sample")
             raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
-        # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
-        raw = take_raw(work.memory.folder, work.memory.digest)
-        state = with_raw(work.memory.state, raw) if raw and mechanism.adaptive else work.memory.state
-        file.preallocate(
-            _room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work)
-        )
-        # what a mechanism learns before it draws may fail, and then nothing was drawn
-        state = mechanism.prepared(state, period.first_step)
-        keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
-        run.ledger.begin_draw(reservation, run.clock())
-        file.destroy_orphans()
-        try:
-            measured = mechanism.measure(period, noise=run.noise, state=state)
-            digest = file.fill(measured.to_bytes(), raw_bytes(measured.state))
-            run.ledger.record_drawn(reservation, digest, measured.spends, run.clock())
-        except BaseException as error:
-            _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
-            raise
-        with suppress(OSError):  # it is DRAWN and durable: a mark that stays costs no day
+        with held(run, reservation):
+            if reservation.is_drawn:
+                drawn = _taken_up(run, work, reservation)
+            else:
+                drawn = _drawn(run, work, reservation, period, file)
+            _record(run, work, file, drawn, stops)
+        with suppress(OSError):  # it is DRAWN and durable: what stays beside it costs no day
+            if reservation.is_drawn:
+                file.destroy_orphans()
             file.settle()
     return replace(work, period=None)
 
 
+@dataclass(frozen=True)
+class _Drawn:
+    """What the ledger is told of durable measurements."""
+
+    digest: str
+    spends: tuple[Spend, ...]
+
+
+def _drawn(
+    run: Run, work: Work, reservation: Reservation, period: PrivatePeriod, file: DrawingFile
+) -> _Drawn:
+    """Draw, and make it durable."""
+    make_ready(run.noise)
+    mechanism = mechanism_for(run.settings, work.day, work.revision)
+    plan = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
+    raw = take_raw(work.memory.folder, work.memory.digest)
+    state = with_raw(work.memory.state, raw) if raw and mechanism.adaptive else work.memory.state
+    file.preallocate(_room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work))
+    # what a mechanism learns before it draws may fail, and then nothing was drawn
+    state = mechanism.prepared(state, period.first_step)
+    keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
+    run.ledger.begin_draw(reservation, run.clock())
+    file.destroy_orphans()
+    # after the event that says so, before the first sample: a ledger that forgets it is noticed
+    bear_witness(run.settings, run.ledger)
+    try:
+        measured = mechanism.measure(period, noise=run.noise, state=state)
+        return _Drawn(file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends)
+    except BaseException as error:
+        _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
+        raise
+
+
+def _taken_up(run: Run, work: Work, reservation: Reservation) -> _Drawn:
+    """Make the whole draw that a dead owner left this owner's. Raises LedgerError if it is gone."""
+    settings, token = run.settings, reservation.fencing_token
+    found = whole_draw(settings.measurements_of(work.day, work.revision))
+    if found is None:
+        raise LedgerError(
+            "the measurements that an earlier run drew were here a moment ago and are gone: put them back "
+            "before the next run, which else takes that draw for lost"
+        )
+    measured = Measured.from_bytes(found.data)
+    hand_over_inputs(settings, work.day, work.revision, found.token, token)
+    take_up(found, token)
+    return _Drawn(found.digest, measured.spends)
+
+
+def _record(run: Run, work: Work, file: DrawingFile, drawn: _Drawn, stops: Sequence[int]) -> None:
+    """Tell the ledger of durable measurements, again and again while its database is away.
+
+    Raises LedgerError after the run's patience or a polite stop, with nothing lost; and where the ledger
+    refuses them for good, which destroys them.
+    """
+    reservation, waited = work.reservation, timedelta(0)
+    if reservation is None:
+        raise LedgerError("nothing is recorded without a reservation")
+    while True:
+        try:
+            run.ledger.record_drawn(reservation, drawn.digest, drawn.spends, run.clock())
+            return
+        except LedgerUnavailableError as error:
+            if stops or waited >= run.patience:
+                raise LedgerError(
+                    f"{work.day} is drawn and its measurements are durable, and the ledger's database could "
+                    f"not be told. Nothing is lost and nothing will be drawn again: when it answers, run the "
+                    f"day again once its lease is over. {error}"
+                ) from error
+            sleep(PAUSE.total_seconds())
+            waited += PAUSE
+        except LedgerError:
+            _give_up(run, work, file, "the ledger refused what was drawn")
+            raise
+
+
 def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
-    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away."""
+    """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away.
+
+    An owner that was fenced off leaves no word: what it drew decides nothing about its successor's day.
+    """
+    if not _is_ours(run, work):
+        with suppress(OSError):
+            file.discard()
+        return
     marked = True
     try:
         file.mark_raised()

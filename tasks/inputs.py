@@ -116,6 +116,13 @@ def keep_inputs(settings: Settings, day: date, revision: int, token: int, inputs
     write_private(path, json.dumps(dict(inputs), indent=1, sort_keys=True).encode())
 
 
+def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, to: int) -> None:
+    """Keep what one owner drew from under the token of another, who goes on from that draw."""
+    folder = settings.inputs_of(day, revision)
+    if token != to and (folder / f"{token}.json").exists():
+        write_private(folder / f"{to}.json", (folder / f"{token}.json").read_bytes())
+
+
 def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
     """What the measurements of this hash were drawn from; empty where no record says."""
     token = token_in(settings.measurements_of(day, revision), measurements_hash)

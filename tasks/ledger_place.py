@@ -11,7 +11,7 @@ def find_ledger(settings: Settings) -> Ledger | None:
     file = ledger_database(settings.ledger_url)
     if file is not None and not file.exists():
         return None
-    return open_ledger(settings.ledger_url)
+    return open_ledger(settings.ledger_url, database_time=True)
 
 
 def need_ledger(settings: Settings) -> Ledger:

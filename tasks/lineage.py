@@ -1,11 +1,13 @@
 """Where a release came from: one OpenLineage event a published day, kept in the trusted zone."""
 
 import os
+from contextlib import suppress
 from datetime import date, datetime
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
 import attr
+import orjson
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
 from openlineage.client.facet_v2 import DatasetFacet, RunFacet, column_lineage_dataset, schema_dataset
@@ -64,6 +66,22 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
         os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
         client = OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(path), append=True)))
         client.emit(event)
+
+
+def told_releases(settings: Settings) -> frozenset[tuple[str, int]]:
+    """The days, and their revisions, that the lineage of the configured stream knows as published."""
+    try:
+        lines = (settings.lineage_folder / EVENTS).read_bytes().splitlines()
+    except FileNotFoundError:
+        return frozenset()
+    job, told = f"{settings.stream.name}.release", set()
+    for line in lines:
+        with suppress(ValueError, KeyError, TypeError):  # a torn line tells nothing
+            event = orjson.loads(line)
+            if event["job"]["name"] == job:
+                statement = event["run"]["facets"]["optstream_privacy"]["statement"]
+                told.add((str(statement["period"]), int(statement["revision"])))
+    return frozenset(told)
 
 
 def lineage_event(

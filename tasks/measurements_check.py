@@ -1,11 +1,14 @@
 """Compare the stored measurements with what the ledger recorded of them. Nothing is changed."""
 
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 
-from optstream.errors import LedgerError
+from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import ReleaseOutline, ReleaseState
+from optstream.privacy import worst_window
+from optstream.stream import Measured
 from tasks.settings import Settings
 from tasks.trusted_store import NAMED, RAW, read_verified
 
@@ -23,7 +26,12 @@ def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]
         if release.state in NOT_DRAWN:
             continue
         try:
-            read_verified(folder, release.measurements_hash)
+            data = read_verified(folder, release.measurements_hash)
+            if revision and _measured_nothing(data, settings.model.window_length):
+                yield (
+                    f"{place_of(settings, period, revision)} measured nothing and took the place of an earlier "
+                    "revision that did; withdraw it, and restate the day when its windows have room"
+                )
         except (LedgerError, OSError) as error:
             yield (
                 f"{place_of(settings, period, revision)}: {error}; restore the measurements from a copy: "
@@ -37,6 +45,13 @@ def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]
     for folder in _folders(settings.measurements_folder / settings.stream.name):
         if folder not in known:
             yield f"{folder}: belongs to no release of the ledger; move it away, or bring its ledger back"
+
+
+def _measured_nothing(data: bytes, window_length: int) -> bool:
+    """Whether stored measurements cost no window anything; False for those of another format."""
+    with suppress(ParameterError):
+        return not worst_window(Measured.from_bytes(data).spends, window_length).epsilon
+    return False
 
 
 def _other_draws(folder: Path, release: ReleaseOutline) -> Iterable[Path]:

@@ -5,19 +5,20 @@ import json
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from tasks.ingest import Reader
 from tasks.settings import Settings
-from tasks.trusted_store import destroy_raw
+from tasks.trusted_store import destroy_raw, fence_off
 from tasks.work import Status, Work
 
 PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the grant look for the head of this one."""
 LEASE = timedelta(minutes=15)
+PATIENCE = timedelta(minutes=10)
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,7 @@ class Run:
     """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
 
     restate: a person asks for another revision of days that were released. read: reads dumps in
-    place of `ingest`, elsewhere.
+    place of `ingest`, elsewhere. patience: how long a draw that is durable waits for the ledger to take it.
     """
 
     settings: Settings
@@ -36,6 +37,7 @@ class Run:
     lease: timedelta = LEASE
     restate: bool = False
     read: Reader | None = None
+    patience: timedelta = PATIENCE
 
     @property
     def stream(self) -> str:
@@ -123,3 +125,17 @@ def void(run: Run, work: Work, reason: str) -> None:
     """
     run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)
     destroy_raw(run.settings.measurements_of(work.day, work.revision))
+
+
+def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
+    """End the lease of whoever holds the newest revision of a day, and fence that run off. Returns its end.
+
+    Raises LedgerError if the day is not in the ledger, is VOID, or is held by nobody.
+    """
+    stream, period = settings.stream.name, day.isoformat()
+    record = ledger.latest(stream, period)
+    if record is None or record.lease_until <= now:
+        raise LedgerError(f"{day} is held by no run: there is no lease to end, and any run may take it")
+    fence_off(settings.measurements_of(day, record.revision))
+    ledger.release_lease(stream, period, record.revision, why, now)
+    return record.lease_until

@@ -1,15 +1,21 @@
 """Charge a day's plan to the grant, after a look at what was published before (DESIGN, section 6)."""
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.places import StoreUrl, open_place
-from optstream.errors import HeldError, LedgerError
+from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
+from optstream.ledger import ReleaseState
+from optstream.privacy import worst_window
+from tasks.lineage import told_releases
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
 from tasks.release import PUBLISHED_IN, Run, terms_of
+from tasks.trusted_store import fence_off, newest_token, whole_draw
+from tasks.witness import bear_witness
 from tasks.work import Work
 
 SOON = timedelta(seconds=30)
@@ -20,22 +26,26 @@ SOON = timedelta(seconds=30)
 class Shown:
     """What the published folders show before anything is reserved.
 
-    catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it and
-    the folders of the grant's other streams carry them.
+    catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
+    folders of the grant's other streams, and those that any of them had before carry them. told: the days and
+    revisions that the lineage knows as published.
     """
 
     catalogue: Catalogue | None
     heads: frozenset[str]
+    told: frozenset[tuple[str, int]] = frozenset()
 
 
 def look_at_folders(run: Run) -> Shown:
     """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5).
 
     Of a folder's heads the newest stands for all before it. The other streams' folders too: an older copy of
-    the ledger may hold the newest head of this stream, and lack what another has spent since.
+    the ledger may hold the newest head of this stream, and lack what another has spent since; and folders
+    that were moved away from, as far as they can still be read.
     Raises LedgerError, before anything is spent, if the folder is another stream's, or has lost its
-    catalogue.
+    catalogue, or if the ledger is behind its witness.
     """
+    bear_witness(run.settings, run.ledger)
     folder, value = run.settings.published_folder, run.settings.published.value
     catalogue = _own_catalogue(run)
     if catalogue and (catalogue.stream, catalogue.value_column) != (run.stream, value):
@@ -43,9 +53,18 @@ def look_at_folders(run: Run) -> Shown:
             f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
             "give each stream a published folder of its own"
         )
-    folders = (json.loads(terms.document).get(PUBLISHED_IN) for terms in run.ledger.siblings(run.stream))
-    others = (find_catalogue(other) for other in folders if other)
-    return Shown(catalogue, frozenset(found.ledger_head for found in (catalogue, *others) if found))
+    current = {_published_in(terms.document) for terms in run.ledger.siblings(run.stream)}
+    others = [find_catalogue(other) for other in sorted(current - {""})]
+    for earlier in {_published_in(document) for document in run.ledger.documents(run.stream)} - current:
+        # a folder that was given up may be gone, or of no catalogue any more: then it says nothing
+        with suppress(OptStreamError, OSError):
+            others.append(find_catalogue(earlier) if earlier else None)
+    heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
+    return Shown(catalogue, heads, told_releases(run.settings))
+
+
+def _published_in(document: str) -> str:
+    return str(json.loads(document).get(PUBLISHED_IN) or "")
 
 
 def _own_catalogue(run: Run) -> Catalogue | None:
@@ -84,11 +103,18 @@ def reserve(run: Run, work: Work, shown: Shown) -> Work:
             f"{settings.published_folder} lists {day} already, and the ledger does not know it: this is not "
             "the ledger that the folder was written with; bring that one back"
         )
+    is_drawn = _is_drawn(run, work, shown)
     calendar = settings.calendar
     mechanism = mechanism_for(settings, day, work.revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
     memory = recall(settings, run.ledger, mechanism, day, work.revision)
     plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)
+    if work.revision and not worst_window(plan, settings.model.window_length).epsilon:
+        raise BudgetError(
+            f"{day} revision {work.revision} would measure nothing: its windows have nothing left of the "
+            "share for restatements, and a revision without a measurement would only replace a better one. "
+            "Nothing was reserved; keep more back, or divide it (docs/restate.md)"
+        )
     now = run.clock()
     reservation = run.ledger.reserve(
         run.stream,
@@ -101,5 +127,38 @@ def reserve(run: Run, work: Work, shown: Shown) -> Work:
         catalogue_heads=shown.heads,
         terms=terms_of(settings),
         restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
+        is_drawn=is_drawn,
     )
     return replace(work, reservation=reservation, held_since=now, memory=memory)
+
+
+def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
+    """Whether an owner that died left the whole measurements of the draw that the ledger has as begun.
+
+    Raises LedgerError if trusted folder or lineage know a draw of this revision that the ledger does not: it
+    was restored from an older copy, and would draw again.
+    """
+    settings, day, revision = run.settings, work.day, work.revision
+    folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)
+    # files first: whoever wrote them had told the ledger before
+    token, found = newest_token(folder), whole_draw(folder)
+    is_staged = staging.is_dir() and any(staging.iterdir())
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    if record is not None and record.state is not ReleaseState.RESERVED:
+        return False  # as the ledger will say
+    is_begun = record is not None and (record.drawing or record.redraws > 0)
+    for is_known, place in (
+        (token <= (record.fencing_token if record else 0) and (is_begun or found is None), folder),
+        (not is_staged, staging),
+        ((day.isoformat(), revision) not in shown.told, settings.lineage_folder),
+    ):
+        if not is_known:
+            raise LedgerError(
+                f"{place} knows a draw of {day} revision {revision} that the ledger does not: the ledger was "
+                "restored from an older copy, or is another one, and would draw again. Nothing was reserved; "
+                "bring the newest ledger back (docs/recover.md)"
+            )
+    if record is None or not record.drawing or record.lease_until > run.clock():
+        return False
+    fence_off(folder)
+    return found is not None

@@ -5,8 +5,9 @@ import os
 import re
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
@@ -49,6 +50,7 @@ def exclusive_in(folder: Path) -> Iterator[None]:
 NAMED = 32
 """Digits of the hash in a file's name."""
 RAW = ".raw"
+_DRAWN = re.compile(r"[0-9]+-[0-9a-f]{32}")
 
 
 class DrawingFile:
@@ -62,7 +64,6 @@ class DrawingFile:
         self._folder, self._token = folder, token
         self._aside, self._raw_aside = folder / f"{token}.drawing", folder / f"{token}.drawing{RAW}"
         self._intact, self._raised = folder / f"{token}.intact", folder / f"{token}.raised"
-        self._final: Path | None = None
 
     def preallocate(self, size: int, raw_size: int) -> None:
         """Hold disk space, durable, before the first noise sample: a full disk cannot void a day.
@@ -95,21 +96,20 @@ class DrawingFile:
         raw: the raw state that belongs to them, beside them under the same hash, until `take_raw`.
         """
         digest = hashlib.sha256(data).hexdigest()
-        self._final = self._folder / f"{self._token}-{digest[:NAMED]}"
+        final = self._folder / f"{self._token}-{digest[:NAMED]}"
         if raw is None:
             self._raw_aside.unlink(missing_ok=True)
         else:
             _write(self._raw_aside, raw, 0)
-            self._raw_aside.replace(_raw_beside(self._final))
+            self._raw_aside.replace(_raw_beside(final))
         _write(self._aside, data, 0)
-        self._aside.replace(self._final)
+        self._aside.replace(final)
         sync_folder(self._folder)
         return digest
 
     def discard(self) -> None:
         """Destroy what this owner drew, under whichever name."""
-        final = () if self._final is None else (self._final, _raw_beside(self._final))
-        for path in (self._aside, self._raw_aside, *final):
+        for path in (self._aside, self._raw_aside, *self._folder.glob(f"{self._token}-*")):
             path.unlink(missing_ok=True)
 
     def settle(self) -> None:
@@ -119,9 +119,11 @@ class DrawingFile:
     def mark_raised(self) -> None:
         """Leave word, durable, that this owner raised after its first sample: the ledger may be away.
 
-        Raises OSError if even a rename fails.
+        An owner that was fenced off leaves none: what it drew is no longer the draw of this release. Raises
+        OSError if even a rename fails.
         """
-        self._intact.replace(self._raised)
+        with suppress(FileNotFoundError):
+            self._intact.replace(self._raised)
         sync_folder(self._folder)
 
     def forget_raised(self) -> None:
@@ -131,6 +133,57 @@ class DrawingFile:
     def has_raised(self) -> bool:
         """Whether some owner left that word."""
         return self._folder.is_dir() and any(path.suffix == ".raised" for path in self._folder.iterdir())
+
+
+def fence_off(folder: Path) -> None:
+    """Take from all owners what they would leave word with that they raised; words that are there stay.
+
+    Before a release changes hands: a word from then on would be of a draw that is not the release's any more.
+    """
+    if folder.is_dir():
+        for path in folder.glob("*.intact"):
+            path.unlink(missing_ok=True)
+        sync_folder(folder)
+
+
+@dataclass(frozen=True)
+class WholeDraw:
+    """Measurements that an owner made durable. token: that owner's. digest: SHA-256 of the data."""
+
+    path: Path
+    token: int
+    digest: str
+    data: bytes
+
+
+def newest_token(folder: Path) -> int:
+    """The highest fencing token that a file here belongs to; 0 where there is none."""
+    return max((_token_of(path) for path in folder.iterdir()), default=0) if folder.is_dir() else 0
+
+
+def whole_draw(folder: Path) -> WholeDraw | None:
+    """What the newest owner whose measurements are whole drew: their name holds token and hash; else None."""
+    named = [path for path in folder.iterdir() if _DRAWN.fullmatch(path.name)] if folder.is_dir() else []
+    for path in sorted(named, key=_token_of, reverse=True):
+        with suppress(FileNotFoundError):
+            data = path.read_bytes()
+            digest = hashlib.sha256(data).hexdigest()
+            if path.name == f"{_token_of(path)}-{digest[:NAMED]}":
+                return WholeDraw(path, _token_of(path), digest, data)
+    return None
+
+
+def take_up(draw: WholeDraw, token: int) -> None:
+    """Make another owner's whole draw this owner's, durable: who drew it, should it live, finds it no more.
+
+    The raw state first: measurements under the new name have theirs.
+    """
+    folder = draw.path.parent
+    final = folder / f"{token}-{draw.digest[:NAMED]}"
+    for raw in sorted(folder.glob(f"*-{draw.digest[:NAMED]}{RAW}")):
+        raw.replace(_raw_beside(final))
+    draw.path.replace(final)
+    sync_folder(folder)
 
 
 def _raw_beside(path: Path) -> Path:
@@ -181,22 +234,23 @@ def read_verified(folder: Path, digest: str | None) -> bytes:
 
 
 @contextmanager
-def deferred_stop() -> Iterator[None]:
+def deferred_stop() -> Iterator[Sequence[int]]:
     """Hold SIGTERM and Ctrl-C back until the block ends: a polite stop cannot void a day.
 
-    Only the main thread receives signals; elsewhere there is nothing to hold back.
+    Yields the signals that came so far. Only the main thread receives signals; elsewhere there is nothing to
+    hold back.
     """
-    if threading.current_thread() is not threading.main_thread():
-        yield
-        return
     received: list[int] = []
+    if threading.current_thread() is not threading.main_thread():
+        yield received
+        return
 
     def remember(number: int, _frame: FrameType | None) -> None:
         received.append(number)
 
     before = {number: signal.signal(number, remember) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        yield
+        yield received
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)

@@ -4,6 +4,7 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import sha256
+from types import MappingProxyType
 from typing import Any
 
 from sqlalchemy import Connection, bindparam, insert, select, update
@@ -69,10 +70,20 @@ def append(
     connection.execute(_ADVANCE, moved)
 
 
-def move(connection: Connection, release: Any, kind: str, now: datetime, **columns: Any) -> None:
-    """Change a release's row and append the event that says so, with the columns' new values as its body."""
+def move(
+    connection: Connection,
+    release: Any,
+    kind: str,
+    now: datetime,
+    said: Mapping[str, Any] = MappingProxyType({}),
+    **columns: Any,
+) -> None:
+    """Change a release's row and append the event that says so, with the columns' new values as its body.
+
+    said: what the event tells beside them.
+    """
     connection.execute(update(releases).where(releases.c.id == release.id).values(**columns))
-    append(connection, release.stream_id, kind, now, columns, (release.period, release.revision))
+    append(connection, release.stream_id, kind, now, {**said, **columns}, (release.period, release.revision))
 
 
 def check_contains(connection: Connection, heads: Iterable[str]) -> None:

@@ -3,6 +3,7 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from sqlite3 import OperationalError
@@ -13,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, ev
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from optstream.errors import LedgerError
+from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger.kept import keep_across_forks, watch_file
 from optstream.ledger.schema import SCHEMA
 from optstream.ledger.upgrade import upgrade, version_of
@@ -103,10 +104,18 @@ def _translated(engine: Engine) -> Iterator[None]:
         # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
         cause = getattr(error, "orig", None) or error
         said = f": {cause}" if engine.dialect.name == "sqlite" else ""
-        raise LedgerError(
+        raise LedgerUnavailableError(
             f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was recorded. "
             "See that it is reachable, writable and not held by another program, then run again"
         ) from error
+
+
+def time_of_database(connection: Connection) -> datetime | None:
+    """The instant by the clock of the database's server; None for SQLite, which has the caller's."""
+    if connection.dialect.name != "postgresql":
+        return None
+    now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return now
 
 
 def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:

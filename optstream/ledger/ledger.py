@@ -1,16 +1,17 @@
 """The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from typing import TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
 from optstream.ledger import transitions, vintages
-from optstream.ledger.engine import open_engine, writing
+from optstream.ledger.engine import open_engine, time_of_database, writing
 from optstream.ledger.enrol import amend, enrol
 from optstream.ledger.reader import Reader
 from optstream.ledger.records import Reservation, StreamTerms
@@ -21,14 +22,16 @@ from optstream.privacy import Spend
 Result = TypeVar("Result")
 
 
-def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0) -> "Ledger":
+def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0, database_time: bool = False) -> "Ledger":
     """Open the ledger at an SQLAlchemy URL, and make it if it is not there.
 
     SQLite: file 0600 and missing folders 0700, write-ahead log, every commit synced. PostgreSQL: any
     driver that SQLAlchemy knows. busy_timeout_seconds: how long SQLite waits for another writer.
+    database_time: leases go by the clock of the PostgreSQL server, not by `now`, so that no machine's clock
+    that runs ahead can hold a release; SQLite has no clock but the caller's.
     Raises LedgerError for a URL that cannot be used, a database that refuses, a schema that is newer.
     """
-    return Ledger(open_engine(url, busy_timeout_seconds))
+    return Ledger(open_engine(url, busy_timeout_seconds), database_time)
 
 
 class Ledger(Reader):
@@ -38,6 +41,10 @@ class Ledger(Reader):
     and ParameterError for arguments that cannot be meant; then nothing was changed, unless the message says
     that the release is VOID. `now` is an instant with a time zone.
     """
+
+    def __init__(self, engine: Engine, database_time: bool = False) -> None:
+        super().__init__(engine)
+        self._database_time = database_time
 
     def close(self) -> None:
         """Let go of the database's connections."""
@@ -72,35 +79,54 @@ class Ledger(Reader):
         catalogue_heads: Iterable[str] = (),
         terms: StreamTerms | None = None,
         restatements_epsilon: Fraction | None = None,
+        is_drawn: bool = False,
     ) -> Reservation:
         """Charge a release's plan to its grant, and hold the release for `owner` until now + lease.
 
         spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
         the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
         stands for all of them (`head_after`). terms: what the plan was made under; refused if the stream's
-        are others by now.
+        are others by now. is_drawn: the caller has the whole, durable measurements of the last owner's draw.
         A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
-        as a redraw, and the third makes it VOID. Later revisions need the earlier one PUBLISHED or VOID.
+        as a redraw, and the third makes it VOID; with `is_drawn` it does not count, and that draw is the one
+        to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
 
         Raises BudgetError (nothing inserted) if some window would lose more than the grant; LedgerError if
         another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a foreign head.
         """
         heads, plan = frozenset(catalogue_heads), tuple(spends)
         request = Request(
-            stream, period, revision, plan, owner, now, lease, heads, terms, restatements_epsilon
+            stream, period, revision, plan, owner, now, lease, heads, terms, restatements_epsilon, is_drawn
         )
-        outcome = self._write(lambda connection: reserve(connection, request))
+        outcome = self._write(
+            lambda connection: reserve(connection, replace(request, now=self._time(connection, now)))
+        )
         if isinstance(outcome, LedgerError):
             raise outcome
         return outcome
 
     def renew(self, reservation: Reservation, now: datetime, lease: timedelta) -> None:
         """Hold the release until now + lease; never shortens. Refused once another run has taken it over."""
-        self._write(lambda connection: transitions.renew(connection, reservation, now, lease))
+        self._write(
+            lambda connection: transitions.renew(connection, reservation, self._time(connection, now), lease)
+        )
 
     def let_go(self, reservation: Reservation, now: datetime) -> None:
         """End the owner's lease, so that the next run need not wait; nothing happens while a draw is open."""
-        self._write(lambda connection: transitions.let_go(connection, reservation, now))
+        self._write(
+            lambda connection: transitions.let_go(connection, reservation, self._time(connection, now))
+        )
+
+    def release_lease(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
+        """End the lease of a run that will not come back, and fence it off; a person's decision.
+
+        What that run drew and did not record counts as a death, as if the lease had ended by itself.
+        reason: short, without any value. Raises LedgerError for a release that is VOID.
+        """
+        key = (stream, period, revision)
+        self._write(
+            lambda connection: transitions.release_lease(connection, key, reason, self._time(connection, now))
+        )
 
     def begin_draw(self, reservation: Reservation, now: datetime) -> None:
         """Record that the first noise sample is about to be drawn; only then may it be.
@@ -108,7 +134,9 @@ class Ledger(Reader):
         Refused a second time, after the lease, and for a stale reservation; raises BudgetError where noise in
         its windows became known since.
         """
-        self._write(lambda connection: transitions.begin_draw(connection, reservation, now))
+        self._write(
+            lambda connection: transitions.begin_draw(connection, reservation, self._time(connection, now))
+        )
 
     def record_drawn(
         self, reservation: Reservation, measurements_hash: str, spends: Sequence[Spend], now: datetime
@@ -132,7 +160,9 @@ class Ledger(Reader):
     ) -> Reservation:
         """Take up a DRAWN release whose lease is over or the owner's own; earlier reservations are stale."""
         key = (stream, period, revision)
-        return self._write(lambda connection: transitions.adopt(connection, key, owner, now, lease))
+        return self._write(
+            lambda connection: transitions.adopt(connection, key, owner, self._time(connection, now), lease)
+        )
 
     def record_staged(
         self,
@@ -168,7 +198,9 @@ class Ledger(Reader):
         is withdrawn, compromised or restated.
         """
         key = (stream, period, revision)
-        return self._write(lambda connection: vintages.revise(connection, key, owner, now, lease))
+        return self._write(
+            lambda connection: vintages.revise(connection, key, owner, self._time(connection, now), lease)
+        )
 
     def record_vintage(self, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
         """Record the bytes of a new estimate before the catalogue shows them. Repeating changes nothing.
@@ -214,6 +246,10 @@ class Ledger(Reader):
         """
         key = (stream, period, revision)
         self._write(lambda connection: transitions.compromise(connection, key, reason, now))
+
+    def _time(self, connection: Connection, now: datetime) -> datetime:
+        """By which leases go."""
+        return (time_of_database(connection) if self._database_time else None) or now
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:
         try:

@@ -10,6 +10,8 @@ from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel, Spend
 
 LONGEST_NAME = 500
+LONGEST_LEASE = timedelta(days=1)
+"""A run that lives renews its lease; one that died holds its days no longer than this."""
 
 
 class ReleaseState(StrEnum):
@@ -78,6 +80,7 @@ class Reservation:
 
     fencing_token: grows with every owner; a write with an older one is refused. redraws: how often an
     earlier owner died while drawing; greater than 0, its orphan bytes must be destroyed before the draw.
+    is_drawn: an earlier owner's draw is whole and goes on as this one's: nothing is drawn again.
     """
 
     stream: str
@@ -85,6 +88,7 @@ class Reservation:
     revision: int
     fencing_token: int
     redraws: int = 0
+    is_drawn: bool = False
 
 
 @dataclass(frozen=True)
@@ -176,7 +180,7 @@ def stamp(now: datetime) -> str:
 
 
 def lease_end(now: datetime, lease: timedelta) -> str:
-    """When a lease taken now ends. Raises ParameterError unless the lease is longer than nothing."""
-    if not isinstance(lease, timedelta) or lease <= timedelta(0):
-        raise ParameterError("lease must be a timedelta greater than 0")
+    """When a lease taken now ends. Raises ParameterError unless 0 < lease <= LONGEST_LEASE."""
+    if not isinstance(lease, timedelta) or not timedelta(0) < lease <= LONGEST_LEASE:
+        raise ParameterError("lease must be a timedelta greater than 0, and of a day at most")
     return stamp(now + lease)

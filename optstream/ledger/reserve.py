@@ -47,6 +47,7 @@ class Request:
     catalogue_heads: frozenset[str]
     terms: StreamTerms | None
     restatements_epsilon: Fraction | None = None
+    is_drawn: bool = False
 
     def __post_init__(self) -> None:
         check_key(self.stream, self.period, self.revision)
@@ -158,6 +159,13 @@ def _take_over(
             f"{request.named} was being drawn under another plan when its owner died: run it again under the "
             "configuration and history of then, or give it up with `optstream withdraw`"
         )
+    if release.drawing and request.is_drawn:
+        # its owner died between durable measurements and their record: the draw stays begun, and is the one
+        columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
+        move(connection, release, "taken over", request.now, **columns)
+        return Reservation(
+            request.stream, request.period, request.revision, release.fence + 1, release.redraws, True
+        )
     redraws = release.redraws + bool(release.drawing)
     if redraws >= REDRAWS_THAT_VOID:
         reason = f"its owner died {redraws} times while drawing"
@@ -173,7 +181,7 @@ def _take_over(
             drawing=False,
         )
         return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
-    columns: dict[str, Any] = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
+    columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
         # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
         _check_windows(connection, grant, release.stream_id, request, release.id)

@@ -1,5 +1,6 @@
 """What an operator asks of the ledger: outlines, windows and exports; each method is one transaction."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
@@ -32,6 +33,27 @@ class Survey:
             return tuple(
                 terms_of(connection, other) for other in connection.execute(others.order_by(streams.c.id))
             )
+
+    def heads(self, stream: str) -> dict[str, tuple[int, str]]:
+        """How many events each stream of a stream's grant has, and the hash of the last; none if unknown."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return {}
+            columns = (streams.c.name, streams.c.n_events, streams.c.head)
+            found = connection.execute(select(*columns).where(streams.c.grant_id == row.grant_id))
+            return {name: (n_events, head) for name, n_events, head in found.all()}
+
+    def documents(self, stream: str) -> tuple[str, ...]:
+        """Every document that terms of a stream's grant ever had, of all its streams, the oldest first."""
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            if row is None:
+                return ()
+            of_grant = select(streams.c.id).where(streams.c.grant_id == row.grant_id)
+            query = select(events.c.body).where(events.c.period.is_(None), events.c.stream_id.in_(of_grant))
+            bodies = connection.execute(query.order_by(events.c.id)).scalars()
+            return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
         """The names of all enrolled streams, sorted."""

@@ -48,7 +48,8 @@ def held(release: Any, named: str) -> HeldError:
     """The error for a release whose owner is another run, and alive as far as its lease tells."""
     return HeldError(
         f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
-        "or run again after that",
+        "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
+        "ledger release-lease`",
         datetime.fromisoformat(release.lease_until),
     )
 
@@ -187,7 +188,7 @@ def record_published(
     if release.staged_hash is None:
         raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
     # nobody holds it any more: who gives it a new estimate takes it anew
-    columns = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
+    columns: dict[str, Any] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
     move(connection, release, "published", now, **columns)
 
 
@@ -247,6 +248,17 @@ def let_go(connection: Connection, reservation: Reservation, now: datetime) -> N
     release, _ = held_row(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
         connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=stamp(now)))
+
+
+def release_lease(connection: Connection, key: Key, reason: str, now: datetime) -> None:
+    """End another run's lease for a person, and fence that run off; a draw that it began stays begun."""
+    check_name(reason, "reason why a lease is ended")
+    release, _ = held_row(connection, key, None)
+    if release.state == ReleaseState.VOID:
+        raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
+    until = min(release.lease_until, stamp(now))
+    fence = release.fence + 1
+    move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
 
 
 def adopt(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 from datetime import datetime
 
 from optstream.errors import ConfigurationError
+from optstream.noise import secure_noise
 from tasks.doctor.finding import Finding, Severity, wrong
+from tasks.doctor.noise import noise
 from tasks.doctor.places import places
 from tasks.doctor.record import record
 from tasks.doctor.stores import stores
@@ -30,6 +32,7 @@ def examine(
         *stores(settings),
         *surroundings(settings, environment, ask),
         *record(settings, now),
+        *noise(secure_noise()),
     ]
     return sorted(found, key=lambda finding: ORDER.index(finding.severity))
 

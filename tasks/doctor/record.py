@@ -10,11 +10,14 @@ from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.stream import Measured
 from tasks.doctor.finding import Finding, note, warning, wrong
+from tasks.expired import release_folders
 from tasks.ingest.discover import DATED, MOST_FILES, PREFIX
 from tasks.ingest.folders import entries_of
+from tasks.lineage import told_releases
 from tasks.settings import Layout, Settings
 from tasks.settings.paths import ledger_database
 from tasks.trusted_store import read_verified
+from tasks.witness import behind
 
 CLOCK_SLACK = timedelta(minutes=5)
 
@@ -39,6 +42,7 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
     try:
         yield from _clock(settings, ledger, now)
         yield from _heads(settings, ledger, catalogue)
+        yield from _restored(settings, ledger)
         yield from _seeded(settings, ledger)
     finally:
         ledger.close()
@@ -72,6 +76,30 @@ def _heads(settings: Settings, ledger: Ledger, catalogue: Catalogue | None) -> I
             settings.published_folder,
             "its catalogue was written with another ledger than the configured one, or a newer copy",
             "bring that ledger back; no day will be released before",
+        )
+
+
+def _restored(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
+    """What witnesses, trusted folder and lineage know and the ledger does not."""
+    for said in behind(settings, ledger):
+        yield wrong("ledger.url", said, "no day will be released before (docs/recover.md)")
+    # files first: whoever wrote them had told the ledger before
+    told = {
+        key: folder
+        for parent in (settings.measurements_folder, settings.staging_folder)
+        for key, folder in release_folders(parent / settings.stream.name)
+    }
+    told |= dict.fromkeys(told_releases(settings), settings.lineage_folder)
+    known = {(one.period, one.revision) for one in ledger.outlines(settings.stream.name)}
+    unknown = sorted(set(told) - known)
+    if unknown:
+        (period, revision), others = unknown[0], len(unknown) - 1
+        yield wrong(
+            told[unknown[0]],
+            f"it knows a release of {period} revision {revision}"
+            + (f", and there are {others} more," if others else "")
+            + " that the ledger does not: the ledger is an older copy, or another one",
+            "bring the newest ledger back; no such day will be released before (docs/recover.md)",
         )
 
 

@@ -31,6 +31,7 @@ MARKER = 'a plain file name such as "_SUCCESS"'
 FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
 COUNT = "an integer of at least 1"
+WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
 DAYS = "a number of days, an integer in [1, 36500]"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
@@ -184,6 +185,7 @@ class Trusted(Section):
     validation_retention_days: int = Field(90, ge=1, le=36500, description=DAYS)
     lineage_retention_days: int = Field(3650, ge=1, le=36500, description=DAYS)
     raw_state_retention_days: int = Field(7, ge=1, le=36500, description=DAYS)
+    witness: str | None = Field(None, min_length=1, description=WITNESS)
 
 
 class Ledger(Section):

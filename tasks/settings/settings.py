@@ -196,6 +196,13 @@ class Settings(Section):
         """Public keys of former signing keys."""
         return tuple(absolute(one, self.folder) for one in self.published.public_keys)
 
+    @property
+    def witness_places(self) -> tuple[Location, ...]:
+        """The folders that know how far the ledger is: in the trusted folder, and the second one if any."""
+        second = self.trusted.witness
+        own = self.trusted_folder / "witness"
+        return (own,) if second is None else (own, located(second, self.folder))
+
     def publish_from(self, day: date) -> datetime | None:
         """The instant before which a day is not published, on the day after it; None: at any time."""
         if self.published.not_before is None:

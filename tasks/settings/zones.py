@@ -39,21 +39,26 @@ def _ledger(ledger: Any, folder: Path) -> Iterator[str]:
 
 def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """URLs are what they can be, and the trusted zone is on this machine."""
-    for name in ("input", "published", "trusted"):
-        if name not in sections:
-            continue
+    named = {
+        f"{name}.folder": sections[name].folder
+        for name in ("input", "published", "trusted")
+        if name in sections
+    }
+    if "trusted" in sections and sections["trusted"].witness is not None:
+        named["trusted.witness"] = sections["trusted"].witness
+    for key, text in named.items():
         try:
-            place = located(sections[name].folder, folder)
+            place = located(text, folder)
         except ParameterError as error:
-            yield f"{name}.folder {error}"
+            yield f"{key} {error}"
             continue
-        if isinstance(place, StoreUrl) and name == "trusted":
+        if isinstance(place, StoreUrl) and key == "trusted.folder":
             yield "trusted.folder must be a path of this machine: what is drawn must be durable and private"
         elif isinstance(place, StoreUrl):
             try:
                 open_store(place)
             except PublicationError as error:
-                yield f"{name}.folder: {error}"
+                yield f"{key}: {error}"
 
 
 def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
@@ -66,6 +71,8 @@ def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
         for name in ("input", "trusted")
         if name in sections
     }
+    if "trusted" in sections and sections["trusted"].witness is not None:
+        private["trusted.witness"] = located(sections["trusted"].witness, folder)
     database = None
     if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
         database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))

@@ -32,7 +32,7 @@ class Night:
 
     days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
     `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. largest_file: bytes, as on a
-    disk that is full beyond. patience_seconds: for the ledger's lock.
+    disk that is full beyond. patience_seconds: for the ledger's lock, and for a database that is away.
     """
 
     folder: str
@@ -79,11 +79,12 @@ class LoggedNoise:
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> Any:
         self._calls += 1
-        if self._calls == 1:
+        # the first of each draw is thrown away before the draw begins
+        if self._calls == 2:
             log = os.open(self._world.noise_log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.write(log, f"{self._day}\n".encode())
             os.close(log)
-        if self._raises and self._calls > 1:
+        if self._raises and self._calls > 2:
             raise MemoryError("as told")
         return secure_noise().discrete_laplace(scale, size)
 
@@ -133,7 +134,8 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
     def clock() -> datetime:
         return datetime.now(UTC) + timedelta(hours=night.hours)
 
-    run = Run(settings, ledger, noise, night.owner, clock)
+    patience = timedelta(seconds=night.patience_seconds)
+    run = Run(settings, ledger, noise, night.owner, clock, patience=patience)
     enrol(run)
     works = [Work(date.fromisoformat(day)) for day in night.days]
     for step in chunk.READING:

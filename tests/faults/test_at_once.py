@@ -78,7 +78,7 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
 
 
 @pytest.mark.parametrize(
-    "point", ["before write in _write < DrawingFile.fill, 1", "after replace in DrawingFile.fill < draw, 1"]
+    "point", ["before write in _write < DrawingFile.fill, 1", "after replace in DrawingFile.fill < _drawn, 1"]
 )
 def test_an_owner_that_wakes_up_while_another_draws(bench, point):
     """Both have sampled: only what the newest owner drew may be recorded."""

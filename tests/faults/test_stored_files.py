@@ -126,7 +126,7 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)
-    point = "before commit in Ledger.record_drawn, 1"
+    point = "before write in _write < DrawingFile.fill, 1"
     for hours in range(3):
         how, _ = bench.run(world, act="kill", point=point, hours=hours)
         assert how == "killed"
@@ -134,3 +134,24 @@ def test_the_third_redraw_after_a_death_voids(bench):
     assert bench.rerun([judge], hours=4) == []
     assert judge.voids() == 1
     assert len(world.samplings()) == 3
+
+
+@pytest.mark.parametrize(
+    "point",
+    ["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"],
+)
+def test_a_draw_that_is_whole_is_taken_up_and_not_drawn_again(bench, point):
+    """However often the runs that should record it die: one draw, no VOID day."""
+    world = bench.world()
+    judge = Judge(world)
+    how, _ = bench.run(world, act="kill", point=point)
+    assert how == "killed"
+    for hours, later in enumerate(
+        ("after replace in take_up < _taken_up, 1", "before commit in Ledger.record_drawn, 1"), 1
+    ):
+        how, _ = bench.run(world, act="kill", point=later, hours=hours)
+        assert how == "killed"
+        assert judge.look() == []
+    assert bench.rerun([judge], hours=4) == []
+    assert judge.voids() == 0
+    assert world.samplings() == [DAYS[0]]

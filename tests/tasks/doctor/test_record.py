@@ -6,7 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from optstream.noise import simulated_noise
 from tasks import chunk
 
-NEXT = date(2016, 6, 2)
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
 
 def test_a_clock_behind_the_ledger_is_wrong(open_house, around):
@@ -40,9 +40,11 @@ def test_a_ledger_that_is_gone_or_another_is_wrong(open_house, around):
     assert "restore it from a backup" in words
     assert not away.exists()
     open_house.ledger.close()
-    ((severity, place, words),) = around(open_house)
-    assert (severity, place) == ("wrong", str(open_house.folder / "published"))
-    assert "another ledger" in words
+    found = around(open_house)
+    assert {severity for severity, _, _ in found} == {"wrong"}
+    places = [place.removeprefix(f"{open_house.folder}/") for _, place, _ in found]
+    assert places == ["published", "ledger.url", f"trusted/measurements/two-regions/{DAY}-r0"]
+    assert all("another" in words for _, _, words in found)
 
 
 def test_a_stream_that_has_not_begun_is_only_noted(open_house, around):

@@ -149,3 +149,12 @@ def learning(house):
     path.write_text(text + "\n[release]\nrevise_days = 2\n")
     house.simulate(*DAYS)
     return house
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request, house):
+    """The small stream with its ledger on either database."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_url")
+        house.configure("sqlite:///trusted/ledger.sqlite", url)
+    return house

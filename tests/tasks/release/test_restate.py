@@ -2,6 +2,7 @@
 
 from datetime import date, timedelta
 from fractions import Fraction
+from types import SimpleNamespace
 
 import pytest
 
@@ -9,6 +10,7 @@ from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks import chunk
+from tasks.ledger_check import verify
 from tasks.work import Status
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -166,3 +168,22 @@ def test_an_owner_that_was_taken_over_while_away_does_not_renew(house):
     assert stale.outcome.status is Status.FAILED
     assert "taken over by another run" in stale.outcome.message
     assert house.ledger.verify() == []
+
+
+def test_a_restatement_that_would_measure_nothing_is_refused(learning, monkeypatch):
+    """HistoryInformed has nothing left for a second one: the first stays what readers have."""
+    house = learning
+    house.release(DAY, NEXT)
+    assert [outcome.status for outcome in restate(house, DAY)] == [Status.PUBLISHED]
+    before = house.files("published", "trusted/measurements")
+    (again,) = restate(house, DAY)
+    assert again.status is Status.REFUSED
+    assert "would measure nothing" in again.message
+    assert house.files("published", "trusted/measurements") == before
+    assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+    assert verify(house.settings, house.ledger).problems == ()
+    # the fault: nobody looks at what the plan costs
+    monkeypatch.setattr("tasks.reserve.worst_window", lambda *_: SimpleNamespace(epsilon=1))
+    assert [outcome.status for outcome in restate(house, DAY)] == [Status.PUBLISHED]
+    (problem,) = verify(house.settings, house.ledger).problems
+    assert "revision 2 measured nothing" in problem
