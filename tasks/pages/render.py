@@ -34,6 +34,7 @@ from tasks.pages.snippets import snippets
 from tasks.watch.document import days_left
 
 STRETCHES_SHOWN = 40
+LOST_SHOWN = 10
 
 
 def public_page(facts: PublicFacts) -> bytes:
@@ -69,6 +70,8 @@ def _page(
             unit=unit,
             quantity=quantity,
             listed=listed,
+            newest=next((one for one in reversed(listed) if one.period not in facts.lost), None),
+            lost_shown=LOST_SHOWN,
             recent_entries=tuple(reversed(listed[-RECENT_DAYS:])),
             years=years_of(marks),
             counts=counted(marks),

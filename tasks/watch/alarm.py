@@ -26,6 +26,7 @@ class Kind(StrEnum):
     STUCK = "stuck"
     VOID = "void"
     UNLISTED = "unlisted"
+    LOST = "lost"
     COMPROMISED = "compromised"
     EXPIRING = "expiring"
     EXPIRED = "expired"

@@ -92,7 +92,14 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         case State.FAILED:
             yield _broken(arrival, day, made)
     yield from _stuck(settings, facts, day, made, now)
-    if day.state in (State.PUBLISHED, State.RESTATED):
+    if day.day in facts.lost:
+        yield _said(
+            made,
+            Kind.LOST,
+            f"its published file {facts.lost[day.day]}: `optstream publish {day.day}` writes the same bytes "
+            "again, for free",
+        )
+    if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
         yield from _of_release(facts, day, made)
     yield from _of_raw(day, made, now)
 

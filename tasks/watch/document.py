@@ -9,7 +9,7 @@ from tasks.settings import Settings
 from tasks.watch.days import DayState
 from tasks.watch.view import StreamView
 
-FORMAT = "optstream.status/2"
+FORMAT = "optstream.status/3"
 
 
 def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:

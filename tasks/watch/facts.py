@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import date, datetime
 
 from optstream.catalogue import Catalogue, find_catalogue
@@ -18,6 +18,7 @@ from tasks.ledger_pages import GrantPage
 from tasks.report import Budget, budget_of
 from tasks.settings import Settings
 from tasks.watch.deadlines import last_ended
+from tasks.watch.files import lost_files
 from tasks.watch.unlike import unlike_day
 
 _VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
@@ -45,6 +46,7 @@ class Facts:
     catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
     contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
     newest of the configured mechanism. unlike: the newest published day, if it was unlike all others.
+    lost: of listed days, what is wrong with their file.
     """
 
     live: bool
@@ -61,6 +63,7 @@ class Facts:
     page: GrantPage | None
     audit: AuditRecord | None
     unlike: date | None = None
+    lost: Mapping[date, str] = field(default_factory=dict)
 
     def days(self) -> list[date]:
         """The span, rising."""
@@ -105,6 +108,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
         unlike=unlike_day(settings, releases),
+        lost=lost_files(settings, catalogue),
     )
 
 

@@ -262,7 +262,7 @@ def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, t
     again = CliRunner().invoke(app, ["watch", "--json"])
     assert again.exit_code == 1
     document = json.loads(again.output)
-    assert document["format"] == "optstream.status/2"
+    assert document["format"] == "optstream.status/3"
     assert CliRunner().invoke(app, ["status"]).exit_code == 1
     release(settings, last_three(settings)[2])
     assert CliRunner().invoke(app, ["status"]).exit_code == 0
