@@ -30,8 +30,8 @@ def publish(
     """Write published files that were lost or damaged again: the same bytes, from the staging or from the
     stored measurements.
 
-    Nothing is drawn and nothing charged; a withdrawn day is refused. Of a span, days that were never published
-    are left out. Exit code 1 if any day is left.
+    Nothing is drawn and nothing charged; a withdrawn day is refused. Of a span, days that were
+    never published are left out. Exit code 1 if any day is left.
     """
     from functools import partial
     from os import getpid

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
@@ -118,7 +119,7 @@ def spawn(
             stderr=said,
             umask=0o077,
             start_new_session=True,  # Ctrl-C is for the owner; the child must hear its last words
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(_end_with_parent, os.getpid()),
             pass_fds=keep_open,
         )
 
@@ -148,11 +149,16 @@ def check_address(url: str) -> None:
         )
 
 
-def _end_with_parent() -> None:
-    """Have Linux end the server when the flow's thread ends, even by SIGKILL, which runs no exit hook."""
+def _end_with_parent(parent: int) -> None:
+    """Have Linux end the server when the flow's thread ends, even by SIGKILL, which runs no exit hook.
+
+    parent: who starts it; if it died before Linux was asked, the server does not begin.
+    """
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def _bypass_proxies() -> None:

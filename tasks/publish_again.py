@@ -69,7 +69,9 @@ def _recorded(run: Run, work: Work) -> tuple[ReleaseRecord, int, str]:
     out = [one.revision for one in known if one.state is ReleaseState.PUBLISHED]
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
-        raise LedgerError(f"{work.day} is {state}, not published: `optstream run --date {period}` takes it up")
+        raise LedgerError(
+            f"{work.day} is {state}, not published: `optstream run --date {period}` takes it up"
+        )
     record = run.ledger.find(run.stream, period, max(out))
     assert record is not None
     if record.withdrawn is not None:

@@ -215,7 +215,9 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Release:
     spans = (after[:length] for length in range(1, len(after) + 1))
     later = next((one for one in spans if _basis(day, record.measurements_hash, one) == basis), None)
     if later is None:
-        raise LedgerError(f"a day that the new estimate of {day} was made of was taken back or restated since")
+        raise LedgerError(
+            f"a day that the new estimate of {day} was made of was taken back or restated since"
+        )
     work = Work(day, revision=record.revision, basis=basis, later=later)
     rests_on = _rests_on(run, measurements_of(run), work)
     if isinstance(rests_on, str):

@@ -90,9 +90,7 @@ def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) 
 Steps = dict[date, pl.DataFrame]
 
 
-def _read_recent(
-    place: Place, entries: Sequence[Entry], value: str, noise: str
-) -> tuple[Steps, list[Entry]]:
+def _read_recent(place: Place, entries: Sequence[Entry], value: str, noise: str) -> tuple[Steps, list[Entry]]:
     """The rows of the last days, and the entries whose file is not the one that is listed."""
     read: Steps = {}
     spoilt = []

@@ -78,7 +78,8 @@ def _write_public(settings: Settings) -> PublicFacts | None:
 def write_public_page(folder: Location | str, into: Path | None = None) -> tuple[date, ...]:
     """Make the page of a published folder from that folder alone, as anybody can: in it, or into a file.
 
-    Returns the days that it cannot show, for their file is missing or damaged. Raises PublicationError as `replace_page`, and OSError where the file cannot be written.
+    Returns the days that it cannot show, for their file is missing or damaged. Raises PublicationError as
+    `replace_page`, and OSError where the file cannot be written.
     """
 
     made: list[PublicFacts] = []

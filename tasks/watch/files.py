@@ -29,9 +29,7 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
     place, listed = open_place(settings.published_folder), _listed(catalogue)
     try:
         there = set(place.names_below(DATA))
-        found = _resized(settings, listed) | {
-            one.period: MISSING for one in listed if one.file not in there
-        }
+        found = _resized(settings, listed) | {one.period: MISSING for one in listed if one.file not in there}
         now = find_catalogue(place) if found else catalogue
     except (PublicationError, OSError):
         return {}

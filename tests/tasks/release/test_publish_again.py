@@ -166,7 +166,6 @@ def test_other_bytes_than_the_recorded_ones_are_never_published(published):
         if path.is_file():
             spoil(path)
     lose(published.file(DAY))
-    published.house.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nnot_before = "06:00"\n[trusted]')
     published.house.configure("n_samples = 10", "n_samples = 12")
     manifest = published.manifest(DAY)
     manifest.write_text(manifest.read_text().replace('"two-regions"', '"another"'))
