@@ -50,8 +50,8 @@ def backfill(
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
     at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once, but not for longer than a lease. without: days to leave out; one at least
-    stays. The days' outcomes are returned; they hold no reading.
+    days of a run that died stay with it; they are waited for, once, but not for longer than a lease.
+    without: days to leave out; one at least stays. The days' outcomes are returned; they hold no reading.
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
@@ -158,8 +158,8 @@ def held_by_others(
 ) -> tuple[list[Work], datetime | None]:
     """The outcomes, and until when to wait for the days that are with other runs; None where for none.
 
-    A run that died never lets go, but no run takes a lease for longer than `longest`: one that ends later than
-    that was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
+    A run that died never lets go, but no run takes a lease for longer than `longest`: one that ends later
+    was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
     """
     told = [_beyond(work, now + longest) for work in works]
     until = [work.outcome.free_at for work in told if work.outcome and work.outcome.free_at]
@@ -171,8 +171,8 @@ def _beyond(work: Work, last: datetime) -> Work:
     if entry is None or entry.free_at is None or entry.free_at <= last:
         return work
     words = (
-        f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; if "
-        f"that run is gone, `optstream ledger release-lease {work.day} --why …` frees the day"
+        f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; "
+        f"if that run is gone, `optstream ledger release-lease {work.day} --why …` frees the day"
     )
     return replace(work, outcome=replace(entry, message=words, free_at=None))
 

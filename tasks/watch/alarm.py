@@ -34,8 +34,15 @@ class Kind(StrEnum):
     LEDGER = "ledger"
     AUDIT = "audit"
     UNLIKE = "unlike-history"
+    FAR = "far-from-history"
+    SUSPECT = "suspect-readings"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"
+
+    @property
+    def depends_on_readings(self) -> bool:
+        """Whether it may be shown in the trusted zone alone, and told to no channel."""
+        return self is Kind.SUSPECT
 
 
 @dataclass(frozen=True)
