@@ -18,6 +18,7 @@ from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from flows.server_memory import LOG, bound_memory
 from optstream.errors import ConfigurationError
 from tasks.trusted_store import make_private_folder, private_opener
 
@@ -84,18 +85,22 @@ def start_server(
     added: Mapping[str, str] | None = None,
     kind: str = "temporary",
     keep_open: tuple[int, ...] = (),
+    bounded: bool = False,
 ) -> Orchestrator:
     """Start `prefect server` on loopback, for this process and those who know its secret.
 
     home: where its database lies. port: a free one, without. added: variables for the server alone; its pages
     are served if PREFECT_SERVER_UI_API_URL is among them. keep_open: descriptors that it holds as long as it
-    lives. Raises ConfigurationError if the port is taken.
+    lives. bounded: put a database and a log that have grown large aside first: they are the server's own.
+    Raises ConfigurationError if the port is taken.
     """
     make_private_folder(home)
     home.chmod(0o700)
     starting = open(home / "starting.lock", "w", opener=private_opener)  # noqa: SIM115 - held until it answers
     fcntl.flock(starting, fcntl.LOCK_EX)  # two servers that create one database spoil it for each other
-    port, log = free_port(port), home / "server.log"
+    if bounded:
+        bound_memory(home)
+    port, log = free_port(port), home / LOG
     os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
     _bypass_proxies()
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", LOOPBACK, "--port", str(port)]
