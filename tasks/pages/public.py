@@ -45,8 +45,10 @@ def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[
     if spoilt or damaged:
         read_catalogue(place)  # else the place itself cannot be read by now
     whole = [entry for entry in listed if entry.period not in lost]
+    # of a lost file too: the watch knows by its size that it is not back yet
+    kept = summaries.beside(known, [entry for entry in listed if entry.period in lost])
     if not whole:
-        return PublicFacts(catalogue, None, (), None, None, lost=lost), summaries
+        return PublicFacts(catalogue, None, (), None, None, lost=lost), kept
     nodes, n_days = _nodes(place, whole[-1]), (listed[-1].period - listed[0].period).days + 1
     drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
     facts = PublicFacts(
@@ -58,7 +60,7 @@ def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[
         max(map(Fraction, summaries.rows["epsilon"].unique())),
         dict(sorted(lost.items())),
     )
-    return facts, summaries
+    return facts, kept
 
 
 def _nodes(place: Place, entry: Entry) -> tuple[Node, ...]:

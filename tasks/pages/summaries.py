@@ -63,6 +63,12 @@ class Summaries:
         self.rows.write_parquet(held, compression="zstd")
         write_private(path, held.getvalue())
 
+    def beside(self, others: "Summaries", entries: Sequence[Entry]) -> "Summaries":
+        """These, and the others' of the files of these entries."""
+        wanted = [entry.file_hash for entry in entries]
+        theirs = others.rows.filter(pl.col("file_hash").is_in(wanted))
+        return Summaries(pl.concat([self.rows, theirs]).sort("file_hash", "node"))
+
     def completed(
         self, place: Place, entries: Sequence[Entry], value: str, noise: str
     ) -> tuple["Summaries", list[Entry]]:

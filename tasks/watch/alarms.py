@@ -213,8 +213,8 @@ def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
     for one in facts.far:
         if one.day == day.day:
             words = (
-                f"the published mean of {one.region} is {one.words} of the days before: ask its supplier "
-                "about unit and sign; said by published figures alone"
+                f"the published mean of {one.region} is {one.words} the median of the days before: ask its "
+                "supplier about unit and sign; said by published figures alone"
             )
             yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
     if release.compromised is not None:

@@ -60,8 +60,8 @@ class FarRegion:
     @property
     def words(self) -> str:
         if self.ratio < 0:
-            return "of the other sign than that"
-        return f"{self.ratio:.3g} times that" if self.ratio > 1 else f"one {1 / self.ratio:.3g}th"
+            return "of the other sign than"
+        return f"{self.ratio:.3g} times" if self.ratio > 1 else f"1/{1 / self.ratio:.3g} of"
 
 
 def far_regions(settings: Settings, catalogue: Catalogue | None) -> tuple[FarRegion, ...]:

@@ -17,9 +17,16 @@ START = """
 import sys
 from pathlib import Path
 from flows import server_memory
-server_memory.bound_memory.__defaults__ = (int(sys.argv[2]),)
+server_memory.bound_memory.__defaults__ = (1000,)
 from flows.orchestrator import prepare
-prepare(Path(sys.argv[1])).wait()
+prepare(Path(sys.argv[1])).wait(300)
+"""
+ASKED = """
+import sys
+from pathlib import Path
+from flows import orchestrator, server
+orchestrator.start_server = lambda home, secret, bounded: print(bounded) or server.Orchestrator("")
+orchestrator.prepare(Path(sys.argv[1]))
 """
 
 
@@ -79,18 +86,34 @@ def test_a_database_that_a_server_has_open_stays(tmp_path):
     assert not (tmp_path / DATABASE).exists()
 
 
-@pytest.mark.parametrize("chosen", [{}, {"PREFECT_HOME": "own"}])
-def test_a_real_server_s_is_put_aside_unless_the_operator_chose_its_place(tmp_path, chosen):
+@pytest.mark.parametrize(
+    ("chosen", "bounded"),
+    [
+        ({}, True),
+        ({"PREFECT_HOME": "own"}, False),
+        ({"PREFECT_API_DATABASE_CONNECTION_URL": "sqlite+aiosqlite:///own.db"}, False),
+    ],
+)
+def test_what_the_operator_chose_is_not_cleared(tmp_path, chosen, bounded):
+    done = started(ASKED, tmp_path, **chosen)
+    assert done.stdout.strip() == str(bounded), done.stderr
+
+
+def test_a_real_server_s_database_is_put_aside(tmp_path):
     """Two runs, each with a server of its own."""
-    chosen = {name: str(tmp_path / folder) for name, folder in chosen.items()}
-    home = tmp_path / "own" if chosen else tmp_path / "trusted/prefect"
-    plain = {name: text for name, text in os.environ.items() if not name.startswith("PREFECT_")}
-    for _ in range(2):
-        command = [sys.executable, "-c", START, str(tmp_path / "trusted"), "1000"]
-        done = subprocess.run(command, env=plain | chosen, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+    home = tmp_path / "trusted/prefect"
+    for times in range(2):
+        assert (home / f"{DATABASE}.old").exists() is False
+        done = started(START, tmp_path)
+        assert done.returncode == 0, (times, done.stderr)
     assert (home / DATABASE).is_file()
-    assert (home / f"{DATABASE}.old").exists() is not bool(chosen)
+    assert (home / f"{DATABASE}.old").is_file()
+
+
+def started(text, folder, **chosen):
+    plain = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
+    command = [sys.executable, "-c", text, str(folder / "trusted")]
+    return subprocess.run(command, env=plain | chosen, capture_output=True, text=True, check=False)
 
 
 @pytest.mark.parametrize(("parent", "code"), [(os.getpid, 0), (lambda: 2**30, 1)])

@@ -45,6 +45,11 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
     assert released.alarms() == [("lost", 1, None)]
     (alarm,) = released.watch().alarms
     assert "optstream publish 2016-06-01" in alarm.words
+    ledger = released.ledger
+    for _ in range(2):
+        write_pages(released.settings, ledger, released.now)
+        assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
+    ledger.close()
     assert how in alarm.words
     each([Work(FIRST)], partial(publish_again, released.run()))
     assert released.states() == {1: "published", 2: "published"}

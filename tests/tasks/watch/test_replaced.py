@@ -89,7 +89,7 @@ def test_without_results_nothing_is_said(told, capsys):
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]
 
 
-@pytest.mark.parametrize(("factor", "words"), [(1 / 1000, "th of the days before"), (1.0, None)])
+@pytest.mark.parametrize(("factor", "words"), [(1 / 1000, " of the median of the days before"), (1.0, None)])
 def test_a_region_in_another_unit_is_seen_in_its_published_figures(watched, factor, words):
     """A thousandth stays within the bounds, so nothing is clamped; the control is an ordinary day."""
     house = watched
