@@ -1,10 +1,12 @@
 """The backfill flow: months of a span as subflows, here, in processes, or on a cluster. Wiring only."""
 
+import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
-from datetime import UTC, date, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -24,12 +26,13 @@ from tasks.pages import write_pages
 from tasks.permissions import check_trusted
 from tasks.release import LEASE, terms_of
 from tasks.settings import Settings, load_settings
-from tasks.trusted_store import write_private
+from tasks.trusted_store import make_private_folder, private_opener
 from tasks.work import Status, Work
 
 LEASE_MINUTES = 2.0
 """Of a month's days: should their run die, another takes them up after that. A live run renews it."""
 MARGIN_SECONDS = 1.0
+MARK = ".backfill-"
 
 Watch = Callable[[Sequence[Work]], None]
 WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
@@ -47,8 +50,8 @@ def backfill(
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
     at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
-    days of a run that died stay with it; they are waited for, once, if that is soon. without: days to leave
-    out; one at least stays. The days' outcomes are returned; they hold no reading.
+    days of a run that died stay with it; they are waited for, once, but not for longer than a lease.
+    without: days to leave out; one at least stays. The days' outcomes are returned; they hold no reading.
     """
     settings = load_settings(Path(config))
     check_trusted(settings)
@@ -61,12 +64,13 @@ def backfill(
         progress = _Progress(settings.stream.name, len(plan.to_run))
         with _marked(settings) as mark:
             done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
-            busy = [work for work in done if _is_free_soon(work, datetime.now(UTC))]
-            if busy:
-                _wait_for(busy)
-                days = tuple(work.day for work in busy)
-                again = _run(settings, [days], False, lease_minutes, mark, progress)
-                done = [*(work for work in done if work.day not in days), *again]
+            longest = max(timedelta(minutes=lease_minutes), LEASE)
+            done, until = held_by_others(done, datetime.now(UTC), longest)
+            if until is not None:
+                time.sleep(max(0.0, (until - datetime.now(UTC)).total_seconds()) + MARGIN_SECONDS)
+                busy = [work.day for work in done if _is_awaited(work)]
+                again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
+                done = [*(work for work in done if not _is_awaited(work)), *again]
         done += revised(run_of(settings, ledger, lease_minutes))
         write_pages(settings, ledger, datetime.now(UTC))
         return sorted(done, key=lambda work: work.day)
@@ -95,13 +99,25 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
 
 @contextmanager
 def _marked(settings: Settings) -> Iterator[Path]:
-    """A file in the trusted folder, for as long as workers may look for it."""
-    mark = settings.trusted_folder / f".backfill-{token_hex(16)}"
-    write_private(mark, b"")
-    try:
-        yield mark
-    finally:
-        mark.unlink(missing_ok=True)
+    """A file in the trusted folder, for as long as workers may look for it, which is locked for as long.
+
+    Those of backfills that were killed, which nobody has locked, are removed.
+    """
+    folder = settings.trusted_folder
+    make_private_folder(folder)
+    for left in folder.glob(f"{MARK}*"):
+        with suppress(OSError), left.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            left.unlink()
+    mark = folder / f"{MARK}{token_hex(16)}"
+    aside = mark.with_name(f".new{mark.name}")
+    with open(aside, "xb", opener=private_opener) as file:
+        fcntl.flock(file, fcntl.LOCK_EX)  # before others can see it under its name
+        aside.rename(mark)
+        try:
+            yield mark
+        finally:
+            mark.unlink(missing_ok=True)
 
 
 def _run(
@@ -133,18 +149,32 @@ def _is_busy(work: Work) -> bool:
     return work.outcome is not None and work.outcome.status is Status.BUSY
 
 
-def _is_free_soon(work: Work, now: datetime) -> bool:
-    """Whether the day is with another run for no longer than a run's lease is: one that ends later is of a
-    clock that ran ahead, and no run waits for it.
+def _is_awaited(work: Work) -> bool:
+    return _is_busy(work) and work.outcome is not None and work.outcome.free_at is not None
+
+
+def held_by_others(
+    works: Sequence[Work], now: datetime, longest: timedelta
+) -> tuple[list[Work], datetime | None]:
+    """The outcomes, and until when to wait for the days that are with other runs; None where for none.
+
+    A run that died never lets go, but no run takes a lease for longer than `longest`: one that ends later
+    was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
     """
-    until = work.outcome.free_at if work.outcome and _is_busy(work) else None
-    return until is not None and until <= now + LEASE
+    told = [_beyond(work, now + longest) for work in works]
+    until = [work.outcome.free_at for work in told if work.outcome and work.outcome.free_at]
+    return told, max(until, default=None)
 
 
-def _wait_for(works: Iterable[Work]) -> None:
-    """Sleep until the leases that were met are over: a run that died never lets go."""
-    until = max(work.outcome.free_at for work in works if work.outcome and work.outcome.free_at)
-    time.sleep(max(0.0, (until - datetime.now(UTC)).total_seconds()) + MARGIN_SECONDS)
+def _beyond(work: Work, last: datetime) -> Work:
+    entry = work.outcome
+    if entry is None or entry.free_at is None or entry.free_at <= last:
+        return work
+    words = (
+        f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; "
+        f"if that run is gone, `optstream ledger release-lease {work.day} --why …` frees the day"
+    )
+    return replace(work, outcome=replace(entry, message=words, free_at=None))
 
 
 class _Progress:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date
+from math import inf, isfinite
 from time import monotonic
 from typing import Annotated, Any
 
@@ -97,12 +98,12 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
 
     def line(works: Sequence[Work]) -> None:
         nonlocal n_done
-        n_done += len(works)
+        n_done += _n_over(works)
         rate = n_done / max(1e-9, monotonic() - started)
-        left = max(0, n_days - n_done) / rate
+        left = max(0, n_days - n_done) / rate if n_done else inf
         terminal.say(
             f"{works[0].day} to {works[-1].day}: {_counted(works)}; {n_done} of {n_days} days, "
-            f"{rate:.1f} a second, {left:.0f} s left"
+            f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
         )
 
     if terminal.as_json or not terminal.console.is_terminal:
@@ -122,10 +123,10 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
 
         def advance(works: Sequence[Work]) -> None:
             nonlocal n_done
-            n_done += len(works)
+            n_done += _n_over(works)
             bar.update(
                 shown,
-                advance=len(works),
+                advance=_n_over(works),
                 description=f"{works[-1].day:%Y-%m}",
                 rate=f"{n_done / max(1e-9, monotonic() - started):.1f} days/s",
             )
@@ -135,7 +136,21 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
 
 def _counted(works: Sequence[Work]) -> str:
     counts = Counter(work.outcome.status for work in works if work.outcome)
-    return ", ".join(f"{counts[status]} {status.value}" for status in Status if counts[status])
+    told = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
+    n_out = sum(_is_published(work) for work in works) - counts[Status.PUBLISHED]
+    if n_out:
+        told[Status.FAILED] += f" ({n_out} after {'it was' if n_out == 1 else 'they were'} published)"
+    return ", ".join(told.values())
+
+
+def _n_over(works: Sequence[Work]) -> int:
+    """How many need not be waited for: what another run holds comes once more."""
+    return sum(not (work.outcome and work.outcome.status is Status.BUSY) for work in works)
+
+
+def _is_published(work: Work) -> bool:
+    """Whether this run gave it to readers, also where something failed after that."""
+    return bool(work.outcome and work.outcome.file)
 
 
 def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> None:
@@ -182,8 +197,8 @@ def _show_end(
     if not works:
         terminal.say("nothing to do; nothing changed, nothing spent")
     terminal.document(backfill_document(works, plan, settings, budget))
-    published = sum(bool(work.outcome and work.outcome.status is Status.PUBLISHED) for work in works)
-    terminal.say(f"{published} days in {seconds:.1f} s")
+    published = sum(map(_is_published, works))
+    terminal.say(f"{published} {'day' if published == 1 else 'days'} in {seconds:.1f} s")
 
 
 def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:

@@ -13,6 +13,7 @@ from flows.data_commands import import_rte, simulate
 from flows.help_texts import add_help
 from flows.ledger_commands import ledger_app
 from flows.options import DEFAULT_CONFIG, Config, Days, Json
+from flows.publish_command import publish
 from flows.report_command import report
 from flows.serve_command import serve
 from flows.signature_commands import keys_app, verify_published
@@ -140,6 +141,7 @@ app.command()(doctor)
 app.command()(purge)
 app.command()(withdraw)
 app.command()(verify_published)
+app.command()(publish)
 app.command()(audit)
 app.command()(leakage)
 app.command()(evaluate)

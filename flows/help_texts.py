@@ -102,6 +102,11 @@ TEXTS = {
         ("optstream withdraw --date 2016-02-01 --reason 'the wrong dump'",),
         REPAIR,
     ),
+    "publish": Help(
+        "Write lost or damaged published files again, for free.",
+        ("optstream publish 2016-02-01", "optstream publish --from 2016-02-01 --to 2016-02-29"),
+        REPAIR,
+    ),
     "purge": Help(
         "Remove what is past its retention.", ("optstream purge --dry-run", "optstream purge"), REPAIR
     ),

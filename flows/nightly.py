@@ -93,7 +93,16 @@ def revised(run: Run) -> list[Work]:
     vintage.record_listed(run)
     works = _walk(chunk.REVISING, run, vintage.due(run))
     let_go(run, works)
-    return [work for work in works if not work.outcome or not work.outcome.status.is_good]
+    return [_unrevised(work) for work in works if not work.outcome or not work.outcome.status.is_good]
+
+
+def _unrevised(work: Work) -> Work:
+    """Its outcome says that only a new estimate failed: the day itself stays published."""
+    if work.outcome is None:
+        return work
+    entry = work.outcome
+    words = f"only its new estimate; the day stays published as it was: {entry.message}"
+    return replace(work, outcome=replace(entry, message=words))
 
 
 class StepFailedError(Exception):

@@ -51,10 +51,13 @@ def prepare(trusted_folder: Path) -> Orchestrator:
     if "prefect" in sys.modules:
         os.environ.update(ALWAYS)
         return Orchestrator(_known_server())
+    # a folder and a database that the operator chose are the operator's to clear
+    bounded = not {"PREFECT_HOME", "PREFECT_API_DATABASE_CONNECTION_URL"} & set(os.environ)
     os.environ.update(environment(trusted_folder, os.environ))
     if "PREFECT_API_URL" in os.environ:
         return Orchestrator(os.environ["PREFECT_API_URL"].rstrip("/"))
-    orchestrator = start_server(Path(os.environ["PREFECT_HOME"]), f"optstream:{secrets.token_hex(16)}")
+    secret = f"optstream:{secrets.token_hex(16)}"
+    orchestrator = start_server(Path(os.environ["PREFECT_HOME"]), secret, bounded=bounded)
     atexit.register(orchestrator.stop)
     return orchestrator
 

@@ -1,6 +1,7 @@
 """`optstream report`: make the pages anew, as every night does."""
 
-from datetime import UTC, datetime
+from collections.abc import Sequence
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -8,6 +9,8 @@ import typer
 
 from flows.options import DEFAULT_CONFIG, Config, Json
 from flows.terminal import Terminal
+
+MOST_LISTED = 20
 
 
 def report(
@@ -37,10 +40,11 @@ def report(
 
     terminal = Terminal(as_json)
     if published is not None:
-        write_public_page(published, output)
+        lost = write_public_page(published, output)
         page = str(output) if output else f"{published.rstrip('/')}/index.html"
         terminal.say(f"data users: {page}")
         terminal.document({"format": "optstream.report/1", "trusted": None, "public": page})
+        _tell_lost(lost, terminal)
         return
     if output is not None:
         raise typer.BadParameter("--output is for --published")
@@ -57,3 +61,17 @@ def report(
     terminal.document(document)
     if written.problem is not None:
         raise PublicationError(written.problem)
+    _tell_lost(written.lost, terminal)
+
+
+def _tell_lost(lost: Sequence[date], terminal: Terminal) -> None:
+    """Name the days that the page cannot show; then exit with code 1."""
+    if not lost:
+        return
+    more = f" and {len(lost) - MOST_LISTED} more" if len(lost) > MOST_LISTED else ""
+    days = ", ".join(map(str, lost[:MOST_LISTED]))
+    terminal.say(
+        f"their published file is missing or damaged, and the page shows the other days: {days}{more}; "
+        f"`optstream publish {lost[0]}` writes the same bytes again"
+    )
+    raise typer.Exit(1)

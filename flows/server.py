@@ -11,12 +11,14 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
 from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from flows.server_memory import LOG, bound_memory
 from optstream.errors import ConfigurationError
 from tasks.trusted_store import make_private_folder, private_opener
 
@@ -83,18 +85,22 @@ def start_server(
     added: Mapping[str, str] | None = None,
     kind: str = "temporary",
     keep_open: tuple[int, ...] = (),
+    bounded: bool = False,
 ) -> Orchestrator:
     """Start `prefect server` on loopback, for this process and those who know its secret.
 
     home: where its database lies. port: a free one, without. added: variables for the server alone; its pages
     are served if PREFECT_SERVER_UI_API_URL is among them. keep_open: descriptors that it holds as long as it
-    lives. Raises ConfigurationError if the port is taken.
+    lives. bounded: put a database and a log that have grown large aside first: they are the server's own.
+    Raises ConfigurationError if the port is taken.
     """
     make_private_folder(home)
     home.chmod(0o700)
     starting = open(home / "starting.lock", "w", opener=private_opener)  # noqa: SIM115 - held until it answers
     fcntl.flock(starting, fcntl.LOCK_EX)  # two servers that create one database spoil it for each other
-    port, log = free_port(port), home / "server.log"
+    if bounded:
+        bound_memory(home)
+    port, log = free_port(port), home / LOG
     os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
     _bypass_proxies()
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", LOOPBACK, "--port", str(port)]
@@ -118,7 +124,7 @@ def spawn(
             stderr=said,
             umask=0o077,
             start_new_session=True,  # Ctrl-C is for the owner; the child must hear its last words
-            preexec_fn=_end_with_parent,
+            preexec_fn=partial(_end_with_parent, os.getpid()),
             pass_fds=keep_open,
         )
 
@@ -148,11 +154,16 @@ def check_address(url: str) -> None:
         )
 
 
-def _end_with_parent() -> None:
-    """Have Linux end the server when the flow's thread ends, even by SIGKILL, which runs no exit hook."""
+def _end_with_parent(parent: int) -> None:
+    """Have Linux end the server when the flow's thread ends, even by SIGKILL, which runs no exit hook.
+
+    parent: who starts it; if it died before Linux was asked, the server does not begin.
+    """
     if sys.platform == "linux":
         set_parent_death_signal = 1
         ctypes.CDLL(None).prctl(set_parent_death_signal, signal.SIGTERM)
+        if os.getppid() != parent:
+            os._exit(1)
 
 
 def _bypass_proxies() -> None:

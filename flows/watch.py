@@ -40,7 +40,9 @@ LONGEST_SECONDS = 1800
 
 @dataclass(frozen=True)
 class Watched:
-    """What one watch saw and said. view: or why it could not look. told: by channel."""
+    """What one watch saw and said. view: or why it could not look. alarms: those that may leave the trusted
+    zone. told: by channel.
+    """
 
     view: StreamView | OptStreamError
     alarms: tuple[Alarm, ...]
@@ -77,7 +79,9 @@ def watch_stream(config: str, events: bool = True) -> Watched:
     with _alone(settings.watch_folder):
         memory = read_told(settings)
         view = _look(settings, now)
-        alarms = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
+        found = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
+        # channels, Prefect's events and its artifacts may lead out of the trusted zone
+        alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
         memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
         channels = ((EVENTS,) if events else ()) + settings.watching.notify
         told, failed = _tell_all(settings, memory, channels)

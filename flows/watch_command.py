@@ -55,4 +55,4 @@ def watch(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     terminal.document(status_document(settings, watched.view))
     if failed is not None:
         raise failed
-    raise typer.Exit(1 if watched.alarms else 0)
+    raise typer.Exit(1 if watched.view.alarms else 0)

@@ -8,7 +8,10 @@ from flows.ledger_pages import rounded_down
 from flows.terminal import Terminal
 from tasks.settings import Settings
 from tasks.watch import DayState, State, StreamView
+from tasks.watch.alarms import DEPENDS
 from tasks.watch.document import days_left
+from tasks.watch.facts import SUSPECT_DAYS
+from tasks.watch.replaced import newest_day, replaced
 from tasks.watch.words import LETTERS, lines_of
 
 QUIET = (State.PUBLISHED, State.RESTATED)
@@ -41,7 +44,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
             f"the calendar ends with {view.facts.last}, the newest day that is known: without [watch] in the "
             "configuration no later day is expected"
         )
-    # Whether a reading broke a rule is itself private: it is never said here.
+    _show_replaced(view, terminal)
     terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
     for line in lines_of(view.alarms) or ["no alarms"]:
         terminal.say(line)
@@ -76,6 +79,25 @@ def _show_days(view: StreamView, terminal: Terminal) -> None:
             facts.append(f"raw kept for {days_left(first.raw_expires, view.at)} days")
         facts.append(first.note)
         terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
+
+
+def _show_replaced(view: StreamView, terminal: Terminal) -> None:
+    """The regions with replaced readings, of the newest day that is known."""
+    rows = replaced(view.facts)
+    if not rows:
+        return
+    terminal.say(
+        f"readings replaced on {newest_day(view.facts)}, and the most in the last {SUSPECT_DAYS} days:"
+    )
+    for row in rows[:MOST_ROWS]:
+        newest = row.newest
+        terminal.say(
+            f"  {row.region}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, {newest.doubled:.1%} "
+            f"doubled; most {row.most:.1%} on {row.most_day}"
+        )
+    if len(rows) > MOST_ROWS:
+        terminal.say(f"  and {len(rows) - MOST_ROWS} more regions")
+    terminal.say(f"  {DEPENDS}")
 
 
 def _show_room(view: StreamView, terminal: Terminal) -> None:

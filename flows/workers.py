@@ -15,6 +15,7 @@ from tasks.failures import unexpected
 from tasks.ingest import Reader, ingest
 from tasks.ingest.schema import UNREADABLE
 from tasks.ingest.spread import Spread
+from tasks.orphans import end_with_parent
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database
 
@@ -49,7 +50,7 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
     if n_workers > 1:
         from prefect.task_runners import ProcessPoolTaskRunner
 
-        return ProcessPoolTaskRunner(max_workers=n_workers)
+        return ProcessPoolTaskRunner(max_workers=n_workers, initializer=end_with_parent)
     return None
 
 

@@ -25,6 +25,7 @@ from tasks.failures import is_failure, unexpected
 from tasks.ingest import Dump, IngestedDay, Reader
 from tasks.ingest.days import ReadDay, read_days, sealed
 from tasks.ingest.discover import PREFIX
+from tasks.orphans import end_with_peer
 from tasks.settings import Settings
 from tasks.settings.checks import step_minutes
 
@@ -213,6 +214,7 @@ def serve(end: End) -> None:
 
 if __name__ == "__main__":
     with End(int(sys.argv[1])) as asker:
+        end_with_peer(asker.fileno())
         serve(asker)
     # threads of a library may be at work still
     os._exit(0)

@@ -3,6 +3,7 @@
 import os
 from contextlib import suppress
 from datetime import date, datetime
+from pathlib import Path
 from typing import Any
 from uuid import NAMESPACE_URL, uuid5
 
@@ -20,7 +21,7 @@ from tasks.inputs import UNKNOWN, Inputs, drawn_inputs, inputs_below
 from tasks.release import Run as ReleaseRun
 from tasks.settings import Settings
 from tasks.trusted_store import exclusive_in
-from tasks.work import Work
+from tasks.work import PublishedError, Work
 
 PRODUCER = "urn:optstream"
 EVENTS = "events.jsonl"
@@ -52,7 +53,8 @@ class KeyedInputFacet(DatasetFacet):
 def emit_lineage(run: ReleaseRun, work: Work) -> None:
     """Append the event of a published day to `events.jsonl`, readable by its owner alone.
 
-    The run's id is made of what was released, so that an event told twice is the same event.
+    The run's id is made of what was released, so that an event told twice is the same event. Raises
+    PublishedError where the event cannot be written: the day is published all the same.
     """
     if work.statement is None or work.outcome is None or work.outcome.file is None:
         raise PublicationError("only a published release has a lineage")
@@ -60,6 +62,18 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
     record = run.ledger.find(run.stream, work.day.isoformat(), revision)
     inputs = drawn_inputs(run.settings, work.day, revision, record and record.measurements_hash)
     event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock(), inputs)
+    try:
+        _append(folder, event)
+    except (OSError, RuntimeError) as error:  # the client makes the one of the other
+        reason = error.strerror if isinstance(error, OSError) else type(error).__name__
+        raise PublishedError(
+            f"it is published and recorded, and its lineage event could not be written to {folder} "
+            f"({reason}): mend that folder or its disk",
+            work.outcome.file,
+        ) from error
+
+
+def _append(folder: Path, event: RunEvent) -> None:
     path = folder / EVENTS
     # `optstream purge` puts a shorter file in the place of this one
     with exclusive_in(folder):

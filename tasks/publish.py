@@ -2,25 +2,46 @@
 
 from collections.abc import Sequence
 
-from optstream.catalogue import Publication, ReleaseStatement, StagedRelease
+from optstream.catalogue import Publication, ReleaseStatement, StagedRelease, find_catalogue
 from optstream.catalogue import publish as publish_releases
-from optstream.errors import LedgerError
+from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from tasks.release import Run
 from tasks.signing import signer_of
 from tasks.vintage import check_later
-from tasks.work import Status, Work
+from tasks.work import PublishedError, Status, Work
 
 
 def publish(run: Run, works: Sequence[Work]) -> list[Publication]:
     """Publish what was staged of these days, all at once or none; safe to repeat. The ledger is told after.
 
-    Raises PublicationError (the releases are kept, and published by the next run) and LedgerError.
+    Raises PublicationError (the releases are kept, and published by the next run) and LedgerError; of a day
+    that is listed though its folder could not be synced, PublishedError.
     """
     folder = run.settings.published_folder
     signer = signer_of(run.settings, run.ledger)
-    staged = [_staged(work) for work in works]
-    return list(publish_releases(folder, staged, lambda known: _head(run, works, known), signer))
+    try:
+        return list(
+            publish_releases(
+                folder, [_staged(work) for work in works], lambda known: _head(run, works, known), signer
+            )
+        )
+    except PublicationError as error:
+        if len(works) == 1 and isinstance(error.__cause__, OSError):
+            _check_unlisted(run, works[0], error.__cause__)
+        raise
+
+
+def _check_unlisted(run: Run, work: Work, cause: OSError) -> None:
+    """Raise PublishedError if readers have the day all the same: what failed was to make it durable."""
+    catalogue = find_catalogue(run.settings.published_folder)
+    entry = catalogue.entry(work.day) if catalogue else None
+    if entry is not None and not entry.withdrawn and entry.file_hash == _staged(work)[0].file_hash:
+        raise PublishedError(
+            f"it is listed and readers have it, but a power cut may undo that ({cause.strerror}): mend the "
+            "disk of the published folder; the next run completes and records it",
+            entry.file,
+        )
 
 
 def record_published(run: Run, work: Work, publication: Publication) -> Work:

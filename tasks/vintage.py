@@ -16,8 +16,8 @@ from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, read_staged
 from optstream.errors import HeldError, LedgerError
-from optstream.ledger import ReleaseOutline, ReleaseState
-from optstream.mechanisms import HistoryInformedTree
+from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState
+from optstream.mechanisms import HistoryInformedTree, Release
 from optstream.stream import Measured
 from tasks.mechanism import mechanism_for
 from tasks.memory import rests_on_known_noise
@@ -31,6 +31,9 @@ FOR_EVER = 2**62
 """A step after all others."""
 MARGIN = timedelta(days=31)
 """How far before the newest draw the newest day may lie that is out: held, void or failed days between."""
+
+LONGEST = timedelta(days=366)
+"""For so long at most a day gets new estimates: the most that `release.revise_days` may be."""
 
 MOST_KEPT = 32
 """Days' measurements in memory, half a megabyte each on 13 nodes."""
@@ -71,12 +74,16 @@ def _due(run: Run, days: Days, n_days: int) -> Iterator[Work]:
         later = tuple(_smoothed(days, day, promise))
         if not later:
             continue
-        own = (day, days[day][-1].measurements_hash or "")
-        told = json.dumps([[str(one), digest] for one, digest in (own, *later)])
-        basis = hashlib.sha256(told.encode()).hexdigest()
+        basis = _basis(day, days[day][-1].measurements_hash, later)
         known = run.ledger.vintages_of(run.stream, day.isoformat(), 0)
         if not known or (known[-1].basis, known[-1].published) != (basis, True):
             yield Work(day, basis=basis, later=later)
+
+
+def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> str:
+    """What identifies the measurements that an estimate is made of: the day's own, and those after it."""
+    told = json.dumps([[str(one), known] for one, known in ((day, digest or ""), *later)])
+    return hashlib.sha256(told.encode()).hexdigest()
 
 
 def _smoothed(days: Days, day: date, promise: int) -> Iterator[tuple[date, str]]:
@@ -191,3 +198,29 @@ def _estimated(
     release = mechanism.revise(own, later)
     rows = published_rows(settings, day, release, revision, work.vintage)
     return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, work.vintage))
+
+
+def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Release:
+    """A vintage that was published before, from the same measurements. Draws and costs nothing.
+
+    Raises LedgerError where they are gone, or a day that it was made of was taken back or restated since.
+    """
+    day = date.fromisoformat(record.period)
+    known = run.ledger.vintages_of(run.stream, record.period, record.revision)
+    (basis,) = (one.basis for one in known if one.number == number)
+    calendar = run.settings.calendar
+    last = calendar.first_step(day + LONGEST + MARGIN)
+    days = _days_at(run, range(calendar.first_step(day), last))
+    after = tuple(_smoothed(days, day, run.ledger.promise_number(run.stream)))
+    spans = (after[:length] for length in range(1, len(after) + 1))
+    later = next((one for one in spans if _basis(day, record.measurements_hash, one) == basis), None)
+    if later is None:
+        raise LedgerError(
+            f"a day that the new estimate of {day} was made of was taken back or restated since"
+        )
+    work = Work(day, revision=record.revision, basis=basis, later=later)
+    rests_on = _rests_on(run, measurements_of(run), work)
+    if isinstance(rests_on, str):
+        raise LedgerError(rests_on)
+    mechanism, own, smoothed = rests_on
+    return mechanism.revise(own, smoothed)

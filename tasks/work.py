@@ -43,13 +43,22 @@ class Status(StrEnum):
 class Outcome:
     """The end of a day's work, in words that hold no reading.
 
-    file: what was published, in its folder. free_at: of a day that is with another run, until when at least.
+    file: what was published, in its folder, also where something failed after that. free_at: of a day that is
+    with another run, until when at least.
     """
 
     status: Status
     message: str
     file: str | None = None
     free_at: datetime | None = None
+
+
+class PublishedError(OptStreamError):
+    """What failed came after readers had the day. file: what they have, in the published folder."""
+
+    def __init__(self, message: str, file: str) -> None:
+        super().__init__(message)
+        self.file = file
 
 
 @dataclass(frozen=True)
@@ -99,6 +108,8 @@ def _one(work: Work, step: Callable[[Work], Work]) -> Work:
     except HeldError as error:
         busy = work.ended(Status.BUSY, str(error))
         return replace(busy, outcome=Outcome(Status.BUSY, str(error), free_at=error.until))
+    except PublishedError as error:
+        return work.ended(Status.FAILED, str(error), error.file)
     except OptStreamError as error:
         refused = isinstance(error, (BudgetError, ContractError, DumpError))
         return work.ended(Status.REFUSED if refused else Status.FAILED, str(error))

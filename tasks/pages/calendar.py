@@ -20,6 +20,7 @@ QUIET = (State.PUBLISHED.value,)
 MEANINGS = {
     "published": "is out, with every node of every level",
     "restated": "is out, measured anew",
+    "lost": "is listed, and its file is missing or damaged",
     "withdrawn": "was taken back",
     "held": "is drawn, and waits for its hour",
     "running": "is with a run that lives",
@@ -86,12 +87,15 @@ def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
     entries = {entry.period: entry for entry in facts.catalogue.entries}
     if not entries:
         return ()
-    return tuple(_public(day, entries.get(day)) for day in days_from(min(entries), max(entries)))
+    days = days_from(min(entries), max(entries))
+    return tuple(_public(day, entries.get(day), facts.lost.get(day)) for day in days)
 
 
-def _public(day: date, entry: Entry | None) -> Mark:
+def _public(day: date, entry: Entry | None, lost: str | None) -> Mark:
     if entry is None:
         return Mark(day, ABSENT)
+    if lost is not None:
+        return Mark(day, State.LOST.value, f"its file is {lost}")
     if entry.withdrawn:
         return Mark(day, State.WITHDRAWN.value)
     if entry.revision:

@@ -1,7 +1,9 @@
 """What a page says of a stream, as frozen values: every one of them was read from the published folder."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,6 +11,7 @@ from numpy.typing import NDArray
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
 
 Values = NDArray[np.float64]
+MISSING, DAMAGED = "missing", "damaged"
 RECENT_DAYS = 28
 """Days whose steps are drawn; of the days before, their means."""
 
@@ -56,10 +59,12 @@ class Recent:
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """A stream by its published folder alone. statement: of the newest listed release.
+    """A stream by its published folder alone. statement: of the newest listed release that is there.
 
     nodes: of that release, root first, level by level. daily, recent: in their order, for the first of them
     (`daily.mean.shape[0]`), as many as a page draws. All None, and no nodes, where every day was withdrawn.
+    epsilon: the most that any window may lose, the largest that a listed release states; None as before.
+    lost: of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
     """
 
     catalogue: Catalogue
@@ -67,6 +72,8 @@ class PublicFacts:
     nodes: tuple[Node, ...]
     daily: Daily | None
     recent: Recent | None
+    epsilon: Fraction | None = None
+    lost: Mapping[date, str] = field(default_factory=dict)
 
     @property
     def listed(self) -> tuple[Entry, ...]:

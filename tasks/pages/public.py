@@ -1,15 +1,18 @@
 """Gather what a page says from the published folder, and from nothing else."""
 
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import date, timedelta
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
 
-from optstream.catalogue import Catalogue, Entry, error_columns
+from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
 from optstream.catalogue.columns import read_columns, read_statement
+from optstream.catalogue.layout import DATA
 from optstream.catalogue.places import Place
-from tasks.pages.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent, Values
+from optstream.errors import PublicationError
+from tasks.pages.facts import DAMAGED, MISSING, RECENT_DAYS, Daily, Node, PublicFacts, Recent, Values
 from tasks.pages.summaries import Summaries
 
 MOST_POINTS = 60_000
@@ -21,25 +24,43 @@ def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[
     """The facts of a catalogue's releases, and the summaries of its files, for the next time.
 
     known: summaries by the hash of the file that they were made from, so that no old file is read again.
-    They only spare reading: the facts are the same without any. Raises PublicationError for a file that is
-    missing, or is not the one that the catalogue names.
+    They only spare reading: the facts are the same without any, as long as no old file was altered. A listed
+    file that is missing, or that was read and is not the one that the catalogue names, is `PublicFacts.lost`.
+    Raises PublicationError where the folder cannot be read.
     """
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     if not listed:
         return PublicFacts(catalogue, None, (), None, None), Summaries.empty()
-    newest, value = listed[-1], catalogue.value_column
-    nodes = _nodes(place, newest)
-    summaries = known.completed(place, listed, value, error_columns(value)[0])
-    n_days = (newest.period - listed[0].period).days + 1
+    value = catalogue.value_column
+    noise = error_columns(value)[0]
+    there = set(place.names_below(DATA))
+    missing = [entry for entry in listed if entry.file not in there]
+    steps, spoilt = _read_recent(place, [one for one in listed if one.file in there], value, noise)
+    unread = {entry.period for entry in (*missing, *spoilt)}
+    summaries, damaged = known.completed(
+        place, [one for one in listed if one.period not in unread], value, noise
+    )
+    lost = {entry.period: MISSING for entry in missing}
+    lost |= {entry.period: DAMAGED for entry in (*spoilt, *damaged)}
+    if spoilt or damaged:
+        read_catalogue(place)  # else the place itself cannot be read by now
+    whole = [entry for entry in listed if entry.period not in lost]
+    # of a lost file too: the watch knows by its size that it is not back yet
+    kept = summaries.beside(known, [entry for entry in listed if entry.period in lost])
+    if not whole:
+        return PublicFacts(catalogue, None, (), None, None, lost=lost), kept
+    nodes, n_days = _nodes(place, whole[-1]), (listed[-1].period - listed[0].period).days + 1
     drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
     facts = PublicFacts(
         catalogue,
-        read_statement(place, newest),
+        read_statement(place, whole[-1]),
         nodes,
         _daily(summaries, listed, drawn),
-        _recent(place, listed, drawn, value),
+        _recent(steps, listed, drawn, value, noise),
+        max(map(Fraction, summaries.rows["epsilon"].unique())),
+        dict(sorted(lost.items())),
     )
-    return facts, summaries
+    return facts, kept
 
 
 def _nodes(place: Place, entry: Entry) -> tuple[Node, ...]:
@@ -68,22 +89,37 @@ def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) 
     return Daily(first, **filled)
 
 
-def _recent(place: Place, listed: Sequence[Entry], drawn: Sequence[str], value: str) -> Recent:
+Steps = dict[date, pl.DataFrame]
+
+
+def _read_recent(place: Place, entries: Sequence[Entry], value: str, noise: str) -> tuple[Steps, list[Entry]]:
+    """The rows of the last days, and the entries whose file is not the one that is listed."""
+    read: Steps = {}
+    spoilt = []
+    for entry in entries:
+        if entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
+            continue
+        try:
+            read[entry.period] = read_columns(place, entry, {"step", "node", value, noise})
+        except PublicationError:
+            spoilt.append(entry)
+    return read, spoilt
+
+
+def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: str, of_noise: str) -> Recent:
     last = listed[-1].period
     first = last - timedelta(days=RECENT_DAYS - 1)
-    some = [entry for entry in listed if entry.period >= first]
-    noise_column = error_columns(value)[0]
+    days = tuple(day for day in steps if day >= first)
     values, noise = [], []
-    for entry in some:
-        rows = read_columns(place, entry, {"step", "node", value, noise_column})
+    for day in days:
+        rows = steps[day]
         n_steps = rows["step"].n_unique()
-        if noise_column not in rows.columns:
-            rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias(noise_column))
+        if of_noise not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias(of_noise))
         parts = rows.sort("node", "step").partition_by("node", as_dict=True)
         by_node = {name: part for (name,), part in parts.items()}
         values.append(_stacked(by_node, drawn, value, n_steps))
-        noise.append(_stacked(by_node, drawn, noise_column, n_steps))
-    days = tuple(entry.period for entry in some)
+        noise.append(_stacked(by_node, drawn, of_noise, n_steps))
     return Recent(max(first, listed[0].period), last, days, tuple(values), tuple(noise))
 
 

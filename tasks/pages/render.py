@@ -31,9 +31,13 @@ from tasks.pages.facts import RECENT_DAYS, PublicFacts
 from tasks.pages.figures import Z, figures_of
 from tasks.pages.operator import OperatorFacts
 from tasks.pages.snippets import snippets
+from tasks.watch.alarms import DEPENDS
 from tasks.watch.document import days_left
+from tasks.watch.facts import SUSPECT_DAYS
+from tasks.watch.replaced import newest_day, replaced
 
 STRETCHES_SHOWN = 40
+LOST_SHOWN = 10
 
 
 def public_page(facts: PublicFacts) -> bytes:
@@ -69,6 +73,12 @@ def _page(
             unit=unit,
             quantity=quantity,
             listed=listed,
+            newest=next((one for one in reversed(listed) if one.period not in facts.lost), None),
+            lost_shown=LOST_SHOWN,
+            replaced=() if operator is None else replaced(operator.view.facts),
+            replaced_day=None if operator is None else newest_day(operator.view.facts),
+            suspect_days=SUSPECT_DAYS,
+            depends=DEPENDS,
             recent_entries=tuple(reversed(listed[-RECENT_DAYS:])),
             years=years_of(marks),
             counts=counted(marks),
@@ -109,6 +119,7 @@ def _environment() -> Environment:
         "amount": numbers.amount,
         "shown": numbers.shown,
         "percent": lambda share: f"{100 * share:.0f} %",
+        "share": lambda share: f"{100 * share:.1f} %",
         "in_words": _in_words,
         "days_left": days_left,
     }

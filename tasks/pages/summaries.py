@@ -13,8 +13,10 @@ from pathlib import Path
 import polars as pl
 
 from optstream.catalogue import Entry
-from optstream.catalogue.columns import read_columns
+from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.places import Place
+from optstream.catalogue.read import read_file
+from optstream.errors import PublicationError
 from tasks.trusted_store import write_private
 
 SCHEMA = pl.Schema(
@@ -25,6 +27,8 @@ SCHEMA = pl.Schema(
         "least": pl.Float64(),
         "most": pl.Float64(),
         "noise": pl.Float64(),
+        "epsilon": pl.String(),
+        "size": pl.Int64(),
     }
 )
 AT_ONCE = 100
@@ -32,7 +36,10 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """rows: one for each file and node; see `SCHEMA`. noise: null where the file does not say."""
+    """rows: one for each file and node; see `SCHEMA`. noise: null where the file does not say.
+
+    epsilon: what its release states that any window may lose, exact, as text. size: of the file, in bytes.
+    """
 
     rows: pl.DataFrame
 
@@ -56,30 +63,47 @@ class Summaries:
         self.rows.write_parquet(held, compression="zstd")
         write_private(path, held.getvalue())
 
-    def completed(self, place: Place, entries: Sequence[Entry], value: str, noise: str) -> "Summaries":
-        """Those of these files, and of no other. Reads the files that are not known.
+    def beside(self, others: "Summaries", entries: Sequence[Entry]) -> "Summaries":
+        """These, and the others' of the files of these entries."""
+        wanted = [entry.file_hash for entry in entries]
+        theirs = others.rows.filter(pl.col("file_hash").is_in(wanted))
+        return Summaries(pl.concat([self.rows, theirs]).sort("file_hash", "node"))
 
-        Raises PublicationError as `read_columns`.
+    def completed(
+        self, place: Place, entries: Sequence[Entry], value: str, noise: str
+    ) -> tuple["Summaries", list[Entry]]:
+        """Those of these files, and of no other, and the entries whose file is not the one that is listed.
+        Reads the files that are not known.
         """
         wanted = [entry.file_hash for entry in entries]
         kept = self.rows.filter(pl.col("file_hash").is_in(wanted))
         known = set(kept["file_hash"].unique())
         fresh = [entry for entry in entries if entry.file_hash not in known]
-        parts = [kept]
+        parts, lost = [kept], []
         for start in range(0, len(fresh), AT_ONCE):
-            frames = [_columns(place, entry, value, noise) for entry in fresh[start : start + AT_ONCE]]
-            parts.append(_summed_up(pl.concat(frames)))
-        return Summaries(pl.concat(parts).sort("file_hash", "node"))
+            frames = []
+            for entry in fresh[start : start + AT_ONCE]:
+                try:
+                    frames.append(_columns(place, entry, value, noise))
+                except PublicationError:
+                    lost.append(entry)
+            if frames:
+                parts.append(_summed_up(pl.concat(frames)))
+        return Summaries(pl.concat(parts).sort("file_hash", "node")), lost
 
 
 def _columns(place: Place, entry: Entry, value: str, noise: str) -> pl.DataFrame:
     rows = read_columns(place, entry, {"node", value, noise})
+    statement = read_statement(place, entry)
+    epsilon = max(statement.model.epsilon, statement.epsilon_plan)
     said = pl.col(noise) if noise in rows.columns else pl.lit(None)
     return rows.select(
         pl.lit(entry.file_hash).alias("file_hash"),
         "node",
         pl.col(value).cast(pl.Float64).alias("value"),
         said.cast(pl.Float64).alias("noise"),
+        pl.lit(str(epsilon)).alias("epsilon"),
+        pl.lit(len(read_file(place, entry)), dtype=pl.Int64).alias("size"),
     )
 
 
@@ -91,5 +115,6 @@ def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
         value.min().alias("least"),
         value.max().alias("most"),
         pl.when(noise.null_count() == 0).then(noise.mean()).alias("noise"),
+        pl.col("epsilon", "size").first(),
     )
     return found.select(SCHEMA.names())

@@ -3,7 +3,7 @@
 import os
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from pathlib import Path
 
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
@@ -24,11 +24,13 @@ class Written:
     """trusted: the operators' page. public: the data users', None where nothing was ever published.
 
     problem: why the data users have no new page, in words that hold no value; None where they have.
+    lost: the days whose published file is missing or damaged: the page shows the others.
     """
 
     trusted: Path
     public: str | None
     problem: str | None
+    lost: tuple[date, ...] = ()
 
 
 def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
@@ -51,7 +53,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
         )
     operator = operator_facts(settings, ledger, now, _links(settings), problem)
     write_private(settings.report_file, trusted_page(facts, operator))
-    return Written(settings.report_file, public, problem)
+    return Written(settings.report_file, public, problem, tuple(facts.lost))
 
 
 def _write_public(settings: Settings) -> PublicFacts | None:
@@ -59,7 +61,7 @@ def _write_public(settings: Settings) -> PublicFacts | None:
     place = open_place(settings.published_folder)
     if not place.is_file("catalogue.json"):
         return None
-    kept, made = settings.report_folder / "summaries.parquet", []
+    kept, made = settings.summaries_file, []
 
     def make(place: Place, catalogue: Catalogue) -> bytes:
         known = Summaries.read(kept)
@@ -74,20 +76,25 @@ def _write_public(settings: Settings) -> PublicFacts | None:
     return made[-1]
 
 
-def write_public_page(folder: Location | str, into: Path | None = None) -> None:
+def write_public_page(folder: Location | str, into: Path | None = None) -> tuple[date, ...]:
     """Make the page of a published folder from that folder alone, as anybody can: in it, or into a file.
 
-    Raises PublicationError as `replace_page`, and OSError where the file cannot be written.
+    Returns the days that it cannot show, for their file is missing or damaged. Raises PublicationError as
+    `replace_page`, and OSError where the file cannot be written.
     """
 
+    made: list[PublicFacts] = []
+
     def make(place: Place, catalogue: Catalogue) -> bytes:
-        return public_page(public_facts(place, catalogue, Summaries.empty())[0])
+        made.append(public_facts(place, catalogue, Summaries.empty())[0])
+        return public_page(made[-1])
 
     if into is None:
         replace_page(folder, make)
-        return
-    place = open_place(folder)
-    into.write_bytes(make(place, read_catalogue(place)))
+    else:
+        place = open_place(folder)
+        into.write_bytes(make(place, read_catalogue(place)))
+    return tuple(made[-1].lost)
 
 
 def named(folder: Location) -> str:

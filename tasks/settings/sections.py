@@ -202,6 +202,11 @@ class Watch(Section):
         "12:00", description='a clock time such as "12:00", of the day after the period'
     )
     max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h"')
+    suspect_share: Share = Field(
+        "1/20",
+        validate_default=True,
+        description="a share in [0, 1] of a region's readings that may be clamped, absent or doubled",
+    )
     first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
     accepted_gaps: tuple[Day, ...] = Field(
         (),

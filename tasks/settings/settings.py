@@ -282,6 +282,11 @@ class Settings(Section):
         return self.trusted_folder / "report" / self.stream.name
 
     @property
+    def summaries_file(self) -> Path:
+        """Figures of the published files that the pages need not read again."""
+        return self.report_folder / "summaries.parquet"
+
+    @property
     def serve_folder(self) -> Path:
         """The memory of the server that `optstream serve` starts, its password and its log lines."""
         return self.trusted_folder / "serve"

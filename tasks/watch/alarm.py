@@ -26,6 +26,7 @@ class Kind(StrEnum):
     STUCK = "stuck"
     VOID = "void"
     UNLISTED = "unlisted"
+    LOST = "lost"
     COMPROMISED = "compromised"
     EXPIRING = "expiring"
     EXPIRED = "expired"
@@ -33,8 +34,15 @@ class Kind(StrEnum):
     LEDGER = "ledger"
     AUDIT = "audit"
     UNLIKE = "unlike-history"
+    FAR = "far-from-history"
+    SUSPECT = "suspect-readings"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"
+
+    @property
+    def depends_on_readings(self) -> bool:
+        """Whether it may be shown in the trusted zone alone, and told to no channel."""
+        return self is Kind.SUSPECT
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,10 @@ from tasks.watch.regions import nearest, renamed, shown
 
 EXPIRY_WARNING = timedelta(days=7)
 MOST_NAMED = 12
+DEPENDS = (
+    "This depends on readings: keep it in the trusted zone. A withdrawal or restatement that is decided by "
+    "it depends on readings too, and is outside the privacy guarantee"
+)
 
 
 def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: datetime) -> tuple[Alarm, ...]:
@@ -92,7 +96,15 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
         case State.FAILED:
             yield _broken(arrival, day, made)
     yield from _stuck(settings, facts, day, made, now)
-    if day.state in (State.PUBLISHED, State.RESTATED):
+    yield from _suspect(settings, facts, day, made)
+    if day.day in facts.lost:
+        yield _said(
+            made,
+            Kind.LOST,
+            f"its published file {facts.lost[day.day]}: `optstream publish {day.day}` writes the same bytes "
+            "again, for free",
+        )
+    if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
         yield from _of_release(facts, day, made)
     yield from _of_raw(day, made, now)
 
@@ -166,6 +178,23 @@ def _broken(arrival: Arrival | None, day: DayState, made: Alarm) -> Alarm:
     )
 
 
+def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
+    """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
+    most = float(settings.watching.suspect_share)
+    for region, one in facts.suspect.get(day.day, {}).items():
+        told = [
+            f"{100 * share:.0f} % {what}"
+            for what, share in (("clamped", one.clamped), ("absent", one.absent), ("doubled", one.doubled))
+            if share > most
+        ]
+        if told:
+            words = (
+                f"of the readings of {region}, {', '.join(told)}: ask its supplier about unit, sign and "
+                f"meters. {DEPENDS}"
+            )
+            yield replace(_said(made, Kind.SUSPECT, words), node=region)
+
+
 def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
     release = facts.releases[day.day]
     if facts.catalogue_error is None and day.listed != release.revision:
@@ -181,6 +210,13 @@ def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
             "as a first day is, with wider bands; if readings are broken, restate it once they are mended"
         )
         yield replace(_said(made, Kind.UNLIKE, words), severity=Severity.WARNING)
+    for one in facts.far:
+        if one.day == day.day:
+            words = (
+                f"the published mean of {one.region} is {one.words} the median of the days before: ask its "
+                "supplier about unit and sign; said by published figures alone"
+            )
+            yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
     if release.compromised is not None:
         yield _said(
             made,

@@ -1,7 +1,7 @@
 """The state of each day of the span, from facts and the clock alone."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, datetime
 from enum import StrEnum
 
@@ -18,6 +18,7 @@ class State(StrEnum):
 
     PUBLISHED = "published"
     RESTATED = "restated"
+    LOST = "lost"
     WITHDRAWN = "withdrawn"
     HELD = "held"
     RUNNING = "running"
@@ -66,8 +67,18 @@ def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, 
             found.append(_unreleased(settings, facts, day, now, day in accepted))
         else:
             hold = facts.holds.get(day)
-            found.append(_released(settings, release, hold, listed, day, now, day in accepted))
+            state = _released(settings, release, hold, listed, day, now, day in accepted)
+            found.append(_without_file(state, facts.lost.get(day)))
     return tuple(found)
+
+
+def _without_file(day: DayState, lost: str | None) -> DayState:
+    """A day that readers should have, and whose file is not there as it was published, is lost."""
+    if lost is None or day.listed is None:
+        return day
+    if day.state in (State.PUBLISHED, State.RESTATED):
+        return replace(day, state=State.LOST, note=f"its published file {lost}")
+    return replace(day, note=f"{day.note}; the file of revision {day.listed} {lost}")
 
 
 def _released(

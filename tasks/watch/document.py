@@ -6,10 +6,12 @@ from typing import Any
 
 from tasks.report import amount_document, budget_document
 from tasks.settings import Settings
+from tasks.watch.alarms import DEPENDS
 from tasks.watch.days import DayState
+from tasks.watch.replaced import newest_day, replaced
 from tasks.watch.view import StreamView
 
-FORMAT = "optstream.status/2"
+FORMAT = "optstream.status/3"
 
 
 def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
@@ -36,6 +38,21 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
             "at": facts.audit.at.astimezone(UTC).isoformat(),
             "passed": facts.audit.passed,
             "same_configuration": facts.audit.same,
+        },
+        "replaced_readings": {
+            "day": _text(newest_day(facts)),
+            "note": DEPENDS,
+            "regions": [
+                {
+                    "region": one.region,
+                    "clamped": round(one.newest.clamped, 4),
+                    "absent": round(one.newest.absent, 4),
+                    "doubled": round(one.newest.doubled, 4),
+                    "most": round(one.most, 4),
+                    "most_day": one.most_day.isoformat(),
+                }
+                for one in replaced(facts)
+            ],
         },
         "published": str(settings.published_folder),
     }

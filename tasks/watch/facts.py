@@ -4,8 +4,8 @@ import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.errors import LedgerError, PublicationError
@@ -17,12 +17,16 @@ from tasks.ledger_book import read_book
 from tasks.ledger_pages import GrantPage
 from tasks.report import Budget, budget_of
 from tasks.settings import Settings
+from tasks.suspect_readings import Suspect, suspect_readings
 from tasks.watch.deadlines import last_ended
-from tasks.watch.unlike import unlike_day
+from tasks.watch.files import lost_files
+from tasks.watch.unlike import FarRegion, far_regions, unlike_day
 
 _VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
 
 
+SUSPECT_DAYS = 28
+"""Of which it is said how many readings were clamped, absent or doubled."""
 _TAKEN = ("reserved", "taken over", "adopted")
 """The ledger's events by which a run takes up a release."""
 
@@ -45,6 +49,9 @@ class Facts:
     catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
     contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
     newest of the configured mechanism. unlike: the newest published day, if it was unlike all others.
+    lost: of listed days, what is wrong with their file. suspect: of the newest days that are read, which
+    share of each region's readings was clamped, absent or doubled: it depends on readings, as nothing else
+    here. far: regions whose published figures of the newest listed day are far from their own before.
     """
 
     live: bool
@@ -61,6 +68,9 @@ class Facts:
     page: GrantPage | None
     audit: AuditRecord | None
     unlike: date | None = None
+    lost: Mapping[date, str] = field(default_factory=dict)
+    suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
+    far: tuple[FarRegion, ...] = ()
 
     def days(self) -> list[date]:
         """The span, rising."""
@@ -105,6 +115,9 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         page=_page(settings, ledger) if ledger and releases else None,
         audit=last_audit(settings),
         unlike=unlike_day(settings, releases),
+        lost=lost_files(settings, catalogue),
+        suspect=_suspect(settings, releases, last),
+        far=far_regions(settings, catalogue),
     )
 
 
@@ -168,6 +181,17 @@ def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
             if json.loads((folder / name).read_bytes())["success"] is False:
                 refused.add(date.fromisoformat(day))
     return frozenset(refused)
+
+
+def _suspect(
+    settings: Settings, releases: Mapping[date, ReleaseOutline], last: date | None
+) -> dict[date, Mapping[str, Suspect]]:
+    """Of the last days with a release that was not withdrawn; days without a result are left out."""
+    if last is None:
+        return {}
+    recent = [day for day in days_from(last - timedelta(days=SUSPECT_DAYS - 1), last) if day in releases]
+    found = {day: suspect_readings(settings, day) for day in recent if releases[day].withdrawn is None}
+    return {day: regions for day, regions in found.items() if regions}
 
 
 def _page(settings: Settings, ledger: Ledger) -> GrantPage | None:

@@ -10,6 +10,7 @@ MOST_LINES = 40
 LETTERS = {
     State.PUBLISHED: ".",
     State.RESTATED: "R",
+    State.LOST: "X",
     State.WITHDRAWN: "W",
     State.HELD: "h",
     State.RUNNING: "r",

@@ -45,7 +45,7 @@ def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
     assert "36 dumps written" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
     assert "36 were there already" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output
     document = json.loads(invoke("status", "--json").output)
-    assert document["format"] == "optstream.status/2"
+    assert document["format"] == "optstream.status/3"
     assert document["days"] == []
     assert document["budget"]["left"] == "1"
     assert "nothing released yet" in invoke("status").output

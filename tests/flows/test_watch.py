@@ -210,6 +210,23 @@ def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefec
     assert "optstream status" in emitted[0]["payload"]["words"]
 
 
+def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
+    """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
+    from tasks.suspect_readings import Suspect
+    from tasks.watch import facts
+
+    settings = load_settings(here / "optstream.toml")
+    days = last_three(settings)
+    release(settings, *days)
+    monkeypatch.setattr(facts, "suspect_readings", lambda _settings, _day: {"84": Suspect(1.0, 0.0, 0.0)})
+    watched = watch(settings)
+    assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
+    assert (watched.alarms, watched.told) == ((), {})
+    assert told.messages == []
+    kept = (settings.watch_folder / "told.json").read_text()
+    assert "clamped" not in kept
+
+
 def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(here, told):
     """A file of the trusted folder that nests too deep for Python's reader: no OptStreamError."""
     settings = load_settings(here / "optstream.toml")
@@ -262,7 +279,7 @@ def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, t
     again = CliRunner().invoke(app, ["watch", "--json"])
     assert again.exit_code == 1
     document = json.loads(again.output)
-    assert document["format"] == "optstream.status/2"
+    assert document["format"] == "optstream.status/3"
     assert CliRunner().invoke(app, ["status"]).exit_code == 1
     release(settings, last_three(settings)[2])
     assert CliRunner().invoke(app, ["status"]).exit_code == 0

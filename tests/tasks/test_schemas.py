@@ -20,7 +20,7 @@ from tests.tasks.watch.conftest import WATCH, Watched
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]
-SCHEMAS = ("optstream.status-2", "optstream.manifest-1", "optstream.catalogue-1")
+SCHEMAS = ("optstream.status-3", "optstream.manifest-1", "optstream.catalogue-1")
 
 
 def schema(name):
@@ -63,7 +63,7 @@ def documents(house):
     folder = house.folder / "published"
     manifests = [json.loads(path.read_text()) for path in sorted((folder / "manifests").iterdir())]
     return {
-        "optstream.status-2": [status(house)],
+        "optstream.status-3": [status(house)],
         "optstream.manifest-1": manifests,
         "optstream.catalogue-1": [json.loads((folder / "catalogue.json").read_text())],
     }
@@ -79,7 +79,7 @@ def test_real_documents_fit_their_schema(documents, name):
 
 
 def test_the_status_has_what_the_test_says_it_has(documents):
-    (document,) = documents["optstream.status-2"]
+    (document,) = documents["optstream.status-3"]
     assert {"withdrawn", "restated", "published", "void", "missing", "late", "failed"} <= set(
         document["counts"]
     )
@@ -92,7 +92,7 @@ def test_an_empty_stream_fits_too(tmp_path):
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     empty = Watched(tmp_path, datetime(2016, 6, 9, 12, tzinfo=UTC))
     document = status(empty)
-    assert [error.message for error in validator("optstream.status-2").iter_errors(document)] == []
+    assert [error.message for error in validator("optstream.status-3").iter_errors(document)] == []
     assert [alarm["kind"] for alarm in document["alarms"]] == ["not-begun"]
 
 
@@ -147,12 +147,12 @@ def test_a_foreign_key_and_a_missing_one_are_refused(documents, name):
 @pytest.mark.parametrize(
     ("name", "path", "value"),
     [
-        ("optstream.status-2", ("format",), "optstream.status/1"),
-        ("optstream.status-2", ("days", 0, "state"), "fine"),
-        ("optstream.status-2", ("days", 0, "date"), "2016-6-1"),
-        ("optstream.status-2", ("alarms", 0, "kind"), "other"),
-        ("optstream.status-2", ("budget", "left"), 0.5),
-        ("optstream.status-2", ("at",), "yesterday"),
+        ("optstream.status-3", ("format",), "optstream.status/2"),
+        ("optstream.status-3", ("days", 0, "state"), "fine"),
+        ("optstream.status-3", ("days", 0, "date"), "2016-6-1"),
+        ("optstream.status-3", ("alarms", 0, "kind"), "other"),
+        ("optstream.status-3", ("budget", "left"), 0.5),
+        ("optstream.status-3", ("at",), "yesterday"),
         ("optstream.manifest-1", ("file_hash",), "ABC"),
         ("optstream.manifest-1", ("statement", "simulated"), True),
         ("optstream.manifest-1", ("statement", "epsilon_plan"), 1),
@@ -173,7 +173,7 @@ def test_other_values_are_refused(documents, name, path, value):
 
 
 def test_the_schema_lists_what_the_code_can_say():
-    defs = schema("optstream.status-2")["$defs"]
+    defs = schema("optstream.status-3")["$defs"]
     assert set(defs["state"]["enum"]) == {state.value for state in State}
     assert set(defs["alarm"]["properties"]["kind"]["enum"]) == {kind.value for kind in Kind}
     assert set(defs["alarm"]["properties"]["severity"]["enum"]) == {one.value for one in Severity}

@@ -1,4 +1,4 @@
-"""A forged catalogue that lists days of another age, or to come, is refused before any day is gone through."""
+"""A forged catalogue that lists days of another age, or to come, is refused before it is gone through."""
 
 from datetime import UTC, datetime
 
@@ -9,7 +9,7 @@ from optstream.errors import PublicationError
 from tasks.pages import write_pages
 from tasks.pages.calendar import marks_of_facts
 from tasks.pages.facts import PublicFacts
-from tests.tasks.release.conftest import house as house  # noqa: PLC0414
+from tests.tasks.release.conftest import house as house
 from tests.tasks.release.test_signing import DAY
 
 FORGED = "2199-12-31"

@@ -2,6 +2,7 @@
 
 import shutil
 from datetime import date, timedelta
+from fractions import Fraction
 
 import numpy as np
 import polars as pl
@@ -11,8 +12,10 @@ from benchmarks.lay_out_published import NOISE_MW
 from optstream import read_published
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.places import open_place
-from optstream.errors import PublicationError
+from optstream.privacy import PrivacyModel
 from tasks.pages import public_facts, public_page
+from tasks.pages.calendar import marks_of_facts
+from tasks.pages.numbers import day_in_words
 from tasks.pages.public import MOST_POINTS
 from tasks.pages.summaries import Summaries
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
@@ -124,16 +127,70 @@ def test_what_is_kept_and_broken_is_made_anew(forty_days, tmp_path, spoil):
     assert Summaries.read(tmp_path / "none").rows.is_empty()
 
 
-def test_a_file_that_is_not_the_published_one_is_not_drawn(forty_days, tmp_path):
+@pytest.mark.parametrize("number", [3, 20, -1])
+def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
+    """One of the first days, one of the last 28, the newest: the other days are shown as before."""
     copy = tmp_path / "published"
     shutil.copytree(forty_days, copy)
-    entry = read_catalogue(copy).entries[3]
+    before, entry = facts_of(copy), read_catalogue(copy).entries[number]
+    column = (entry.period - FIRST).days
+    others = [other for other in range(N_DAYS) if other != column]
     (copy / entry.file).write_bytes((copy / read_catalogue(copy).entries[4].file).read_bytes())
-    with pytest.raises(PublicationError, match="differs from its hash"):
-        facts_of(copy)
-    (copy / entry.file).unlink()
-    with pytest.raises(PublicationError, match="is missing"):
-        facts_of(copy)
+    for what in ("damaged", "missing"):
+        facts = facts_of(copy)
+        assert facts.lost == {entry.period: what}
+        assert np.isnan(facts.daily.mean[:, column]).all()
+        assert np.array_equal(facts.daily.mean[:, others], before.daily.mean[:, others], equal_nan=True)
+        assert entry.period not in facts.recent.days
+        assert set(before.recent.days) - {entry.period} == set(facts.recent.days)
+        page = public_page(facts).decode()
+        assert f"{day_in_words(entry.period)} ({what})" in page
+        assert "The file of 1 published day cannot be read" in page
+        assert {mark.day for mark in marks_of_facts(facts) if mark.state == "lost"} == {entry.period}
+        (copy / entry.file).unlink(missing_ok=True)
+
+
+def test_what_is_kept_of_a_file_that_is_gone_is_not_shown(forty_days, tmp_path):
+    """The page is the same with and without what is kept, also of a folder that lost a file."""
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    place, catalogue = open_place(copy), read_catalogue(copy)
+    _, summaries = public_facts(place, catalogue, Summaries.empty())
+    (copy / catalogue.entries[3].file).unlink()
+    with_them, _ = public_facts(place, catalogue, summaries)
+    assert public_page(with_them) == public_page(facts_of(copy))
+
+
+def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    shutil.rmtree(copy / "data")
+    facts = facts_of(copy)
+    assert len(facts.lost) == N_DAYS - 1
+    page = public_page(facts).decode()
+    assert "No published file can be read." in page
+    assert "and 29 more" in page
+
+
+def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
+    """A plan that leaves a tenth to restatements, and an older promise that gave more."""
+    from benchmarks import lay_out_published as module
+
+    real, made = module.ReleaseStatement, []
+
+    def stated(**fields):
+        made.append(fields["period"])
+        promise = {1: "1", 2: "3/2", 3: "1"}[len(made)]
+        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": PrivacyModel(promise, 48, 10)})
+
+    monkeypatch.setattr(module, "ReleaseStatement", stated)
+    module.lay_out_published(tmp_path / "one", FIRST, 1)
+    facts = facts_of(tmp_path / "one")
+    assert facts.statement.epsilon_plan == Fraction(9, 10)
+    assert facts.epsilon == 1
+    assert b"factor e<sup>1</sup>" in public_page(facts)
+    module.lay_out_published(tmp_path / "two", FIRST, 2)
+    assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
 
 
 def test_of_very_many_nodes_and_days_only_some_are_drawn(forty_days, monkeypatch):

@@ -178,8 +178,7 @@ def test_no_clock_is_asked(forty_days, monkeypatch):
     assert public_page(facts_of(forty_days)) == page
 
 
-def test_the_plan_s_epsilon_is_the_exponent(forty_days):
+def test_the_budget_s_epsilon_is_the_exponent(forty_days):
     facts = facts_of(forty_days)
-    other = replace(facts, statement=replace(facts.statement, epsilon_plan=Fraction(1, 2)))
-    assert b"e<sup>0.5</sup>" in public_page(other)
+    assert b"e<sup>0.5</sup>" in public_page(replace(facts, epsilon=Fraction(1, 2)))
     assert date(2016, 2, 9) == facts.listed[-1].period

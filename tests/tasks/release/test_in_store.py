@@ -18,6 +18,7 @@ from tasks.doctor import examine
 from tasks.ledger_check import verify
 from tasks.ledger_export import export
 from tasks.lineage import EVENTS
+from tasks.publish_again import publish_again
 from tasks.purge import purge
 from tasks.report import budget_of, outcomes_document
 from tasks.simulate import simulate
@@ -214,3 +215,21 @@ def test_what_stays_local(moved):
     moved.configure('folder = "trusted"', f'folder = "{settings.input_folder}"')
     with pytest.raises(ConfigurationError, match=r"trusted\.folder must be a path of this machine"):
         _ = moved.settings
+
+
+@pytest.mark.parametrize("harm", ["lost", "damaged"])
+@pytest.mark.parametrize("which", ["file", "manifest"])
+def test_a_lost_or_damaged_object_comes_back(moved, harm, which):
+    moved.release(*DAYS)
+    folder = moved.settings.published_folder
+    path = f"{moved.root}/public/{getattr(read_catalogue(folder).entry(DAY), which)}"
+    before = moved.filesystem.cat_file(path)
+    if harm == "lost":
+        moved.filesystem.rm_file(path)
+    else:
+        moved.filesystem.pipe_file(path, before[:-3])
+    assert problems(moved)
+    (work,) = each([Work(DAY)], partial(publish_again, moved.run()))
+    assert work.outcome.status is Status.PUBLISHED
+    assert moved.filesystem.cat_file(path) == before
+    assert problems(moved) == []

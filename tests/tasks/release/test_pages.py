@@ -112,13 +112,30 @@ def test_a_withdrawn_day_leaves_both_pages(house):
     assert verify(house.settings, house.ledger).problems == ()
 
 
+def test_a_lost_file_is_named_and_the_other_days_are_shown(house):
+    house.release(DAY, NEXT)
+    write(house)
+    whole = page_of(house)
+    entry = read_catalogue(house.folder / "published").entry(DAY)
+    before = (house.folder / "published" / entry.file).read_bytes()
+    for harm, what in ((b"spoilt", "damaged"), (None, "missing")):
+        (house.folder / "published" / entry.file).unlink()
+        if harm:
+            (house.folder / "published" / entry.file).write_bytes(harm)
+        written = write(house)
+        assert (written.problem, written.lost) == (None, (DAY,))
+        assert f"1 Jun 2016 ({what})" in page_of(house).decode()
+        assert "optstream publish" not in page_of(house).decode()
+        assert "optstream publish 2016-06-01" in report_of(house)
+        assert "2 Jun 2016 as" not in report_of(house)
+        assert "2 Jun 2016</th><td" in page_of(house).decode(), "the table of the other day"
+    (house.folder / "published" / entry.file).write_bytes(before)
+    assert write(house).lost == ()
+    assert page_of(house) == whole
+
+
 def test_a_folder_that_cannot_be_read_stops_nothing_and_is_said(house):
     house.release(DAY)
-    (entry,) = read_catalogue(house.folder / "published").entries
-    (house.folder / "published" / entry.file).write_bytes(b"spoilt")
-    written = write(house)
-    assert "differs from its hash" in written.problem
-    assert "The page of the data users was not written" in report_of(house)
     (house.folder / "published/catalogue.json").write_bytes(b"{")
     assert "not JSON" in write(house).problem
     assert "unlisted" in report_of(house), "the alarm of the watch"

@@ -1,0 +1,233 @@
+"""A published file that was lost or damaged comes back: the same bytes, nothing drawn, nothing charged."""
+
+from dataclasses import dataclass, replace
+from datetime import date
+from functools import partial
+
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue, read_published
+from optstream.errors import OptStreamError
+from optstream.noise import secure_noise
+from tasks import chunk
+from tasks.compromise import compromise
+from tasks.ledger_check import verify
+from tasks.publish_again import days_published, publish_again
+from tasks.withdraw import withdraw
+from tasks.work import Status, Work, each
+from tests.tasks.release.conftest import House
+from tests.tasks.release.vintage_nights import DAYS, night
+
+DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
+
+
+class NoNoise:
+    """Says that it is secure, and gives none."""
+
+    def __getattr__(self, name):
+        if name == "simulated":
+            return secure_noise().simulated
+        raise AssertionError(f"noise was asked for: {name}")
+
+
+@dataclass
+class Published:
+    house: House
+
+    @property
+    def folder(self):
+        return self.house.folder / "published"
+
+    def file(self, day):
+        return self.folder / read_catalogue(self.folder).entry(day).file
+
+    def manifest(self, day):
+        return self.folder / read_catalogue(self.folder).entry(day).manifest
+
+    def again(self, *days):
+        """What became of them; the ledger has no new event, and no noise was asked for."""
+        head = self.house.ledger.head("two-regions")
+        run = replace(self.house.run(), noise=NoNoise())
+        works = each([Work(day) for day in days], partial(publish_again, run))
+        assert self.house.ledger.head("two-regions") == head
+        return [work.outcome for work in works]
+
+    def bytes(self):
+        return {name: data for name, data in self.house.files("published").items() if name.suffix != ".lock"}
+
+    def forget_staging(self):
+        for path in (self.house.folder / "trusted/staging").rglob("*"):
+            if path.is_file():
+                path.unlink()
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, house):
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_url")
+        house.configure("sqlite:///trusted/ledger.sqlite", url)
+    return house
+
+
+@pytest.fixture
+def published(database):
+    database.release(DAY, NEXT)
+    return Published(database)
+
+
+def lose(path):
+    path.unlink()
+
+
+def truncate(path):
+    path.write_bytes(path.read_bytes()[:100])
+
+
+def spoil(path):
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(bytes(data))
+
+
+@pytest.mark.parametrize("harm", [lose, truncate, spoil])
+@pytest.mark.parametrize("source", ["staging", "measurements"])
+@pytest.mark.parametrize("which", ["file", "manifest", "both"])
+def test_the_same_bytes_are_back(published, harm, source, which):
+    before = published.bytes()
+    if source == "measurements":
+        published.forget_staging()
+    for name in ("file", "manifest") if which == "both" else (which,):
+        harm(getattr(published, name)(DAY))
+    assert verify(published.house.settings, published.house.ledger).problems
+    (outcome,) = published.again(DAY)
+    assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
+    assert published.bytes() == before
+    assert verify(published.house.settings, published.house.ledger).problems == ()
+    assert published.again(DAY, NEXT)[0].status is Status.UNCHANGED
+    assert published.bytes() == before
+
+
+def test_a_whole_folder_that_was_lost_is_made_again(published):
+    before = read_published(published.folder)
+    for path in sorted(published.folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    assert days_published(published.house.run()) == {DAY, NEXT}
+    assert [one.status for one in published.again(DAY, NEXT)] == [Status.PUBLISHED] * 2
+    assert read_published(published.folder, verify=True).equals(before)
+    assert verify(published.house.settings, published.house.ledger).problems == ()
+
+
+def test_a_withdrawn_day_is_refused(published):
+    each([Work(DAY)], partial(withdraw, published.house.run(), reason="a wrong meter"))
+    before = published.bytes()
+    (outcome,) = published.again(DAY)
+    assert (outcome.status, "was withdrawn" in outcome.message) == (Status.FAILED, True)
+    assert published.bytes() == before
+    assert days_published(published.house.run()) == {NEXT}
+
+
+def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
+    """The withdrawal comes between the look at the ledger and the turn at the folder."""
+    from tasks import publish_again as module
+
+    real = module.publish_releases
+
+    def late(*arguments):
+        each([Work(DAY)], partial(withdraw, published.house.run(), reason="a wrong meter"))
+        return real(*arguments)
+
+    lose(published.file(DAY))
+    monkeypatch.setattr(module, "publish_releases", late)
+    (work,) = each([Work(DAY)], partial(publish_again, published.house.run()))
+    assert (work.outcome.status, "withdrawn" in work.outcome.message) == (Status.FAILED, True)
+    assert read_published(published.folder)["date"].unique().to_list() == [NEXT]
+    assert check_files(published.folder) == []
+
+
+def test_a_day_whose_noise_is_known_is_refused(published):
+    compromise(published.house.settings, published.house.ledger, DAY, "a stolen disk", published.house.now)
+    lose(published.file(DAY))
+    (outcome,) = published.again(DAY)
+    assert (outcome.status, "know the noise" in outcome.message) == (Status.FAILED, True)
+    assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
+
+
+def test_what_was_never_published_is_left_to_a_run(house):
+    house.release(DAY, steps=chunk.STEPS[:6])
+    drawn, unknown = Published(house).again(DAY, NEXT)
+    assert (drawn.status, "DRAWN, not published" in drawn.message) == (Status.FAILED, True)
+    assert (unknown.status, "optstream run" in unknown.message) == (Status.FAILED, True)
+    assert not (house.folder / "published/catalogue.json").exists()
+
+
+def test_other_bytes_than_the_recorded_ones_are_never_published(published):
+    """Neither spoilt staging nor what another configuration computes takes a file's place."""
+    for path in (published.house.folder / "trusted/staging").rglob("*"):
+        if path.is_file():
+            spoil(path)
+    lose(published.file(DAY))
+    published.house.configure("n_samples = 10", "n_samples = 12")
+    manifest = published.manifest(DAY)
+    manifest.write_text(manifest.read_text().replace('"two-regions"', '"another"'))
+    (outcome,) = published.again(DAY)
+    assert (outcome.status, "from a copy" in outcome.message) == (Status.FAILED, True), outcome
+    assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
+
+
+def test_another_version_takes_the_statement_from_the_manifest(published, monkeypatch):
+    before = published.bytes()
+    published.forget_staging()
+    lose(published.file(DAY))
+    monkeypatch.setattr("optstream.__version__", "99.0")
+    assert published.again(DAY)[0].status is Status.PUBLISHED
+    assert published.bytes() == before
+
+
+def test_a_restated_day_comes_back_in_its_newest_revision(house):
+    house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    house.release(DAY)
+    house.release(DAY, restate=True)
+    published = Published(house)
+    published.forget_staging()
+    before = published.bytes()
+    lose(published.file(DAY))
+    assert published.again(DAY)[0].status is Status.PUBLISHED
+    assert published.bytes() == before
+    assert read_catalogue(published.folder).entry(DAY).revision == 1
+
+
+@pytest.mark.parametrize("source", ["staging", "measurements"])
+def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
+    for day in DAYS[:4]:
+        night(learning, day)
+    published = Published(learning)
+    before = published.bytes()
+    assert read_catalogue(published.folder).entry(DAYS[0]).vintage == 2
+    if source == "measurements":
+        published.forget_staging()
+    for day in DAYS[:4]:
+        lose(published.file(day))
+    assert {one.status for one in published.again(*DAYS[:4])} == {Status.PUBLISHED}
+    assert published.bytes() == before
+    assert verify(learning.settings, learning.ledger).problems == ()
+
+
+def test_a_full_disk_removes_nothing(published, monkeypatch):
+    from optstream.catalogue.places import local
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    spoil(published.file(DAY))
+    before = published.bytes()
+    with monkeypatch.context() as patch:
+        patch.setattr(local, "write_new", full)
+        (outcome,) = published.again(DAY)
+    assert (outcome.status, "No space left" in outcome.message) == (Status.FAILED, True)
+    assert published.bytes() == before
+    assert published.again(DAY)[0].status is Status.PUBLISHED
+
+
+def test_errors_name_the_day(published):
+    with pytest.raises(OptStreamError, match="2016-06-30"):
+        publish_again(published.house.run(), Work(date(2016, 6, 30)))

@@ -1,0 +1,94 @@
+"""A published file that was lost or damaged is an alarm, a state of its day, and over once it is back."""
+
+from datetime import date
+from functools import partial
+
+import pytest
+
+from optstream.catalogue import find_catalogue, read_catalogue
+from tasks.pages import write_pages
+from tasks.publish_again import publish_again
+from tasks.watch import files
+from tasks.watch.files import lost_files
+from tasks.withdraw import withdraw
+from tasks.work import Work, each
+
+FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
+
+
+@pytest.fixture
+def released(watched):
+    watched.release(FIRST, SECOND)
+    ledger = watched.ledger
+    write_pages(watched.settings, ledger, watched.now)
+    ledger.close()
+    return watched
+
+
+def file_of(house, day=FIRST):
+    return house.folder / "published" / read_catalogue(house.folder / "published").entry(day).file
+
+
+def harm(path, how):
+    if how == "missing":
+        path.unlink()
+    else:
+        path.write_bytes(path.read_bytes()[:-1])
+
+
+@pytest.mark.parametrize("how", ["missing", "not as long"])
+def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
+    assert released.states() == {1: "published", 2: "published"}
+    assert released.alarms() == []
+    harm(file_of(released), how)
+    assert released.states() == {1: "lost", 2: "published"}
+    assert released.alarms() == [("lost", 1, None)]
+    (alarm,) = released.watch().alarms
+    assert "optstream publish 2016-06-01" in alarm.words
+    ledger = released.ledger
+    for _ in range(2):
+        write_pages(released.settings, ledger, released.now)
+        assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
+    ledger.close()
+    assert how in alarm.words
+    each([Work(FIRST)], partial(publish_again, released.run()))
+    assert released.states() == {1: "published", 2: "published"}
+    assert released.alarms() == []
+
+
+def test_no_file_is_opened_to_look(released, monkeypatch):
+    """Every hour, also of ten years: names and sizes, no bytes; and not where there is nothing to look at."""
+    from optstream.catalogue.places.local import LocalPlace
+
+    opened, real = [], LocalPlace.read
+    monkeypatch.setattr(
+        LocalPlace, "read", lambda self, name, most: opened.append(name) or real(self, name, most)
+    )
+    assert lost_files(released.settings, read_catalogue(released.folder / "published")) == {}
+    assert [name for name in opened if name.startswith("data/")] == []
+    assert lost_files(released.settings, None) == {}
+
+
+def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched):
+    watched.release(FIRST)
+    catalogue = read_catalogue(watched.folder / "published")
+    harm(file_of(watched), "not as long")
+    assert lost_files(watched.settings, catalogue) == {}
+    harm(file_of(watched), "missing")
+    assert lost_files(watched.settings, catalogue) == {FIRST: files.MISSING}
+
+
+def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):
+    """The catalogue was read before, the folder is listed after."""
+    before = find_catalogue(released.folder / "published")
+    each([Work(FIRST)], partial(withdraw, released.run(), reason="a wrong meter"))
+    assert lost_files(released.settings, before) == {}
+    assert released.states() == {1: "withdrawn", 2: "published"}
+
+
+def test_a_compromised_day_without_its_file_has_both_alarms(released):
+    from tasks.compromise import compromise
+
+    compromise(released.settings, released.ledger, FIRST, "a stolen disk", released.now)
+    harm(file_of(released), "missing")
+    assert {kind for kind, day, _ in released.alarms() if day == 1} >= {"lost", "compromised"}
