@@ -55,10 +55,11 @@ def look_at_folders(run: Run) -> Shown:
         )
     current = {_published_in(terms.document) for terms in run.ledger.siblings(run.stream)}
     others = [find_catalogue(other) for other in sorted(current - {""})]
-    for earlier in {_published_in(document) for document in run.ledger.documents(run.stream)} - current:
+    named = {_published_in(document) for document in run.ledger.documents(run.stream)}
+    for earlier in sorted(named - current - {"", str(folder)}):
         # a folder that was given up may be gone, or of no catalogue any more: then it says nothing
         with suppress(OptStreamError, OSError):
-            others.append(find_catalogue(earlier) if earlier else None)
+            others.append(find_catalogue(earlier))
     heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
     return Shown(catalogue, heads, told_releases(run.settings))
 

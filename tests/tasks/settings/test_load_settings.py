@@ -355,6 +355,7 @@ def test_retentions_have_defaults_and_change_no_release(load):
         "validation_retention_days": 90,
         "lineage_retention_days": 3650,
         "raw_state_retention_days": 7,
+        "witness": None,
     }
     assert load((RETENTION, "staging_retention_days = 1")).configuration_hash == settings.configuration_hash
 
