@@ -92,7 +92,7 @@ class Hook:
 
     def _around(self, primitive: str, genuine: Callable[..., Any], ours: Callable[[Any], bool]) -> Any:
         def call(first: Any, *rest: Any, **more: Any) -> Any:
-            if not ours(first):
+            if not ours(_whole(first, more)):
                 return genuine(first, *rest, **more)
             name = self._name(primitive)
             self._act(f"before {name}")
@@ -135,6 +135,14 @@ class Hook:
         place = f"{primitive} in {' < '.join(_callers())}"
         self._seen[place] += 1
         return f"{place}, {self._seen[place]}"
+
+
+def _whole(first: Any, more: dict[str, Any]) -> Any:
+    """A name that is relative to a folder's descriptor, as a path; all else as it is."""
+    folder = more.get("dir_fd", more.get("src_dir_fd"))
+    if folder is None or not isinstance(first, str | os.PathLike):
+        return first
+    return f"{os.readlink(f'/proc/self/fd/{folder}')}{os.sep}{os.fspath(first)}"  # noqa: PTH115
 
 
 class _Watched:

@@ -7,8 +7,6 @@ import pytest
 from optstream.catalogue import check_days, read_catalogue
 from optstream.errors import PublicationError
 from tasks.pages import write_pages
-from tasks.pages.calendar import marks_of_facts
-from tasks.pages.facts import PublicFacts
 from tests.tasks.release.conftest import house as house
 from tests.tasks.release.test_signing import DAY
 
@@ -47,13 +45,3 @@ def test_a_day_may_end_earlier_elsewhere(house):
     with pytest.raises(PublicationError, match="still to come"):
         check_days(folder, datetime(2016, 5, 30, 23, 59, tzinfo=UTC))
     check_days(house.folder / "nothing", datetime(2016, 5, 31, tzinfo=UTC))
-
-
-def test_nobody_goes_through_more_than_230_years(house):
-    """What a reader without a clock of the publisher's does with the worst catalogue that is read."""
-    house.release(DAY)
-    path = house.folder / "published/catalogue.json"
-    forge(house, FORGED)
-    facts = PublicFacts(read_catalogue(path.parent), None, (), None, None)
-    assert len(marks_of_facts(facts)) == 1
-    assert 366 * 230 > 84_000

@@ -88,7 +88,7 @@ def test_a_catalogue_that_differs_is_found(released, change, rule):
 def test_a_lost_file_and_a_lost_manifest_are_found(released):
     entry = json.loads(catalogue(released).read_text())["periods"]["2016-06-01"]
     (released.folder / "published" / entry["file"]).unlink()
-    assert ["is missing; publish" in line for line in problems(released)] == [True]
+    assert ["is missing; its publisher puts" in line for line in problems(released)] == [True]
 
 
 def test_lost_altered_and_doubled_measurements_are_found(released):
