@@ -36,15 +36,13 @@ class CoordinatesChange:
     shortest_period: int
 
     @classmethod
-    def of(
-        cls, model: PrivacyModel, n_coordinates: int, leaves_per_period: int | None, shortest_period: int
-    ) -> "CoordinatesChange":
-        """That of one level under this model."""
+    def of(cls, model: PrivacyModel, n_coordinates: int, shortest_period: int) -> "CoordinatesChange":
+        """That of one level under this model: its unit alone says in how many leaves a customer may be."""
         return cls(
             n_coordinates=n_coordinates,
             alpha_units=model.alpha_units,
             leaves_per_step=model.leaves_per_step,
-            leaves_per_period=leaves_per_period,
+            leaves_per_period=1 if model.unit == "customer" else None,
             window_length=model.window_length,
             shortest_period=shortest_period,
         )
