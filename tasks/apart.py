@@ -5,7 +5,6 @@ process: nothing could be caught. What such a process says last may hold a readi
 """
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from multiprocessing import Pipe
 from multiprocessing.connection import Connection as End
 
 from optstream.errors import DumpError, OptStreamError
+from tasks.core_dumps import forbid_core_dumps
 from tasks.failures import is_failure, unexpected
 from tasks.ingest import Dump, IngestedDay, Reader
 from tasks.ingest.days import ReadDay, read_days, sealed
@@ -143,7 +143,7 @@ IDLE: list[_Process] = []
 def serve(end: End) -> None:
     """A process's life: read what is asked for, until the asker is gone."""
     # what lies in memory is raw
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    forbid_core_dumps()
     while True:
         try:
             settings, dumps = end.recv()

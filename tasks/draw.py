@@ -12,6 +12,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord
 from optstream.privacy.spends import spend_to_document
 from optstream.stream.state import raw_bytes, with_raw
+from tasks.core_dumps import forbid_core_dumps
 from tasks.inputs import keep_inputs
 from tasks.mechanism import mechanism_for
 from tasks.release import Run, renewed, void
@@ -30,6 +31,8 @@ def draw(run: Run, work: Work) -> Work:
     reservation, period = work.reservation, work.period
     if reservation is None or period is None:
         raise LedgerError("nothing is drawn without a reservation and a period")
+    # noise beside the raw values, and the state of its generator
+    forbid_core_dumps()
     mechanism = mechanism_for(run.settings, work.day, work.revision)
     plan = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
     with deferred_stop():
