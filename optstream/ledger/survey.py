@@ -13,6 +13,7 @@ from optstream.ledger.enrol import find_grant, find_stream, terms_of
 from optstream.ledger.records import ReleaseState, StreamTerms, WindowLoss
 from optstream.ledger.room import Stretch, last_charged, stretches
 from optstream.ledger.schema import events, streams
+from optstream.ledger.span import Spent, spent_over
 from optstream.ledger.tables import Batch, batches
 from optstream.privacy import Spend
 
@@ -81,6 +82,11 @@ class Survey:
         """
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
+
+    def spent_over(self, grant: str, steps: range) -> Spent:
+        """What all releases with one of these steps are charged, by the present promise, of all streams."""
+        with reading(self._engine) as connection:
+            return spent_over(connection, find_grant(connection, grant), steps)
 
     def cost_with(self, grant: str, plan: Sequence[Spend]) -> WindowLoss:
         """What the worst window that sees a plan would lose, the plan included; nothing is reserved."""
