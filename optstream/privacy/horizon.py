@@ -21,6 +21,8 @@ ADAPTIVE = ("distance", "publications")
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 LARGEST_SHIFT = 10_000
 FINEST, COARSEST = 1e-6, 1e-3
+KEPT = 1e-3
+"""Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
 
 Draw = tuple[int, Fraction]
 """By how many units one customer moves an answer at most, and the scale of its noise in units."""
@@ -114,7 +116,7 @@ def _composed(
 
     counts = [(float(shift / scale), count) for (shift, scale), count in draws]
     counts += [(float(epsilon), count) for epsilon, count in pure]
-    if not counts:
+    if not any(count for _, count in counts):
         return 0.0
     finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
     given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
@@ -125,7 +127,7 @@ def _composed(
     whole = library.identity(**given)
     for one, count in known:
         whole = whole.compose(one.self_compose(count))
-    return float(whole.get_epsilon_for_delta(delta))
+    return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
 
 
 def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:

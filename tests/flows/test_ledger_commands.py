@@ -202,7 +202,7 @@ def test_horizon_states_span_delta_and_the_plain_sum_beside_the_composed_one(cha
 
 
 def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
-    invoke("ledger", "compromised", "--date", "2016-06-02", "--reason", "a stolen disk")
+    invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
     assert "noise was compromised, so all is lost" in invoke("ledger", "horizon").output
     document = json.loads(invoke("ledger", "horizon", "--json").output)
     assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
