@@ -9,6 +9,8 @@ from itertools import groupby
 from math import ceil
 from typing import Any
 
+import numpy as np
+
 from optstream.errors import ParameterError
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
@@ -32,7 +34,7 @@ Draw = tuple[int, Fraction]
 class HorizonLoss:
     """(epsilon, delta) for all readings of one customer in a span.
 
-    plain: the sum of all charges, at delta 0. epsilon: at most that, at this delta; rounded up by the library.
+    plain: the sum of all charges, or of all windows if that is less, at delta 0. epsilon: at most that, at this delta; rounded up by the library.
     composed: how, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
     """
 
@@ -65,7 +67,8 @@ def loss_over(
     parts = _Parts()
     for spend in spends:
         adaptive |= _add(parts, spend)
-    bounds = [(float(parts.plain), "plain")]
+    plain = parts.plain if windows is None else min(parts.plain, windows[0] * windows[1])
+    bounds = [(float(plain), "plain")]
     if not adaptive:
         composed = _composed(frozenset(parts.draws.items()), frozenset(parts.pure.items()), float(delta))
         bounds.append((composed + float(parts.added), "draws"))
@@ -73,7 +76,7 @@ def loss_over(
         count, epsilon = windows
         bounds.append((_composed(frozenset(), frozenset([(epsilon, count)]), float(delta)), "windows"))
     epsilon, how = min(bounds, key=lambda bound: bound[0])
-    return HorizonLoss(epsilon, delta, parts.plain, how)
+    return HorizonLoss(epsilon, delta, plain, how)
 
 
 def _add(parts: _Parts, spend: Spend) -> bool:
@@ -124,10 +127,12 @@ def _composed(
     for epsilon, count in pure:
         alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
         known.append((library.from_privacy_parameters(alone, **given), count))
-    whole = library.identity(**given)
-    for one, count in known:
-        whole = whole.compose(one.self_compose(count))
-    return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
+    # beyond some 700 a float holds no e^epsilon: infinity, and the plain sum is less
+    with np.errstate(all="ignore"):
+        whole = library.identity(**given)
+        for one, count in known:
+            whole = whole.compose(one.self_compose(count))
+        return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
 
 
 def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
