@@ -77,7 +77,9 @@ def horizon(
     ] = "1e-6",  # type: ignore[assignment]  # as the parser takes it
     last: Annotated[
         date | None,
-        typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day; else that of the last release."),
+        typer.Option(
+            "--to", parser=parse_day, metavar="DATE", help="Last day; else that of the last release."
+        ),
     ] = None,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,

@@ -23,7 +23,6 @@ from tasks.mechanism import Mechanism, mechanism_for
 from tasks.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.settings import Settings
 
-
 HORIZONS = (30, 365)
 """Days over which a customer's whole loss is told."""
 

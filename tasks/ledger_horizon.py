@@ -31,7 +31,7 @@ class Horizon:
 def read_horizon(
     settings: Settings, ledger: Ledger, n_days: int, delta: Fraction = DELTA, last: date | None = None
 ) -> Horizon:
-    """Compose what the configured stream's grant was charged on `n_days` days up to `last`, of all its streams.
+    """Compose what all streams of the configured one's grant were charged on `n_days` days up to `last`.
 
     last: by default the day of the newest release. A void day counts as charged. Raises LedgerError if the
     stream has no release, ParameterError for a delta outside its range. Reserves and spends nothing.

@@ -191,8 +191,8 @@ class OptStream(Mechanism):
     def _check_scales(self, n_steps: int) -> None:
         if max(level.largest_scale(n_steps) for level in self.levels) > LARGEST_SCALE:
             raise ParameterError(
-                f"the noise of a period of {n_steps} steps would outgrow the integers: choose a larger epsilon "
-                "or a coarser resolution"
+                f"the noise of a period of {n_steps} steps would outgrow the integers: choose a larger "
+                "epsilon or a coarser resolution"
             )
 
 

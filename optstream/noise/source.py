@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from optstream.errors import NoiseError
 
 LARGEST_SCALE = 2.0**56
-"""A draw k leaves the 64-bit integers, and would be cut off there, with probability P(|k| >= 2^63) < e^-128 at
-this scale, below 2^-184. At 2^62 it is 0.14, and the cut shows what it was added to."""
+"""At this scale a draw leaves the 64-bit integers, and would be cut off there, with probability below 2^-184
+(P(|k| >= 2^63), about e^-128). At 2^62 it is 0.14, and the cut shows what it was added to."""
 
 
 class NoiseSource(Protocol):
@@ -32,6 +32,6 @@ def check_scale(scale: Any) -> None:
         raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
     if scale > LARGEST_SCALE:
         raise NoiseError(
-            f"a noise scale must be at most 2^56, or its draws would leave the 64-bit integers; got {scale!r}: "
+            f"a noise scale must be at most 2^56, or draws would leave the 64-bit integers; got {scale!r}; "
             "choose a larger epsilon or a coarser resolution"
         )

@@ -34,7 +34,8 @@ Draw = tuple[int, Fraction]
 class HorizonLoss:
     """(epsilon, delta) for all readings of one customer in a span.
 
-    plain: the sum of all charges, or of all windows if that is less, at delta 0. epsilon: at most that, at this delta; rounded up by the library.
+    plain: the sum of all charges, or of all windows if that is less, at delta 0. epsilon: at most that, at
+    this delta, rounded up.
     composed: how, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
     """
 
@@ -75,8 +76,8 @@ def loss_over(
     if windows is not None:
         count, epsilon = windows
         bounds.append((_composed(frozenset(), frozenset([(epsilon, count)]), float(delta)), "windows"))
-    epsilon, how = min(bounds, key=lambda bound: bound[0])
-    return HorizonLoss(epsilon, delta, plain, how)
+    least, how = min(bounds, key=lambda bound: bound[0])
+    return HorizonLoss(least, delta, plain, how)
 
 
 def _add(parts: _Parts, spend: Spend) -> bool:

@@ -1,4 +1,4 @@
-"""What a long span loses: against exact enumeration in fractions, and against the figures known beforehand."""
+"""What a long span loses: against exact enumeration in fractions, and against figures known beforehand."""
 
 from fractions import Fraction
 from functools import reduce

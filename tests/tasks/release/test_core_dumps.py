@@ -46,7 +46,9 @@ def run_until(folder, end):
 @pytest.mark.parametrize(("end", "dumped"), [("before it reads", True), ("at its first sample", False)])
 def test_a_process_that_draws_leaves_no_core_dump(house, end, dumped):
     """Control: the same process before it has read a dump leaves one."""
-    ended = subprocess.Popen([sys.executable, "-c", PROGRAM, str(house.folder), end], stderr=subprocess.DEVNULL)
+    ended = subprocess.Popen(
+        [sys.executable, "-c", PROGRAM, str(house.folder), end], stderr=subprocess.DEVNULL
+    )
     _, status = os.waitpid(ended.pid, 0)
     ended.returncode = os.waitstatus_to_exitcode(status)
     for core in house.folder.glob("core*"):
