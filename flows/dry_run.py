@@ -2,6 +2,7 @@
 
 from rich.table import Column, Table
 
+from flows.ledger_pages import rounded_up
 from flows.terminal import Terminal
 from tasks.preview import DryRun, Level, Period, dry_run_document
 
@@ -30,6 +31,11 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         f"\nany {found.window_length} steps lose at most epsilon {float(found.epsilon):.6g} by this plan, "
         f"and may lose {float(found.grant):g}: it {verdict}"
     )
+    for n_days, loss in found.horizons:
+        terminal.say(
+            f"all readings of a customer in {n_days} days: at most epsilon {rounded_up(loss.epsilon)} "
+            f"at delta {float(loss.delta):g}"
+        )
 
 
 def _days(period: Period) -> str:

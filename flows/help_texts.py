@@ -68,10 +68,14 @@ TEXTS = {
         LOOK,
     ),
     "watch": Help("Print them too, and tell of what is new or over.", ("optstream watch",), LOOK),
-    "ledger": Help("What was spent: show, verify, export, amend.", panel=LOOK),
+    "ledger": Help("What was spent: show, horizon, verify, export, amend.", panel=LOOK),
     "ledger show": Help(
         "Print terms, releases, and what each window has left.",
         ("optstream ledger show", "optstream ledger show --from 2016-02-01 --to 2016-02-29"),
+    ),
+    "ledger horizon": Help(
+        "Print what a customer's whole month or year loses.",
+        ("optstream ledger horizon --days 365 --delta 1e-6",),
     ),
     "ledger verify": Help("Find any edit, gap or difference.", ("optstream ledger verify",)),
     "ledger export": Help(

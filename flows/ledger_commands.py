@@ -1,15 +1,16 @@
 """`optstream ledger`: look at it, check it, take it elsewhere, tell it for ever of what changed."""
 
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.options import DEFAULT_CONFIG, Config, Days, Json, Reason, parse_day
+from flows.options import DEFAULT_CONFIG, Config, Days, Json, Reason, parse_day, parse_delta
 from flows.terminal import Terminal
 
-ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, verify, export, amend.")
+ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, horizon, verify, export, amend.")
 
 
 @ledger_app.command()
@@ -66,6 +67,34 @@ def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     terminal.say(f"{told}: {counted}")
     terminal.document(verification_document(found))
     raise typer.Exit(1 if found.problems else 0)
+
+
+@ledger_app.command()
+def horizon(
+    n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
+    delta: Annotated[
+        Fraction, typer.Option(parser=parse_delta, metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6.")
+    ] = "1e-6",  # type: ignore[assignment]  # as the parser takes it
+    last: Annotated[
+        date | None,
+        typer.Option(
+            "--to", parser=parse_day, metavar="DATE", help="Last day; else that of the last release."
+        ),
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Show what all readings of one customer in a month or a year lose together, at (epsilon, delta)."""
+    from flows.ledger_pages import show_horizon
+    from tasks.ledger_documents import horizon_document
+    from tasks.ledger_horizon import read_horizon
+    from tasks.ledger_place import need_ledger
+    from tasks.settings import load_settings
+
+    settings, terminal = load_settings(config), Terminal(as_json)
+    found = read_horizon(settings, need_ledger(settings), n_days, delta, last)
+    show_horizon(found, terminal)
+    terminal.document(horizon_document(found))
 
 
 @ledger_app.command()

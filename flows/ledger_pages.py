@@ -2,11 +2,12 @@
 
 from datetime import datetime
 from fractions import Fraction
-from math import floor
+from math import ceil, floor
 
 from rich.table import Table
 
 from flows.terminal import Terminal
+from tasks.ledger_horizon import Horizon
 from tasks.ledger_pages import DayRoom, GrantPage, StreamPage, WindowRoom
 
 
@@ -36,6 +37,27 @@ def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Termin
         terminal.say(
             f"the configuration's {', '.join(changed)} differ from the ledger's terms: a run would be refused"
         )
+
+
+COMPOSED = {
+    "draws": "exact composition of the noise that was drawn",
+    "windows": "composition of whole windows, each with the whole grant: releases chose what was measured",
+    "plain": "the plain sum, which no composition that holds here is below",
+}
+
+
+def show_horizon(found: Horizon, terminal: Terminal) -> None:
+    """Two lines: what the span loses at delta, and its plain sum."""
+    span = f"{found.n_days} days, {found.first} to {found.last}"
+    if found.loss is None:
+        terminal.say(f"grant {found.grant}, {span}: noise was compromised, so all is lost")
+        return
+    loss = found.loss
+    terminal.say(
+        f"grant {found.grant}, {span}: all readings of one customer lose at most epsilon "
+        f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
+    )
+    terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
 
 
 def _stream(page: StreamPage) -> str:
@@ -108,3 +130,8 @@ def rounded_down(amount: Fraction | float) -> str:
     if isinstance(amount, float):
         return "nothing: noise was compromised"
     return f"{floor(amount * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
+
+
+def rounded_up(amount: Fraction | float) -> str:
+    """Four decimals, rounded up: what is lost is never understated."""
+    return f"{ceil(amount * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")

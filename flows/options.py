@@ -1,11 +1,14 @@
 """Options that several commands share, and how dates are read."""
 
 from datetime import date
+from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from optstream.errors import ParameterError
+from optstream.privacy.exact import exact
 from optstream.stream import days_from
 
 Config = Annotated[
@@ -28,6 +31,13 @@ def parse_day(text: str) -> date:
     if not 1970 <= day.year <= 2199:
         raise typer.BadParameter(f"a date lies between 1970 and 2199; got {text!r}")
     return day
+
+
+def parse_delta(text: str) -> Fraction:
+    try:
+        return exact(text, "delta")
+    except ParameterError as error:
+        raise typer.BadParameter(str(error)) from None
 
 
 Days = Annotated[

@@ -7,7 +7,6 @@ data (`apart_messages`), from which no code can come.
 """
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -21,6 +20,7 @@ from threading import Timer
 
 from optstream.errors import DumpError, OptStreamError
 from tasks.apart_messages import answer, answered, request, requested
+from tasks.core_dumps import forbid_core_dumps
 from tasks.failures import is_failure, unexpected
 from tasks.ingest import Dump, IngestedDay, Reader
 from tasks.ingest.days import ReadDay, read_days, sealed
@@ -192,7 +192,7 @@ IDLE: list[_Process] = []
 def serve(end: End) -> None:
     """A process's life: read what is asked for, until the asker is gone."""
     # what lies in memory is raw
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    forbid_core_dumps()
     while True:
         try:
             message = end.recv_bytes()

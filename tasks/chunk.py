@@ -12,6 +12,7 @@ from typing import TypeVar
 from optstream.errors import DumpError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
 from tasks import draw, estimate, publish, release, reserve, vintage
+from tasks.core_dumps import forbid_core_dumps
 from tasks.failures import is_failure
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.inputs import Inputs, hashing
@@ -49,6 +50,7 @@ def discover_dumps(run: Run, works: Works) -> list[Work]:
 
 def ingest_dumps(run: Run, works: Works) -> list[Work]:
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
+    forbid_core_dumps()
     reading = [work for work in works if work.dump and not work.outcome]
     ingested = _together_or_one_by_one(reading, lambda some: _ingested(run, some))
 

@@ -17,6 +17,7 @@ from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.state import raw_bytes, with_raw
+from tasks.core_dumps import forbid_core_dumps
 from tasks.hold import held
 from tasks.inputs import hand_over_inputs, keep_inputs
 from tasks.mechanism import mechanism_for
@@ -43,6 +44,8 @@ def draw(run: Run, work: Work) -> Work:
     reservation, period = work.reservation, work.period
     if reservation is None or period is None:
         raise LedgerError("nothing is drawn without a reservation and a period")
+    # noise beside the raw values, and the state of its generator
+    forbid_core_dumps()
     with deferred_stop() as stops:
         file = DrawingFile(run.settings.measurements_of(work.day, work.revision), reservation.fencing_token)
         if file.has_raised():

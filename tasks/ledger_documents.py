@@ -1,10 +1,12 @@
 """What `optstream ledger … --json` and `optstream purge --json` print: versioned, for machines."""
 
 from datetime import datetime
+from math import inf
 from typing import Any
 
 from tasks.ledger_check import Verification
 from tasks.ledger_export import Exported
+from tasks.ledger_horizon import Horizon
 from tasks.ledger_pages import GrantPage, StreamPage
 from tasks.purge import Purged
 from tasks.report import amount_document
@@ -78,6 +80,22 @@ def verification_document(found: Verification) -> dict[str, Any]:
         "notes": list(found.notes),
         "n_releases": found.n_releases,
         "n_listed": found.n_listed,
+    }
+
+
+def horizon_document(found: Horizon) -> dict[str, Any]:
+    """epsilon, plain: infinite where noise was compromised; composed: how, None there."""
+    loss = found.loss
+    return {
+        "format": "optstream.ledger-horizon/1",
+        "grant": found.grant,
+        "first": found.first.isoformat(),
+        "last": found.last.isoformat(),
+        "n_days": found.n_days,
+        **amount_document("delta", found.delta),
+        "epsilon_float": None if loss is None else loss.epsilon,
+        **amount_document("plain_sum", inf if loss is None else loss.plain),
+        "composed": None if loss is None else loss.composed,
     }
 
 

@@ -34,7 +34,7 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
     given = settings.mechanism.parameters
     if settings.mechanism.name == "Fourier":
         given |= {"calibration": settings.privacy.calibration, "shortest_period": settings.shortest_day}
-        if settings.metered:  # nothing keeps a customer's rows of a day in one leaf
+        if settings.metered and model.unit == "customer":  # nothing keeps their rows of a day in one leaf
             given["leaves_per_period"] = len(settings.tree.leaves)
     if settings.mechanism.name == "HistoryInformed":
         return _history_informed(settings, model, day, given)

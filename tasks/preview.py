@@ -6,6 +6,8 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
+from optstream.privacy.horizon import HorizonLoss
+
 
 @dataclass(frozen=True)
 class Noise:
@@ -77,7 +79,8 @@ class NumberOfPoints:
 @dataclass(frozen=True)
 class DryRun:
     """epsilon: what the plan, repeated for ever, costs any window. points_known: False where the draw
-    chooses them; then OptStream's bands are those of equally spaced ones, and others have none.
+    chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
+    numbers of days, and what all readings of one customer in so many lose by this plan.
     """
 
     stream: str
@@ -87,6 +90,7 @@ class DryRun:
     points_known: bool
     periods: tuple[Period, ...]
     suggestions: tuple[NumberOfPoints, ...]
+    horizons: tuple[tuple[int, HorizonLoss], ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -114,6 +118,16 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
             for period in found.periods
         ],
         "suggestions": [asdict(suggestion) for suggestion in found.suggestions],
+        "horizons": [
+            {
+                "n_days": n_days,
+                "epsilon_float": loss.epsilon,
+                "delta": str(loss.delta),
+                "plain_sum": _price(loss.plain),
+                "composed": loss.composed,
+            }
+            for n_days, loss in found.horizons
+        ],
     }
 
 

@@ -13,6 +13,7 @@ from optstream.ledger.kept_promises import losses_with
 from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms
 from optstream.ledger.room import Stretch, last_charged, stretches
 from optstream.ledger.schema import events, streams
+from optstream.ledger.span import Spent, spent_over
 from optstream.ledger.tables import Batch, batches
 from optstream.privacy import PrivacyModel, Spend
 
@@ -102,6 +103,11 @@ class Survey:
         """
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
+
+    def spent_over(self, grant: str, steps: range) -> Spent:
+        """What all releases with one of these steps are charged, by the present promise, of all streams."""
+        with reading(self._engine) as connection:
+            return spent_over(connection, find_grant(connection, grant), steps)
 
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None

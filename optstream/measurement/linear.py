@@ -51,8 +51,9 @@ def measure_points_and_sums(
     Raises ParameterError if the shape or first step do not fit, or if a spend's weights are not those of
     its query; then nothing was drawn here.
 
-    Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves one node of the level by at
-    most alpha in at most one part of each query, so it loses alpha / scale. Costs exactly those spends.
+    Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
+    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Costs
+    exactly those spends.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))

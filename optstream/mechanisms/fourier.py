@@ -35,10 +35,10 @@ class Fourier(SeriesMechanism):
     order; "paper" takes the paper's scale, sqrt(k * min(w, shortest_period)) * alpha / epsilon, and costs
     more than epsilon, which `epsilon` states. shortest_period: steps of the shortest period that will ever
     be released, by default a window; shorter ones meet a window more often and need more noise.
-    leaves_per_period: the most leaves in which one customer's readings of a single period lie. None is 1
-    with unit "customer" (who is seen in two within a period breaks the unit) and any number with
-    "roaming": whoever moves at each step spreads over all coordinates of many series, which takes up to
-    sqrt(2 k - 1) times the noise.
+    leaves_per_period: of unit "customer", the most leaves in which one customer's readings of a period lie;
+    1 where they stay in one leaf, as many as the tree has where only steps are kept apart. Unit "roaming" has
+    any number and takes no such limit: whoever moves at each step spreads over all coordinates of many
+    series, which takes up to sqrt(2 k - 1) times the noise.
 
     A period is charged by how many of its steps n lie in the window, about as sqrt(n) (a `PeriodSpend`).
     Raises ParameterError naming the parameter, its legal range and what it got.
@@ -49,7 +49,7 @@ class Fourier(SeriesMechanism):
     n_coefficients: int = 10
     calibration: Calibration = "strict"
     shortest_period: int | None = None
-    leaves_per_period: int | None = None
+    leaves_per_period: int = 1
 
     def __post_init__(self) -> None:
         _check_count("n_coefficients", self.n_coefficients, 1)
@@ -59,8 +59,12 @@ class Fourier(SeriesMechanism):
             )
         if self.shortest_period is not None:
             _check_count("shortest_period", self.shortest_period, 1)
-        if self.leaves_per_period is not None:
-            _check_count("leaves_per_period", self.leaves_per_period, self.model.leaves_per_step)
+        _check_count("leaves_per_period", self.leaves_per_period, 1)
+        if self.model.unit == "roaming" and self.leaves_per_period > 1:
+            raise ParameterError(
+                'leaves_per_period of Fourier must be left out for unit "roaming": it would limit how devices '
+                "move, which the privacy model does not"
+            )
         _ = self.scale  # refuses noise that would outgrow the integers
 
     @property
@@ -71,10 +75,9 @@ class Fourier(SeriesMechanism):
     @property
     def change(self) -> CoordinatesChange:
         """How far the coordinates move: what every charge follows from."""
-        most = self.leaves_per_period
-        if most is None and self.model.unit == "customer":
-            most = 1
-        return CoordinatesChange.of(self.model, 2 * self.n_coefficients - 1, most, self._shortest)
+        return CoordinatesChange.of(
+            self.model, 2 * self.n_coefficients - 1, self._shortest, self.leaves_per_period
+        )
 
     @property
     def scale(self) -> Fraction:

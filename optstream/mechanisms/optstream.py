@@ -92,10 +92,7 @@ class OptStream(Mechanism):
         }
         for name, value in settled(given).items():
             object.__setattr__(self, name, value)
-        if max(level.largest_scale for level in self.levels) > LARGEST_SCALE:
-            raise ParameterError(
-                "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
-            )
+        self._check_scales(self.features[0].n_steps if self.features else self.shortest_period)
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]
@@ -187,6 +184,15 @@ class OptStream(Mechanism):
             raise ParameterError(
                 f"shortest_period of OptStream is {self.shortest_period}, and this period has {n_steps} "
                 "steps: say so in advance, for the noise depends on it"
+            )
+        if self.adaptive:
+            self._check_scales(n_steps)
+
+    def _check_scales(self, n_steps: int) -> None:
+        if max(level.largest_scale(n_steps) for level in self.levels) > LARGEST_SCALE:
+            raise ParameterError(
+                f"the noise of a period of {n_steps} steps would outgrow the integers: choose a larger "
+                "epsilon or a coarser resolution"
             )
 
 

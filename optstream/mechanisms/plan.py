@@ -57,10 +57,9 @@ class LevelPlan:
         steps = self.model.window_length if self.calibration == "strict" else 1
         return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
 
-    @property
-    def largest_scale(self) -> Fraction:
-        """Of all the level's noise."""
-        sampler = self.sampler_scales(self.shortest_period)
+    def largest_scale(self, n_steps: int) -> Fraction:
+        """Of all the level's noise in a period of this length; the sampler's grows with the length."""
+        sampler = self.sampler_scales(n_steps)
         scales: list[Fraction] = [
             self.samples_scale,
             *((sampler.threshold, sampler.query) if sampler else ()),

@@ -1,4 +1,4 @@
-"""Noise for publication: OpenDP's exact discrete Laplace, randomness of the operating system."""
+"""Noise for publication: OpenDP's exact discrete Laplace, its generator seeded by the operating system."""
 
 import math
 import os
@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import NoiseError
+from optstream.noise.source import check_scale
 
 _OPENED_IN = os.getpid()
 
@@ -23,8 +24,8 @@ class SecureNoise:
     simulated = False
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Independent draws of shape `size`. Raises NoiseError for a scale that is not positive and finite,
-        a forked process, or a privacy map that does not confirm the loss 1 / scale of one unit.
+        """Independent draws of shape `size`. Raises NoiseError for a scale that `check_scale` refuses, a
+        forked process, or a privacy map that does not confirm the loss 1 / scale of one unit.
         """
         if os.getpid() != _OPENED_IN:
             raise NoiseError(
@@ -40,8 +41,7 @@ class SecureNoise:
 @lru_cache(maxsize=1024)
 def _confirmed_mechanism(scale: float) -> Any:
     """OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale."""
-    if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
-        raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
+    check_scale(scale)
     import opendp.prelude as dp  # 0.3 s: only where noise is drawn
 
     dp.enable_features("contrib")

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import NoiseError
+from optstream.noise.source import check_scale
 
 
 class SimulatedNoise:
@@ -23,8 +24,7 @@ class SimulatedNoise:
         """The difference of two geometric draws, shape `size`. Raises NoiseError as `SecureNoise`."""
         if os.getpid() != self._seeded_in:
             raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
-        if not (math.isfinite(scale) and scale > 0):
-            raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
+        check_scale(scale)
         stop = -math.expm1(-1.0 / scale)
         first, second = self._generator.geometric(stop, (2, *size))
         difference: NDArray[np.int64] = first - second

@@ -1,9 +1,16 @@
 """What every noise source gives."""
 
-from typing import Protocol
+import math
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
+
+from optstream.errors import NoiseError
+
+LARGEST_SCALE = 2.0**56
+"""At this scale a draw leaves the 64-bit integers, and would be cut off there, with probability below 2^-184
+(P(|k| >= 2^63), about e^-128). At 2^62 it is 0.14, and the cut shows what it was added to."""
 
 
 class NoiseSource(Protocol):
@@ -17,3 +24,14 @@ class NoiseSource(Protocol):
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
         """Independent integers with P(k) proportional to exp(-|k| / scale), scale > 0."""
         ...
+
+
+def check_scale(scale: Any) -> None:
+    """Raise NoiseError unless the scale is a positive finite float of at most `LARGEST_SCALE`."""
+    if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
+        raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
+    if scale > LARGEST_SCALE:
+        raise NoiseError(
+            f"a noise scale must be at most 2^56, or draws would leave the 64-bit integers; got {scale!r}; "
+            "choose a larger epsilon or a coarser resolution"
+        )

@@ -37,14 +37,14 @@ class CoordinatesChange:
 
     @classmethod
     def of(
-        cls, model: PrivacyModel, n_coordinates: int, leaves_per_period: int | None, shortest_period: int
+        cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
     ) -> "CoordinatesChange":
-        """That of one level under this model."""
+        """That of one level under this model. leaves_per_period: of unit "customer"; "roaming" has no limit."""
         return cls(
             n_coordinates=n_coordinates,
             alpha_units=model.alpha_units,
             leaves_per_step=model.leaves_per_step,
-            leaves_per_period=leaves_per_period,
+            leaves_per_period=leaves_per_period if model.unit == "customer" else None,
             window_length=model.window_length,
             shortest_period=shortest_period,
         )

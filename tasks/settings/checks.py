@@ -28,7 +28,6 @@ def cross_checks(
     if {"mechanism", "privacy"} <= present:
         problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
     if {"mechanism", "input"} <= present:
-        problems += _leaves(sections["mechanism"], sections["input"])
     if {"mechanism", "release"} <= present:
         problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
@@ -88,14 +87,6 @@ def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
         yield (
             'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
             "it chooses: name them, or give a list of shares"
-        )
-
-
-def _leaves(mechanism: Any, source: Any) -> Iterator[str]:
-    if source.schema_ == "metered" and getattr(mechanism, "leaves_per_period", None) is not None:
-        yield (
-            'mechanism.leaves_per_period must be left out for input.schema "metered": nothing keeps a '
-            "customer's rows of a day in so few leaves, so the noise is for all of them"
         )
 
 

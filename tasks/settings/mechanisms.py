@@ -39,7 +39,6 @@ class Plain(Mechanism):
 
 class Fourier(Mechanism):
     n_coefficients: int = Field(10, ge=1, le=10**6, description=COUNT)
-    leaves_per_period: int | None = Field(None, ge=1, le=10**6, description=COUNT)
 
 
 class Kellaris(Mechanism):

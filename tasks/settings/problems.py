@@ -21,6 +21,11 @@ NOT_OF_A_DAY = {
     ),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
+REMOVED = {
+    "mechanism.leaves_per_period": "it limited how customers move, which the promise does not: stream.unit "
+    "and input.schema say in how many leaves a customer's readings of a day may lie, and the noise follows"
+}
+"""Keys that an earlier version had, and why they are gone."""
 
 
 def problems_of(
@@ -57,6 +62,8 @@ def _problem(secret: str, key: str, known: Mapping[str, str], kind: str, table: 
     if kind == "extra_forbidden":
         if known == keys(Change) and key in NOT_OF_A_DAY:
             return f"{key} must be left out: {NOT_OF_A_DAY[key]}"
+        if secret in REMOVED:
+            return f"{key} must be left out: {REMOVED[secret]}"
         return f"{plain(key)} is not a known key{nearest(key, known)}"
     if kind == "missing" and key not in table:
         return f"{key} is missing; it must be {known.get(key)}"

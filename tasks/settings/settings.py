@@ -115,7 +115,7 @@ class Settings(Section):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
-        if self.mechanism.name == "Fourier" and self.metered:
+        if self.mechanism.name == "Fourier" and self.metered and self.model.unit == "customer":
             described["leaves_per_period"] = len(self.tree.leaves)
         described["level_shares"] = [str(share) for share in self.level_shares]
         return described

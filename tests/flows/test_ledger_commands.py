@@ -181,3 +181,35 @@ def test_the_hour_that_comes_twice_is_told_apart():
     ]
     fixed = Calendar(30, "Europe/Paris", "fixed")
     assert clock(fixed.local_time(fixed.first_step(date(2016, 10, 30)) + 5)) == "2016-10-30 02:30"
+
+
+def test_horizon_states_span_delta_and_the_plain_sum_beside_the_composed_one(charged):
+    said = invoke("ledger", "horizon", "--days", "3", "--delta", "1e-6")
+    assert said.exit_code == 0, said.exception
+    first, second = said.output.splitlines()
+    told = "grant french-customers, 3 days, 2016-06-01 to 2016-06-03: all readings of one customer lose at"
+    assert first.startswith(told)
+    assert first.endswith(" at delta 1e-06")
+    document = json.loads(invoke("ledger", "horizon", "--days", "3", "--delta", "1e-6", "--json").output)
+    assert document["format"] == "optstream.ledger-horizon/1"
+    assert (document["first"], document["last"], document["n_days"]) == ("2016-06-01", "2016-06-03", 3)
+    assert document["composed"] == "draws"
+    assert document["epsilon_float"] < document["plain_sum_float"] == pytest.approx(3)
+    assert second == "exact composition of the noise that was drawn; plain sum, at delta 0: 3"
+    one = json.loads(invoke("ledger", "horizon", "--days", "1", "--json").output)
+    assert one["first"] == one["last"] == "2016-06-03"
+    assert one["epsilon_float"] <= one["plain_sum_float"] == pytest.approx(1)
+
+
+def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
+    invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
+    assert "noise was compromised, so all is lost" in invoke("ledger", "horizon").output
+    document = json.loads(invoke("ledger", "horizon", "--json").output)
+    assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
+
+
+@pytest.mark.parametrize("delta", ["0", "1e-11", "0.2", "none"])
+def test_horizon_refuses_a_delta_that_says_nothing(charged, delta):
+    said = invoke("ledger", "horizon", "--delta", delta)
+    assert said.exit_code != 0
+    assert "delta" in f"{said.output}{said.stderr}{said.exception}"

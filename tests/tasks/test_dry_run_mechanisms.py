@@ -71,3 +71,16 @@ def test_the_bands_of_laplace_are_those_of_its_releases(settings_of):
 def test_a_number_of_points_is_suggested_for_optstream_alone(settings_of):
     with pytest.raises(ParameterError, match="leave out --lipschitz"):
         dry_run(settings_of("Laplace"), [DAY], 5.0)
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_a_month_and_a_year_are_told_beside_the_plain_sum(settings_of, name):
+    found = dry_run(settings_of(name), [DAY])
+    assert [n_days for n_days, _ in found.horizons] == [30, 365]
+    month, year = (loss for _, loss in found.horizons)
+    assert 0 < month.epsilon < year.epsilon <= float(year.plain)
+    chosen = name in ("BudgetDistribution", "BudgetAbsorption", "Fast")
+    assert year.composed == ("windows" if chosen else "draws")
+    assert year.epsilon < 0.9 * 365 * float(found.epsilon)
+    (document, _) = dry_run_document(found)["horizons"]
+    assert (document["n_days"], document["delta"]) == (30, "1/1000000")

@@ -1,5 +1,6 @@
 """Fourier: what it costs over any periods, what it publishes, and what it refuses."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import accumulate
 from math import sqrt
@@ -21,6 +22,7 @@ from optstream.stream.private_period import open_private_period
 
 DAY = PrivacyModel("1", 48, 10)
 ROAMING = PrivacyModel("1/3", 48, 10, unit="roaming", leaves_per_step=2)
+ONE_DEVICE = PrivacyModel("1", 48, 1, unit="roaming")
 ALIGNED = PrivacyModel("1", 48, 10, windows="aligned")
 EXACT = PrivacyModel(10**12, 48, 10)
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
@@ -110,13 +112,33 @@ def test_the_papers_scale_is_the_papers_and_its_true_cost_is_stated():
     assert float(stated) == pytest.approx(sqrt(19 / 10 * 2), rel=1e-3)
 
 
-def test_the_scale_covers_what_two_leaves_at_once_move():
-    staying = Fourier(ROAMING, leaves_per_period=2).scale
-    assert float(staying / Fourier(DAY).scale) == pytest.approx(6, rel=1e-3)
-    assert Fourier(ROAMING).scale > 3 * staying
-    one, two = (Fourier(DAY, leaves_per_period=most).scale for most in (1, 2))
-    assert Fourier(DAY).scale == one
-    assert float(two / one) == pytest.approx(sqrt(2), rel=0.01)
+def lost_by_a_roaming_device(scale, n_coefficients):
+    """What one window of a device that is in another leaf at each step loses, exactly: discrete Laplace noise
+    loses the L1 change over its scale.
+    """
+    flat = PrivatePeriod.from_values(np.zeros((48, 48)), resolution=ONE_DEVICE.resolution, first_step=0)
+    moved = PrivatePeriod.from_values(np.eye(48), resolution=ONE_DEVICE.resolution, first_step=0)
+    mechanism = Fourier(ONE_DEVICE, n_coefficients)
+    one, other = (mechanism.measure(side, noise=Silent()).sums[0] for side in (flat, moved))
+    return np.abs(one - other).sum() / scale
+
+
+@pytest.mark.parametrize(("n_coefficients", "in_one_leaf"), [(1, 1.0), (10, 2.75), (24, 4.27)])
+def test_a_device_in_another_leaf_at_each_step_loses_no_more_than_epsilon(n_coefficients, in_one_leaf):
+    """Control: noise for a device in one leaf a period, which nothing in the promise holds it to."""
+    mechanism = Fourier(ONE_DEVICE, n_coefficients)
+    assert 0.5 < lost_by_a_roaming_device(mechanism.scale, n_coefficients) <= 1
+    staying = replace(mechanism.change, leaves_per_period=1).worst("sliding")
+    assert lost_by_a_roaming_device(staying, n_coefficients) == pytest.approx(in_one_leaf, abs=0.02)
+
+
+def test_no_parameter_limits_where_a_device_may_be():
+    """`leaves_per_period` did, and stood neither in the model nor in the grant nor in the statement."""
+    with pytest.raises(
+        ParameterError, match='leaves_per_period of Fourier must be left out for unit "roaming"'
+    ):
+        Fourier(ROAMING, leaves_per_period=2)
+    assert Fourier(ROAMING).scale > 18 * Fourier(DAY).scale
 
 
 @pytest.mark.parametrize("n_steps", [1, 2, 5, 8, 47, 48, 50])
@@ -211,7 +233,6 @@ def test_a_period_shorter_than_declared_is_refused_before_anything_is_drawn():
         ({"n_coefficients": True}, "n_coefficients of Fourier must be an integer of at least 1; got True"),
         ({"shortest_period": 0}, "shortest_period of Fourier must be an integer of at least 1; got 0"),
         ({"shortest_period": "48"}, "shortest_period of Fourier must be an integer of at least 1; got '48'"),
-        ({"leaves_per_period": 1}, "leaves_per_period of Fourier must be an integer of at least 2; got 1"),
         ({"calibration": "naive"}, 'calibration of Fourier must be "strict" or "paper"; got \'naive\''),
     ],
 )
@@ -249,10 +270,10 @@ def test_the_audit_finds_nothing_but_the_unnormalised_transform(kind, n_coeffici
         assert result.lower_bound > (1.5 if kind is Unnormalised else 0.6)
 
 
-@pytest.mark.parametrize(("leaves_per_period", "too_much"), [(None, True), (9, False)])
-def test_who_changes_leaf_at_each_step_loses_more_unless_that_was_said(leaves_per_period, too_much):
+@pytest.mark.parametrize(("unit", "too_much"), [("customer", True), ("roaming", False)])
+def test_who_changes_leaf_at_each_step_loses_more_unless_the_unit_says_so(unit, too_much):
     """A customer in two leaves within a period breaks the unit: here is by how much, and what covers it."""
-    model = PrivacyModel("1", 9, 1)
+    model = PrivacyModel("1", 9, 1, unit=unit)
     pair = make_neighbours(
         "another leaf at each step",
         model,
@@ -261,7 +282,7 @@ def test_who_changes_leaf_at_each_step_loses_more_unless_that_was_said(leaves_pe
         steps=range(9),
         leaves=lambda step: (step,),
     )
-    mechanism = Fourier(model, 5, leaves_per_period=leaves_per_period)
+    mechanism = Fourier(model, 5)
     one, other = (mechanism.measure(side[0], noise=Silent()).sums[0] for side in pair.sides)
     # discrete Laplace noise loses exactly this
     lost = np.abs(one - other).sum() / mechanism.scale

@@ -260,3 +260,50 @@ def test_a_late_day_without_room_for_a_single_point_is_released_all_the_same():
     assert np.allclose(release.values[1], release.values[2])
     assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
     assert release.values[0].mean() == pytest.approx(2000, rel=0.2)
+
+
+class Recording:
+    """A noise source that remembers its largest scale, and lets every query be far from every line."""
+
+    simulated = True
+
+    def __init__(self):
+        self.largest = 0.0
+
+    def discrete_laplace(self, scale, size):
+        self.largest = max(self.largest, scale)
+        return np.zeros(size, dtype=np.int64)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.integers(2, 12),
+    st.integers(1, 60),
+    st.sampled_from(["strict", "paper"]),
+    st.sampled_from(["even", "optimal"]),
+    st.data(),
+)
+def test_the_largest_scale_is_the_largest_that_is_drawn_whatever_the_length(
+    n_samples, shortest, calibration, allocation, data
+):
+    """Brute force: every noise of a period, its sampler's too, at lengths that differ from the shortest."""
+    mechanism = build(
+        model=PrivacyModel("1", 12, 1),
+        sampling=L1Sampling(n_samples, "0", allocation),
+        features=[],
+        shortest=min(shortest, 12),
+        calibration=calibration,
+    )
+    n_steps = data.draw(st.integers(mechanism.shortest_period, 70))
+    noise = Recording()
+    mechanism.release(np.arange(2 * n_steps).reshape(2, -1) % 7 * 1.0, noise=noise)
+    assert noise.largest == max(level.largest_scale(n_steps) for level in mechanism.levels)
+
+
+@pytest.mark.parametrize(("epsilon", "changes"), [("1/2850", {}), ("1/4300", {"features": []})])
+def test_a_longer_period_whose_noise_outgrows_the_integers_is_refused_before_it_is_planned(epsilon, changes):
+    """At this epsilon a day of 46 steps fits, and one of 50 does not: its segments are longer."""
+    model = PrivacyModel(epsilon, 48, 10)
+    assert build(46, 46, model, **changes).plan(46)
+    with pytest.raises(ParameterError, match="noise of a period of 50 steps would outgrow the integers"):
+        build(50, 46, model, **changes).plan(50)

@@ -4,7 +4,9 @@ Chi-squared over 41 cells, 40,000 draws: the test rejects a right sampler with p
 quantile below), and must reject the same draws against 0.7 and 1.3 times the scale.
 """
 
+import math
 import os
+from decimal import Decimal, getcontext
 from fractions import Fraction
 
 import numpy as np
@@ -12,7 +14,10 @@ import pytest
 from scipy import stats
 
 from optstream.errors import NoiseError
+from optstream.measurement.grouping import ON_DEVIATION
+from optstream.mechanisms import series
 from optstream.noise import secure_noise, simulated_noise
+from optstream.noise.source import LARGEST_SCALE
 
 FALSE_ALARM = 1e-8
 SOURCES = [secure_noise(), simulated_noise(20160201)]
@@ -72,6 +77,46 @@ def test_the_privacy_map_confirms_the_loss_of_each_scale():
 def test_a_scale_that_hides_nothing_is_refused(source, scale):
     with pytest.raises(NoiseError, match="positive finite float"):
         source.discrete_laplace(scale, (2,))
+
+
+def log2_of_leaving_int64(scale):
+    """Of P(|k| >= 2^63) = 2 q^(2^63) / (1 + q), q = exp(-1 / scale): exact but for the last digits."""
+    getcontext().prec = 50
+    q = (-1 / Decimal(scale)).exp()
+    return float(((2 / (1 + q)).ln() - Decimal(2**63) / Decimal(scale)) / Decimal(2).ln())
+
+
+def test_the_largest_scale_leaves_the_integers_with_a_stated_probability():
+    assert log2_of_leaving_int64(LARGEST_SCALE) < -184 < -64
+    assert 2 ** log2_of_leaving_int64(2.0**62) == pytest.approx(0.1353, abs=1e-3)
+
+
+def test_beyond_the_largest_scale_opendp_saturates():
+    """What the limit is for. False alarm: 2,000 draws of which none is cut off, 0.865^2000 < 1e-100."""
+    import opendp.prelude as dp
+
+    dp.enable_features("contrib")
+    space = dp.vector_domain(dp.atom_domain(T="i64")), dp.l1_distance(T="i64")
+    drawn = dp.m.make_laplace(*space, scale=2.0**62)([0] * 2000)
+    assert sum(abs(k) >= 2**63 - 1 for k in drawn) > 100
+
+
+@pytest.mark.parametrize("scale", [math.nextafter(LARGEST_SCALE, math.inf), 2.0**62, 1e300])
+@pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
+def test_a_scale_whose_draws_leave_the_integers_is_refused(source, scale):
+    with pytest.raises(NoiseError, match=r"at most 2\^56.* larger epsilon or a coarser resolution"):
+        source.discrete_laplace(scale, (2,))
+
+
+def test_the_largest_scale_is_drawn():
+    """False alarm: 100 draws of which all are below 2^48, (2^-8)^100."""
+    for source in SOURCES:
+        assert np.abs(source.discrete_laplace(LARGEST_SCALE, (100,))).max() > 2**48
+
+
+def test_what_mechanisms_may_plan_can_be_drawn():
+    """PeGaSus draws on a comparison at 8 times the scale that it plans with, the most of all."""
+    assert ON_DEVIATION * series.LARGEST_SCALE <= LARGEST_SCALE
 
 
 @pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])

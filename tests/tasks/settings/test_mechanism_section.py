@@ -52,12 +52,6 @@ def refusal(write):
     return _refusal
 
 
-def test_a_restriction_to_few_leaves_is_refused_where_rows_may_lie_in_any(refusal):
-    metered = ('schema = "aggregated"', 'schema = "metered"')
-    text = refusal("Fourier", metered, leaves_per_period="1")
-    assert 'mechanism.leaves_per_period must be left out for input.schema "metered"' in text
-
-
 HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
 
 
@@ -204,6 +198,13 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
         (("Furrier",), {}, "mechanism.name must be \"OptStream\" or \"Laplace\" or .*; got 'Furrier'"),
         (("Fourier",), {"n_coefficients": "0"}, "n_coefficients must be an integer of at least 1; got 0"),
         (("Fourier",), {"n_coeficients": "5"}, "is not a known key; did you mean n_coefficients"),
+        (
+            ("Fourier",),
+            {"leaves_per_period": "1"},
+            "mechanism.leaves_per_period must be left out: it limited how customers move, which the promise "
+            "does not",
+        ),
+        (("Laplace",), {"leaves_per_period": "1"}, "leaves_per_period must be left out"),
         (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),
         (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
         (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),

@@ -1,0 +1,146 @@
+"""What one customer loses over a span longer than a window: privacy loss distributions of what was drawn."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from functools import lru_cache
+from itertools import groupby
+from math import ceil
+from typing import Any
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
+
+EACH_STEP = ("samples", "perturber")
+"""Stages that draw fresh noise for each step. Of all others, steps in a row may share a draw."""
+NOT_FRESH = ("grouper",)
+"""Stages whose noise serves several steps, across periods: their charges are added up."""
+ADAPTIVE = ("distance", "publications")
+"""Stages that are asked, or pay, by what was published before."""
+LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
+LARGEST_SHIFT = 10_000
+FINEST, COARSEST = 1e-6, 1e-3
+KEPT = 1e-3
+"""Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
+
+Draw = tuple[int, Fraction]
+"""By how many units one customer moves an answer at most, and the scale of its noise in units."""
+
+
+@dataclass(frozen=True)
+class HorizonLoss:
+    """(epsilon, delta) for all readings of one customer in a span.
+
+    plain: the sum of all charges, or of all windows if that is less, at delta 0. epsilon: at most that, at
+    this delta, rounded up.
+    composed: how, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
+    """
+
+    epsilon: float
+    delta: Fraction
+    plain: Fraction
+    composed: str
+
+
+@dataclass
+class _Parts:
+    draws: Counter[Draw] = field(default_factory=Counter)
+    pure: Counter[Fraction] = field(default_factory=Counter)
+    added: Fraction = Fraction(0)
+    plain: Fraction = Fraction(0)
+
+
+def loss_over(
+    spends: Iterable[Spend], delta: Fraction, *, adaptive: bool, windows: tuple[int, Fraction] | None
+) -> HorizonLoss:
+    """Return what all readings of one customer at the steps of these spends lose together (Lemma 14).
+
+    spends: all that was drawn there, of whatever stream and level. adaptive: whether what was measured there,
+    or its noise, was chosen by what had been released before; then only `windows` holds. windows: into how
+    many windows the span was cut and what each loses at most, fixed in advance; None where nothing says so.
+    Costs no privacy. Raises ParameterError for a delta outside [1e-10, 1/10].
+    """
+    if not LEAST_DELTA <= delta <= LARGEST_DELTA:
+        raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
+    parts = _Parts()
+    for spend in spends:
+        adaptive |= _add(parts, spend)
+    plain = parts.plain if windows is None else min(parts.plain, windows[0] * windows[1])
+    bounds = [(float(plain), "plain")]
+    if not adaptive:
+        composed = _composed(frozenset(parts.draws.items()), frozenset(parts.pure.items()), float(delta))
+        bounds.append((composed + float(parts.added), "draws"))
+    if windows is not None:
+        count, epsilon = windows
+        bounds.append((_composed(frozenset(), frozenset([(epsilon, count)]), float(delta)), "windows"))
+    least, how = min(bounds, key=lambda bound: bound[0])
+    return HorizonLoss(least, delta, plain, how)
+
+
+def _add(parts: _Parts, spend: Spend) -> bool:
+    """Sort one spend's draws; whether it shows that what was measured was chosen by what was released."""
+    match spend:
+        case StepSpend():
+            parts.plain += (total := sum(spend.weights) * spend.unit_charge)
+            if spend.stage in NOT_FRESH:
+                parts.added += total
+            else:
+                unit = spend.leaves_changed * spend.alpha_units
+                parts.draws.update((ceil(weight * unit), spend.scale) for weight in _shared(spend))
+            return spend.stage in ADAPTIVE
+        case PeriodSpend():
+            parts.plain += spend.charges[-1]
+            parts.pure[spend.charges[-1]] += 1
+            return False
+        case CappedSpend():
+            parts.plain += spend.n_steps * spend.unit_charge
+            return True
+    raise ParameterError(f"the loss of a {type(spend).__name__} over a span is not known")
+
+
+def _shared(spend: StepSpend) -> Iterator[int | Fraction]:
+    """The weight of each draw: of a step, or of all steps in a row, for they may share one."""
+    weights: Sequence[int | Fraction] = spend.weights
+    if spend.stage in EACH_STEP:
+        yield from (weight for weight in weights if weight)
+    else:
+        yield from (sum(row) for measured, row in groupby(weights, key=bool) if measured)
+
+
+@lru_cache(maxsize=64)
+def _composed(
+    draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
+) -> float:
+    """The epsilon of all of these at this delta, by dp_accounting's pessimistic distributions."""
+    from dp_accounting.pld import common  # 1 s: only where it is asked for
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    counts = [(float(shift / scale), count) for (shift, scale), count in draws]
+    counts += [(float(epsilon), count) for epsilon, count in pure]
+    if not any(count for _, count in counts):
+        return 0.0
+    finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
+    given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
+    known = [(_of_draw(library, shift, scale, given), count) for (shift, scale), count in draws]
+    for epsilon, count in pure:
+        alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
+        known.append((library.from_privacy_parameters(alone, **given), count))
+    # beyond some 700 a float holds no e^epsilon: infinity, and the plain sum is less
+    with np.errstate(all="ignore"):
+        whole = library.identity(**given)
+        for one, count in known:
+            whole = whole.compose(one.self_compose(count))
+        return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
+
+
+def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
+    """The privacy loss of discrete Laplace noise, never less (Lemma 14)."""
+    if shift <= LARGEST_SHIFT:
+        return library.from_discrete_laplace_mechanism(
+            float(1 / scale), sensitivity=shift, use_connect_dots=True, **given
+        )
+    # the library would list every integer: continuous noise and two units more lose no less
+    return library.from_laplace_mechanism(1.0, sensitivity=float((shift + 2) / scale), **given)

@@ -1,0 +1,46 @@
+"""What the releases of a long span were charged, and whether any of them chose what it measured."""
+
+from fractions import Fraction
+
+import pytest
+
+from optstream.privacy import CappedSpend, StepSpend
+
+
+@pytest.fixture
+def drawn(ledger, reserve, kit):
+    """Three periods of four steps under plans that left nothing to be chosen."""
+    for number in range(3):
+        reserve(f"day {number}", kit.plan(4 * number, "1/8"))
+    return ledger
+
+
+def test_a_span_has_the_spends_of_its_periods_and_is_cut_into_windows(drawn):
+    found = drawn.spent_over("customers", range(0, 8))
+    assert [spend.first_step for spend in found.spends] == [0, 4]
+    assert (found.compromised, found.adaptive, found.windows) == (False, False, (2, Fraction(1)))
+    assert drawn.spent_over("customers", range(40, 48)).spends == ()
+
+
+def test_a_plan_that_left_a_choice_is_remembered_after_it_was_settled(drawn, reserve, kit):
+    plan = (CappedSpend(0, "samples", 12, 4, 2, (), Fraction(8), 1),)
+    reservation = reserve("day 3", plan)
+    drawn.begin_draw(reservation, kit.now)
+    drawn.record_drawn(
+        reservation, "0" * 64, (StepSpend(0, "samples", 12, (0, 1, 0, 0), Fraction(8), 1),), kit.now
+    )
+    assert isinstance(drawn.find("load", "day 3").spends[0], StepSpend)
+    assert drawn.spent_over("customers", range(8, 16)).adaptive
+    assert not drawn.spent_over("customers", range(0, 12)).adaptive
+
+
+def test_after_an_amendment_no_figure_holds_for_every_window(drawn, kit):
+    drawn.amend(kit.terms(epsilon="2"), "a larger epsilon", kit.now)
+    assert drawn.spent_over("customers", range(0, 12)).windows is None
+
+
+def test_compromised_noise_is_told(drawn, kit):
+    drawn.void("load", "day 1", 0, "given up", kit.now)
+    drawn.compromise("load", "day 1", 0, "stolen", kit.now)
+    assert drawn.spent_over("customers", range(0, 12)).compromised
+    assert not drawn.spent_over("customers", range(8, 12)).compromised

@@ -1,0 +1,173 @@
+"""What a long span loses: against exact enumeration in fractions, and against figures known beforehand."""
+
+from fractions import Fraction
+from functools import reduce
+from itertools import combinations_with_replacement
+from math import exp
+
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.measurement.grouping import GROUPER, PERTURBER
+from optstream.measurement.linear import SAMPLES
+from optstream.mechanisms.publish_by_distance import DISTANCE
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, horizon
+from optstream.privacy.horizon import loss_over
+from optstream.privacy.publication_rules import PUBLICATIONS
+
+DELTA = Fraction(1, 10**6)
+
+
+def one_draw(shift, q):
+    """P(loss = n / b) of discrete Laplace noise moved by `shift`, q = exp(-1 / b), in fractions: {n: p}."""
+    ends = {shift: 1 / (1 + q), -shift: q**shift / (1 + q)}
+    return ends | {shift - 2 * j: (1 - q) / (1 + q) * q**j for j in range(1, shift)}
+
+
+def together(first, second):
+    found = {}
+    for n, p in first.items():
+        for m, r in second.items():
+            found[n + m] = found.get(n + m, 0) + p * r
+    return found
+
+
+def exact_delta(losses, level, q):
+    """The hockey-stick divergence at epsilon = level / b; a probability times 1 - e^(epsilon - loss)."""
+    return sum(p * (1 - q ** (n - level)) for n, p in losses.items() if n > level)
+
+
+def step(stage, weights, scale, shift, first_step=0):
+    return StepSpend(0, stage, first_step, weights, scale, shift)
+
+
+@pytest.mark.parametrize("q", [Fraction(1, 5), Fraction(1, 2), Fraction(9, 10)])
+@pytest.mark.parametrize("whole", [2, 3, 6])
+def test_a_change_spread_over_several_answers_loses_no_more_than_in_one(q, whole):
+    """Lemma 14, exact: every way to split the change, every level of the loss (between two of them both
+    curves are straight in e^epsilon).
+    """
+    single = one_draw(whole, q)
+    for parts in (parts for n in (2, 3) for parts in combinations_with_replacement(range(1, whole), n)):
+        if sum(parts) != whole:
+            continue
+        split = reduce(together, (one_draw(part, q) for part in parts))
+        for level in range(-whole - 1, whole + 1):
+            assert exact_delta(split, level, q) <= exact_delta(single, level, q)
+        assert exact_delta(split, 0, q) < exact_delta(single, 0, q)
+
+
+@pytest.mark.parametrize(("shift", "scale", "count"), [(1, 4, 3), (3, 20, 5), (10, 7, 2), (1, 1, 20)])
+def test_a_few_draws_compose_to_what_enumeration_says(shift, scale, count):
+    """Never below the exact epsilon, and above it by less than 1 %."""
+    q = Fraction(exp(-1 / scale))
+    losses = reduce(together, [one_draw(shift, q)] * count)
+    delta = Fraction(1, 1000)
+    found = loss_over(
+        [step(SAMPLES, (1,) * count, Fraction(scale), shift)], delta, adaptive=False, windows=None
+    ).epsilon
+    assert _delta_at(losses, found, scale) <= delta
+    assert _delta_at(losses, found * 0.99, scale) > delta
+
+
+def _delta_at(losses, epsilon, scale):
+    return sum(p * (1 - exp(epsilon - n / scale)) for n, p in losses.items() if n > epsilon * scale)
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "blocks", "days", "lost"),
+    [("1/10", 8, 30, 0.80), ("1/10", 8, 365, 3.1), ("1", 32, 30, 4.7), ("1", 32, 365, 21.0)],
+)
+def test_a_month_and_a_year_lose_what_was_measured_beforehand(epsilon, blocks, days, lost):
+    scale = 10_000 * blocks / Fraction(epsilon)
+    spends = [step(SAMPLES, (1,) * blocks, scale, 10_000, 48 * day) for day in range(days)]
+    found = loss_over(spends, DELTA, adaptive=False, windows=(days, Fraction(epsilon)))
+    assert found.composed == "draws"
+    assert found.plain == days * Fraction(epsilon)
+    assert found.epsilon == pytest.approx(lost, rel=0.02)
+
+
+def test_it_never_exceeds_the_plain_sum_and_grows_with_the_days():
+    spends = [step("blocks", (1, 1, 0, 1), Fraction(80), 10, 4 * day) for day in range(40)]
+    found = [
+        loss_over(spends[:n], DELTA, adaptive=False, windows=(n, Fraction(3, 8)))
+        for n in (0, 1, 2, 5, 10, 20, 40)
+    ]
+    lost = [one.epsilon for one in found]
+    assert lost == sorted(lost)
+    assert lost[0] == 0
+    assert all(one.epsilon <= float(one.plain) for one in found)
+    assert lost[-1] < float(found[-1].plain) / 1.5
+
+
+def test_steps_that_share_a_draw_are_one_change_of_it():
+    """Control: as draws of their own they would seem to lose half, and the sum of a block is one draw."""
+    scale = Fraction(160)
+    block = [step("blocks", (1,) * 8, scale, 10, 8 * n) for n in range(20)]
+    apart = [step(SAMPLES, (1,) * 8, scale, 10, 8 * n) for n in range(20)]
+    whole = [step(SAMPLES, (8,), scale, 10, n) for n in range(20)]
+    shared, naive, once = (
+        loss_over(some, DELTA, adaptive=False, windows=None).epsilon for some in (block, apart, whole)
+    )
+    assert shared == once
+    assert naive < 0.6 * shared
+
+
+def test_a_choice_by_what_was_released_leaves_whole_windows_only():
+    """The number of draws, or their noise, is then an outcome: no composition of the outcome itself holds."""
+    fixed = [step(SAMPLES, (1,) * 4, Fraction(40), 1, 4 * n) for n in range(100)]
+    windows = (100, Fraction(1, 10))
+    by_draws = loss_over(fixed, DELTA, adaptive=False, windows=windows)
+    by_windows = loss_over(fixed, DELTA, adaptive=True, windows=windows)
+    assert (by_draws.composed, by_windows.composed) == ("draws", "windows")
+    assert by_draws.epsilon < by_windows.epsilon < float(by_windows.plain) == 10
+    chosen = [
+        step(PUBLICATIONS, (Fraction(1, 2),), Fraction(10), 1),
+        step(DISTANCE, (1,), Fraction(10), 1),
+        CappedSpend(0, SAMPLES, 0, 4, 1, (), Fraction(10), 1),
+    ]
+    for spend in chosen:
+        found = loss_over([*fixed, spend], DELTA, adaptive=False, windows=None)
+        assert found.composed == "plain"
+        assert found.epsilon == float(found.plain)
+
+
+def test_noise_that_serves_several_steps_is_added_up_and_a_joint_measurement_is_pure():
+    grouper = [step(GROUPER, (1,) * 4, Fraction(40), 1, 4 * n) for n in range(10)]
+    assert loss_over(grouper, DELTA, adaptive=False, windows=None).epsilon == pytest.approx(1)
+    joint = [PeriodSpend(0, "sampling", n, (Fraction(0), Fraction(1, 10))) for n in range(100)]
+    pure = loss_over(joint, DELTA, adaptive=False, windows=None)
+    fresh = loss_over(
+        [step(SAMPLES, (1,), Fraction(100), 10, n) for n in range(100)], DELTA, adaptive=False, windows=None
+    )
+    assert fresh.epsilon < pure.epsilon < float(pure.plain) == 10
+    # randomised response: every mechanism of this epsilon loses no more
+    losses = reduce(together, [{1: _of_pure(0.1), -1: 1 - _of_pure(0.1)}] * 100)
+    exact = sum(p * (1 - exp(pure.epsilon - n / 10)) for n, p in losses.items() if n > pure.epsilon * 10)
+    assert exact <= DELTA
+
+
+def _of_pure(epsilon):
+    return exp(epsilon) / (1 + exp(epsilon))
+
+
+def test_a_change_of_many_units_is_covered_by_continuous_noise(monkeypatch):
+    spends = [step(SAMPLES, (1,) * 10, Fraction(4000), 300)]
+    listed = loss_over(spends, DELTA, adaptive=False, windows=None).epsilon
+    horizon._composed.cache_clear()
+    monkeypatch.setattr(horizon, "LARGEST_SHIFT", 100)
+    covered = loss_over(spends, DELTA, adaptive=False, windows=None).epsilon
+    horizon._composed.cache_clear()
+    assert listed <= covered <= listed * 1.02
+
+
+@pytest.mark.parametrize("delta", [Fraction(0), Fraction(1, 10**11), Fraction(1, 2)])
+def test_a_delta_outside_its_range_is_refused(delta):
+    with pytest.raises(ParameterError, match="delta must be a number in"):
+        loss_over([], delta, adaptive=False, windows=None)
+
+
+def test_the_stages_are_those_that_are_measured():
+    assert horizon.EACH_STEP == (SAMPLES, PERTURBER)
+    assert horizon.NOT_FRESH == (GROUPER,)
+    assert horizon.ADAPTIVE == (DISTANCE, PUBLICATIONS)
