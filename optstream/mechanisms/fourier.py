@@ -62,8 +62,8 @@ class Fourier(SeriesMechanism):
         _check_count("leaves_per_period", self.leaves_per_period, 1)
         if self.model.unit == "roaming" and self.leaves_per_period > 1:
             raise ParameterError(
-                'leaves_per_period of Fourier must be left out for unit "roaming": it would limit how devices '
-                "move, which the privacy model does not"
+                'leaves_per_period of Fourier must be left out for unit "roaming": it would limit how '
+                "devices move, which the privacy model does not"
             )
         _ = self.scale  # refuses noise that would outgrow the integers
 

@@ -27,7 +27,6 @@ def cross_checks(
         problems += _calendar(sections["stream"], sections.get("features"))
     if {"mechanism", "privacy"} <= present:
         problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
-    if {"mechanism", "input"} <= present:
     if {"mechanism", "release"} <= present:
         problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
