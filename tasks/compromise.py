@@ -22,10 +22,10 @@ def compromise(settings: Settings, ledger: Ledger, day: date, reason: str, now: 
     """Record that the noise of a day is known, and of the days that shared it; return all of them, rising.
 
     Those are the days before it from which an open group ran into it, back to where that group began, and
-    the days after it until no group is open that began before its end. Where the measurements of a day between
-    are gone, so that nobody can tell, the group counts as going on. Raw state that is left is destroyed. Every
-    window that one of these releases charges has lost everything; that is never taken back. Raises
-    LedgerError for a day that was never released.
+    the days after it until no group is open that began before its end. Where the measurements of a day
+    between are gone, so that nobody can tell, the group counts as going on. Raw state that is left is
+    destroyed. Every window that one of these releases charges has lost everything; that is never taken back.
+    Raises LedgerError for a day that was never released.
     """
     stream = settings.stream.name
     records = [record for record in ledger.releases(stream) if _was_begun(record)]

@@ -236,8 +236,8 @@ def _broken(grant: Any, kept: PromiseLoss) -> str:
     return (
         f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, "
         f"window {model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were "
-        "released under and keep. Nothing was reserved: release it with less, or wait for a period that begins "
-        f"at step {kept.free_from} or later"
+        "released under and keep. Nothing was reserved: release it with less, or wait for a period that "
+        f"begins at step {kept.free_from} or later"
     )
 
 
