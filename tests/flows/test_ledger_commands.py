@@ -213,3 +213,19 @@ def test_horizon_refuses_a_delta_that_says_nothing(charged, delta):
     said = invoke("ledger", "horizon", "--delta", delta)
     assert said.exit_code != 0
     assert "delta" in f"{said.output}{said.stderr}{said.exception}"
+
+
+def test_a_dry_run_of_an_amendment_names_the_days_that_would_wait_and_declares_nothing(charged):
+    path = charged / "optstream.toml"
+    before = path.read_text()
+    path.write_text(before.replace('epsilon = "1" ', 'epsilon = "2" '))
+    result = invoke("ledger", "amend", "--dry-run")
+    assert result.exit_code == 0, result.output
+    assert result.stdout.splitlines()[0] == "french-load: epsilon would change; nothing was declared"
+    assert "2016-06-04 would wait: some window would lose" in result.stdout
+    assert "2016-06-05 is the first day that could be released" in result.stdout
+    refused = invoke("ledger", "amend")
+    assert refused.exit_code == 2
+    assert "--reason" in refused.output
+    path.write_text(before)
+    assert invoke("ledger", "verify").exit_code == 0
