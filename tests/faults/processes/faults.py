@@ -56,7 +56,7 @@ class Fault:
 
 @dataclass
 class Turn:
-    """Commands under way, and what has to be undone. again: starts the first command once more, to its end."""
+    """Commands under way, and what has to be undone. again: starts the first command once more."""
 
     stage: Stage
     chance: random.Random
@@ -86,7 +86,9 @@ class Turn:
             return True
         if after == "drawing":
             return files_drawn(self.stage) > self.drawn_before
-        return any(f"\n{after}" in command.said() or "published;" in command.said() for command in self.commands)
+        return any(
+            f"\n{after}" in command.said() or "published;" in command.said() for command in self.commands
+        )
 
 
 def files_drawn(stage: Stage) -> int:
@@ -167,7 +169,9 @@ def lock(turn: Turn, fault: Fault) -> str:
         program, where = LOCK_SQLITE, str(stage.world.folder / "trusted" / "ledger.sqlite")
     else:
         program, where = LOCK_POSTGRESQL, stage.world.settings.ledger_url
-    holder = subprocess.Popen([sys.executable, "-c", program, where, str(fault.seconds)], stderr=subprocess.DEVNULL)
+    holder = subprocess.Popen(
+        [sys.executable, "-c", program, where, str(fault.seconds)], stderr=subprocess.DEVNULL
+    )
     turn.helpers.append(holder)
     return f"for {fault.seconds:.0f} s"
 

@@ -66,10 +66,16 @@ class Life:
             # most runs come long after the one that died
             stage.machine.set_clock(stage.machine.ahead_seconds + TAKEOVER_SECONDS)
         asked = self._commands()
-        faults = [draw_fault(chance, stage.spec.database, self.kinds) for _ in range(chance.choice([1, 1, 2, 3]))]
+        faults = [
+            draw_fault(chance, stage.spec.database, self.kinds) for _ in range(chance.choice([1, 1, 2, 3]))
+        ]
         drawn = files_drawn(stage)
         turn = Turn(
-            stage, chance, [self.command(*one) for one in asked], lambda: self.command(*asked[0]), drawn_before=drawn
+            stage,
+            chance,
+            [self.command(*one) for one in asked],
+            lambda: self.command(*asked[0]),
+            drawn_before=drawn,
         )
         begun = time.monotonic()
         self.story.append(" + ".join(" ".join(one) for one in asked))
@@ -93,7 +99,7 @@ class Life:
         """Until all have ended. Those that wait for a lease need not wait as long as it lasts."""
         deadline = time.monotonic() + LONGEST_COMMAND
         while any(command.runs for command in commands) and time.monotonic() < deadline:
-            if [command for command in commands if command.runs][0].wait(PATIENCE):
+            if next(command for command in commands if command.runs).wait(PATIENCE):
                 continue
             self.stage.machine.let_time_pass()
         for command in commands:
@@ -113,7 +119,8 @@ class Life:
         other = DAYS[(self.next_day + 1) % TOUCHED].isoformat()
         old = DAYS[chance.randrange(self.next_day % TOUCHED + 1)].isoformat()
         kind = chance.choices(
-            ["run", "twice", "both", "backfill", "backfill and run", "withdraw", "restate"], [8, 2, 3, 4, 2, 1, 1]
+            ["run", "twice", "both", "backfill", "backfill and run", "withdraw", "restate"],
+            [8, 2, 3, 4, 2, 1, 1],
         )[0]
         first = DAYS[max(0, self.next_day % TOUCHED - 2)]
         last = DAYS[min(TOUCHED - 1, self.next_day % TOUCHED + 1)]
@@ -223,7 +230,9 @@ def live(spec: Spec, faults: int, kinds: Sequence[str], api: str, s3: str | None
         if keep is not None and life.broken:
             shutil.rmtree(keep, ignore_errors=True)
             shutil.copytree(stage.logs, keep / "logs")
-            shutil.copytree(stage.world.folder, keep / "world", symlinks=True, ignore=shutil.ignore_patterns("*.sock"))
+            shutil.copytree(
+                stage.world.folder, keep / "world", symlinks=True, ignore=shutil.ignore_patterns("*.sock")
+            )
     return tally
 
 

@@ -65,7 +65,8 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, st
     return syscall(SYS_clock_nanosleep, clock, flags, until, left) ? errno : 0;
   syscall(SYS_clock_gettime, clock, &now);
   int64_t before = machine->ahead_seconds;
-  if (until->tv_sec - now.tv_sec > LONG_SECONDS) machine->asleep_until = time(NULL) + until->tv_sec - now.tv_sec + 1;
+  if (until->tv_sec - now.tv_sec > LONG_SECONDS)
+    machine->asleep_until = time(NULL) + until->tv_sec - now.tv_sec + 1;
   while (until->tv_sec - now.tv_sec > LONG_SECONDS) {
     if (machine->ahead_seconds - before > until->tv_sec - now.tv_sec) return 0;
     if (syscall(SYS_nanosleep, &moment, NULL)) return errno;
@@ -75,8 +76,9 @@ int clock_nanosleep(clockid_t clock, int flags, const struct timespec *until, st
 }
 
 static void wait_for_the_disk(void) {
-  struct timespec left = {machine->delay_microseconds / 1000000, machine->delay_microseconds % 1000000 * 1000};
-  if (machine->delay_microseconds) syscall(SYS_nanosleep, &left, NULL);
+  int64_t delay = machine->delay_microseconds;
+  struct timespec left = {delay / 1000000, delay % 1000000 * 1000};
+  if (delay) syscall(SYS_nanosleep, &left, NULL);
 }
 int fsync(int file) { wait_for_the_disk(); return syscall(SYS_fsync, file); }
 int fdatasync(int file) { wait_for_the_disk(); return syscall(SYS_fdatasync, file); }

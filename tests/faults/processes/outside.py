@@ -37,7 +37,7 @@ def sightings(notes: Path) -> list[list[Any]]:
 
 
 def judge_sightings(seen: Iterable[list[Any]], books: Books) -> list[str]:
-    """One content for each day, revision and vintage, whenever and however it was read; it is the ledger's."""
+    """One content for each day, revision and vintage, however and whenever read; it is the ledger's."""
     broken, contents = [], defaultdict[tuple[Any, ...], set[str]](set)
     for kind, *rest in seen:
         if kind == "error":
@@ -53,7 +53,9 @@ def judge_sightings(seen: Iterable[list[Any]], books: Books) -> list[str]:
             broken.append(f"DOUBLE SPEND: {named} had {len(digests)} contents for readers ({kind})")
         record = states.get((day, revision))
         if record is None or record.state not in LIVE:
-            broken.append(f"DOUBLE SPEND: readers saw {named}, which is {record and record.state} in the ledger")
+            broken.append(
+                f"DOUBLE SPEND: readers saw {named}, which is {record and record.state} in the ledger"
+            )
         elif kind == "bytes" and not digests <= {staged.get((day, revision, vintage))}:
             broken.append(f"LIVE: readers saw {named} in bytes that the ledger does not know")
     return broken
@@ -89,7 +91,10 @@ def dearest_window(spends: Iterable[Spend], length: int) -> Fraction:
     first = min(spend["first_step"] for spend in known) - length + 1
     last = max(spend["first_step"] + _n_steps(spend) for spend in known)
     return max(
-        (sum((_loss(spend, start, start + length) for spend in known), Fraction(0)) for start in range(first, last)),
+        (
+            sum((_loss(spend, start, start + length) for spend in known), Fraction(0))
+            for start in range(first, last)
+        ),
     )
 
 
@@ -137,7 +142,9 @@ def judge_charges(world: World) -> list[str]:
                     continue
                 measured = json.loads(data.rstrip(b"\0"))["spends"]
                 if sorted(map(_text, measured)) != sorted(map(_text, spends)):
-                    broken.append(f"WINDOW: {period} revision {revision} is charged other spends than were measured")
+                    broken.append(
+                        f"WINDOW: {period} revision {revision} is charged other spends than were measured"
+                    )
     return broken
 
 
@@ -146,7 +153,7 @@ def _text(spend: Spend) -> str:
 
 
 def judge_voids(books: Books, given_up: set[str]) -> list[str]:
-    """A day may be VOID if three owners died while they drew, or somebody withdrew it. given_up: by a command."""
+    """A day may be VOID if three owners died while they drew, or somebody withdrew it (given_up)."""
     broken = []
     for record in books.records:
         if record.state is not ReleaseState.VOID:
@@ -154,9 +161,8 @@ def judge_voids(books: Books, given_up: set[str]) -> list[str]:
         begun = len(books.of(record.period, record.revision, "draw begun"))
         died = begun >= 3 and DIED_TOO_OFTEN.search(record.reason or "")
         if not died and record.period not in given_up:
-            broken.append(
-                f"LOST: {record.period} revision {record.revision} is VOID after {begun} draws: {record.reason}"
-            )
+            named = f"{record.period} revision {record.revision}"
+            broken.append(f"LOST: {named} is VOID after {begun} draws: {record.reason}")
     return broken
 
 

@@ -1,7 +1,7 @@
 """A reader: looks at a published folder again and again, and writes down everything that anybody could see.
 
 `python -m tests.faults.processes.reader FOLDER NOTES PAUSE`, until its standard input is closed. A line of
-NOTES is JSON: [what was read, day, revision, vintage, digest], or ["error", text]. What was noted is not again.
+NOTES is JSON: [what was read, day, revision, vintage, digest], or ["error", text]; each is noted once.
 """
 
 import hashlib

@@ -1,16 +1,19 @@
 """Worlds for faults of processes: what each is, from the seed, and everything real that it stands on."""
 
+import json
 import os
 import random
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 from tasks.settings import Settings, load_settings
 from tasks.simulate import simulate
@@ -29,7 +32,7 @@ CHECKOUT = Path(__file__).parents[3]
 
 @dataclass(frozen=True)
 class Spec:
-    """One world of a campaign. place: of the published folder, "disk" or "s3". dask: its backfills run there."""
+    """One world of a campaign. place: of the published folder, "disk" or "s3". dask: backfills run there."""
 
     seed: int
     number: int
@@ -58,6 +61,16 @@ def spec(seed: int, number: int) -> Spec:
     return Spec(seed, number, database, mechanism, place, dask=number % 8 in (3, 7))
 
 
+class _Copied:
+    """Settings whose published folder is a copy."""
+
+    def __init__(self, settings: Settings, copy: Path) -> None:
+        self._settings, self.published_folder = settings, copy
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._settings, name)
+
+
 class StoreWorld(World):
     """Its published folder lies in a store; whoever judges it reads a copy, made by `fetch`."""
 
@@ -66,8 +79,8 @@ class StoreWorld(World):
         return self.folder.parent / "copy"
 
     @cached_property
-    def settings(self) -> Settings:
-        return replace(load_settings(self.configuration), published_folder=self.copy)
+    def settings(self) -> Any:
+        return _Copied(load_settings(self.configuration), self.copy)
 
     def fetch(self, bucket: str) -> None:
         """Make the copy anew."""
@@ -222,7 +235,7 @@ class DaskCluster:
             return subprocess.Popen(
                 [str(OPTSTREAM.parent / "dask"), *arguments],
                 cwd=self.folder,
-                env=self.environment | spill,
+                env=self.environment | spill | {"TMPDIR": str(self.folder)},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
@@ -230,9 +243,6 @@ class DaskCluster:
 
 
 def _address(file: Path) -> str:
-    import json
-    import time
-
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         with suppress(OSError, ValueError, KeyError):
@@ -250,6 +260,3 @@ def start_reader(stage: Stage, notes: Path) -> "subprocess.Popen[bytes]":
         env=environment | {name: value for name, value in stage.environment.items() if "AWS" in name},
         stdin=subprocess.PIPE,
     )
-
-
-Told = Callable[[str], None]
