@@ -117,11 +117,11 @@ class Life:
         chance = self.chance
         day = DAYS[self.next_day % TOUCHED].isoformat()
         other = DAYS[(self.next_day + 1) % TOUCHED].isoformat()
-        old = DAYS[chance.randrange(self.next_day % TOUCHED + 1)].isoformat()
-        kind = chance.choices(
-            ["run", "twice", "both", "backfill", "backfill and run", "withdraw", "restate"],
-            [8, 2, 3, 4, 2, 1, 1],
-        )[0]
+        old = DAYS[chance.randrange(max(1, self.next_day % TOUCHED))].isoformat()
+        kinds = {"run": 8, "twice": 2, "both": 3, "backfill": 4, "backfill and run": 2}
+        if self.next_day:
+            kinds |= {"withdraw": 1, "restate": 1}
+        (kind,) = chance.choices([*kinds], [*kinds.values()])
         first = DAYS[max(0, self.next_day % TOUCHED - 2)]
         last = DAYS[min(TOUCHED - 1, self.next_day % TOUCHED + 1)]
         if kind.startswith("backfill") or kind == "both":
