@@ -209,10 +209,10 @@ def test_who_sleeps_for_long_wakes_when_the_clock_is_there(tmp_path):
     machine.let_time_pass()
     assert machine.ahead_seconds == 0
     with subprocess.Popen(
-        [sys.executable, "-c", "import time; time.sleep(86_400)"], env=os.environ | machine.environment
+        [sys.executable, "-c", "import time; time.sleep(3600)"], env=os.environ | machine.environment
     ) as process:
         while machine.ahead_seconds == 0:
             machine.let_time_pass()
             time.sleep(0.01)
         assert process.wait(60) == 0
-    assert 86_400 - 60 <= machine.ahead_seconds <= 86_460
+    assert 3600 - 60 <= machine.ahead_seconds <= 3660

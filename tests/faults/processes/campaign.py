@@ -112,7 +112,10 @@ def run(
     say: Callable[[str], None] = print,
 ) -> bool:
     """Try so many faults, or one world; whether nothing was broken."""
-    kept = Kept(into / ("rows.json" if only is None else f"only-{only}.json"))
+    file = into / ("rows.json" if only is None else f"only-{only}.json")
+    if only is not None:
+        file.unlink(missing_ok=True)  # it is to be tried again
+    kept = Kept(file)
     seed = kept.begin(faults, 0, seed)
     rows: list[tuple[Spec, Tally]] = []
     begun = time.monotonic()

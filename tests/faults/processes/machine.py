@@ -91,6 +91,8 @@ ssize_t pwrite64(int file, const void *data, size_t size, off64_t at) {
 int rename(const char *from, const char *to) { wait_for_the_disk(); return syscall(SYS_rename, from, to); }
 """
 
+A_DAY = 86_400
+
 
 def why_not() -> str | None:
     """Why there is no such machine here; None if there is."""
@@ -133,11 +135,11 @@ class Machine:
         self._control[8:16] = struct.pack("q", milliseconds * 1000)
 
     def let_time_pass(self) -> None:
-        """Until those that sleep for long are awake."""
+        """Until those that sleep for long are awake; not those who would sleep for a day or longer."""
         (until,) = struct.unpack("q", self._control[16:])
-        if until:
-            self._control[16:] = bytes(8)
-            self.set_clock(max(self.ahead_seconds, until - int(time.time()) + 1))
+        self._control[16:] = bytes(8)
+        if self.ahead_seconds < until - int(time.time()) + 1 < self.ahead_seconds + A_DAY:
+            self.set_clock(until - int(time.time()) + 1)
 
 
 def without_preload() -> dict[str, str]:
