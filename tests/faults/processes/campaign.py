@@ -22,6 +22,7 @@ from pathlib import Path
 from benchmarks.prefect_server import running_server
 from tests.faults.attacks import Tally
 from tests.faults.kept import Kept
+from tests.faults.nursery import die_with_parent
 from tests.faults.processes.faults import KINDS
 from tests.faults.processes.lives import live
 from tests.faults.processes.machine import why_not
@@ -37,6 +38,7 @@ ROW = "faults of processes"
 
 def one(asked: Spec, faults: int, kinds: Sequence[str], api: str, s3: str, into: Path) -> Tally:
     """A world's life, in a process of its own; what the harness itself fails by is told too."""
+    die_with_parent()
     try:
         return live(asked, faults, kinds, api, s3, into / f"world-{asked.number}")
     except Exception as error:  # noqa: BLE001 - the other worlds go on

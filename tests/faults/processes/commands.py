@@ -14,7 +14,7 @@ from pathlib import Path
 OPTSTREAM = Path(sys.executable).parent / "optstream"
 MARK = "OPTSTREAM_FAULTS_WORLD"
 """A variable of the environment that everything started in a world has inherited."""
-SECONDS_TO_END = 15
+SECONDS_TO_END = 30
 """For processes whose parent was killed."""
 
 

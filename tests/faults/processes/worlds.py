@@ -17,6 +17,7 @@ from typing import Any
 
 from tasks.settings import Settings, load_settings
 from tasks.simulate import simulate
+from tests.faults.nursery import die_with_parent
 from tests.faults.processes.commands import OPTSTREAM
 from tests.faults.processes.machine import Machine, without_preload
 from tests.faults.world import CONFIGURATION, SAMPLING, World
@@ -242,6 +243,7 @@ class DaskCluster:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                preexec_fn=die_with_parent,
             )
 
 
@@ -257,7 +259,7 @@ def _address(file: Path) -> str:
 def start_reader(stage: Stage, notes: Path) -> "subprocess.Popen[bytes]":
     """A process that reads the published folder all the time; it ends when its standard input is closed."""
     environment = {**without_preload(), "PYTHONPATH": str(CHECKOUT), "POLARS_MAX_THREADS": "1"}
-    pause = "0.2" if stage.bucket is None else "1"
+    pause = "0.5" if stage.bucket is None else "1"
     return subprocess.Popen(
         [sys.executable, "-m", "tests.faults.processes.reader", stage.published, str(notes), pause],
         env=environment | {name: value for name, value in stage.environment.items() if "AWS" in name},
