@@ -11,6 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from tests.faults.nursery import die_with_parent
+
 OPTSTREAM = Path(sys.executable).parent / "optstream"
 MARK = "OPTSTREAM_FAULTS_WORLD"
 """A variable of the environment that everything started in a world has inherited."""
@@ -63,6 +65,7 @@ def start(folder: Path, log: Path, environment: Mapping[str, str], *arguments: s
             stdout=file,
             stderr=subprocess.STDOUT,
             start_new_session=True,
+            preexec_fn=die_with_parent,
         )
     return Command(arguments, log, process)
 
