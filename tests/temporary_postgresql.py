@@ -8,9 +8,9 @@ import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
@@ -35,12 +35,14 @@ class Cluster:
     """A server that listens on a socket in its own folder only.
 
     user: who runs it; initdb refuses root, so for root it is nobody. process: the server while it runs.
+    environment: what the server's has besides.
     """
 
     binaries: Path
     folder: Path
     user: str | None
     process: "subprocess.Popen[bytes] | None" = None
+    environment: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._numbers = count()
@@ -81,6 +83,7 @@ class Cluster:
                 stderr=log,
                 user=self.user,
                 cwd=self.folder,
+                env=os.environ | self.environment,
                 preexec_fn=_die_with_the_tests,
             )
         deadline = time.monotonic() + START_SECONDS
@@ -92,10 +95,10 @@ class Cluster:
                     raise
                 time.sleep(0.05)
 
-    def stop(self) -> None:
-        """Stop the server as a power cut would: nobody is waited for."""
+    def stop(self, how: signal.Signals = signal.SIGQUIT) -> None:
+        """Stop the server as a power cut would: nobody is waited for. SIGINT: as `restart -m fast`."""
         if self.process is not None:
-            self.process.send_signal(signal.SIGQUIT)
+            self.process.send_signal(how)
             self.process.wait(START_SECONDS)
             self.process = None
 
@@ -105,8 +108,8 @@ def _die_with_the_tests() -> None:
 
 
 @contextmanager
-def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
-    """A running cluster; stopped and removed at the end."""
+def temporary_cluster(binaries: Path, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
+    """A running cluster; stopped and removed at the end. environment: what the server's has besides."""
     user = "nobody" if os.geteuid() == 0 else None
     # not below pytest's folder: that one is root's alone, and a socket's path must be short
     folder = Path(tempfile.mkdtemp(prefix="optstream-postgresql-"))
@@ -128,7 +131,7 @@ def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
         subprocess.run(
             [*initdb, "--locale=C", "--no-sync"], user=user, cwd=folder, check=True, capture_output=True
         )
-        cluster = Cluster(binaries, folder, user)
+        cluster = Cluster(binaries, folder, user, environment=environment or {})
         cluster.start()
         try:
             yield cluster

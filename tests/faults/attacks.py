@@ -13,12 +13,13 @@ AT_ONCE = 4
 
 @dataclass
 class Tally:
-    """What a kind of fault came to."""
+    """What a kind of fault came to. kinds: of what was tried, where there are several."""
 
     tried: int = 0
     releases_checked: int = 0
     voids: int = 0
     broken: list[str] = field(default_factory=list)
+    kinds: dict[str, int] = field(default_factory=dict)
 
     def add(self, judges: Iterable[Judge], broken: Iterable[str], tried: int) -> None:
         """Count what was tried on these worlds, and let go of them."""

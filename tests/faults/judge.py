@@ -119,6 +119,8 @@ class Judge:
         """What readers find is what was staged first."""
         broken = []
         for entry in catalogue.entries:
+            if entry.withdrawn:
+                continue
             path = self.world.settings.published_folder / entry.file
             digest = hashlib.sha256(path.read_bytes()).hexdigest()
             what = f"vintage {entry.vintage}" if entry.vintage else "staged bytes"

@@ -1,0 +1,218 @@
+"""What judges from outside can fail: each of these must be caught, and a whole world must not."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+
+import pytest
+from sqlalchemy import create_engine, text
+
+from tests.faults.books import read_books
+from tests.faults.processes.commands import MARK, leftovers
+from tests.faults.processes.machine import Machine, why_not
+from tests.faults.processes.outside import (
+    charged,
+    dearest_window,
+    judge_charges,
+    judge_outside,
+    judge_sightings,
+    judge_voids,
+    sightings,
+)
+from tests.faults.processes.reader import look
+from tests.faults.world import DAYS
+
+DAY = DAYS[0].isoformat()
+
+
+@pytest.fixture(scope="module")
+def two_worlds(sqlite_bench):
+    """Each with the same day, published: two draws of the same readings."""
+    worlds = [sqlite_bench.world() for _ in range(2)]
+    for world in worlds:
+        _, said = sqlite_bench.run(world)
+        assert said.is_good
+    return worlds
+
+
+@pytest.fixture
+def world(two_worlds, tmp_path):
+    """A copy of one of them, which may be spoilt."""
+    return copied(two_worlds[0], tmp_path / "world")
+
+
+def copied(world, folder):
+    shutil.copytree(world.folder, folder)
+    return type(world)(folder)
+
+
+@pytest.fixture
+def notes(tmp_path):
+    return tmp_path / "sightings"
+
+
+def read(world, notes):
+    """A look by a reader that remembers."""
+    with notes.open("a") as file:
+        look(str(world.settings.published_folder), lambda *seen: print(json.dumps(seen), file=file))
+
+
+def verdict(world, notes, tmp_path):
+    temporary = tmp_path / "tmp"
+    temporary.mkdir(exist_ok=True)
+    return " ".join(judge_outside(world, notes, temporary, set()))
+
+
+def forge(world, statement):
+    engine = create_engine(world.settings.ledger_url)
+    with engine.begin() as connection:
+        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars()
+        for name in names.all():
+            connection.execute(text(f"DROP TRIGGER {name}"))
+        connection.execute(text(statement))
+    engine.dispose()
+
+
+def test_a_whole_world_passes(world, notes, tmp_path):
+    read(world, notes)
+    read(world, notes)
+    kinds = {kind for kind, *_ in sightings(notes)}
+    assert kinds == {"read_published", "bytes", "plain polars"}
+    assert verdict(world, notes, tmp_path) == ""
+
+
+def test_a_published_file_that_is_altered_between_two_reads(world, notes, tmp_path):
+    read(world, notes)
+    (path,) = world.settings.published_folder.glob("data/*/*.parquet")
+    path.write_bytes(path.read_bytes()[:-1] + b"x")
+    read(world, notes)
+    said = verdict(world, notes, tmp_path)
+    assert "READER: read_published" in said
+    assert "had 2 contents" in said
+
+
+def test_a_day_that_is_published_again_from_another_draw(two_worlds, world, notes, tmp_path):
+    """Whole and consistent each time: only who remembers can tell."""
+    read(world, notes)
+    shutil.rmtree(world.settings.published_folder)
+    shutil.copytree(two_worlds[1].settings.published_folder, world.settings.published_folder)
+    read(world, notes)
+    said = verdict(world, notes, tmp_path)
+    for way in ("read_published", "bytes", "plain polars"):
+        assert f"had 2 contents for readers ({way})" in said
+    assert "in bytes that the ledger does not know" in said
+    assert "READER" not in said
+
+
+def test_a_day_that_readers_saw_and_the_ledger_gave_up(world, notes, tmp_path):
+    read(world, notes)
+    forge(
+        world, "UPDATE releases SET state = 'VOID', reason = 'OperationalError after the first noise sample'"
+    )
+    said = verdict(world, notes, tmp_path)
+    assert f"readers saw {DAY} revision 0 vintage 0, which is VOID" in said
+    assert f"LOST: {DAY} revision 0 is VOID after 1 draws" in said
+
+
+def test_only_three_deaths_or_a_withdrawal_make_a_day_void(world):
+    forge(world, "UPDATE releases SET state = 'VOID', reason = 'its owner died 3 times while drawing'")
+    assert "after 1 draws" in " ".join(judge_voids(read_books(world), set()))
+    assert judge_voids(read_books(world), {DAY}) == []
+
+
+@pytest.mark.parametrize(("scale", "caught"), [("1", "by hand"), ("24000000", "charged other spends")])
+def test_a_forged_charge(world, scale, caught):
+    """Too much for a window; and less than was measured."""
+    forge(world, f"UPDATE spends SET document = json_set(document, '$.scale', '{scale}')")
+    assert caught in " ".join(judge_charges(world))
+
+
+def test_a_window_is_added_up_as_the_ledger_does(world):
+    spends = [spend for *_, spend in charged(world)]
+    assert dearest_window(spends, 24) == read_books(world).worst > 0
+    later = [spend | {"first_step": spend["first_step"] + 23} for spend in spends]
+    assert dearest_window(spends + later, 24) > dearest_window(spends, 24)
+    assert dearest_window([], 24) == 0
+
+
+def test_remains(world, notes, tmp_path):
+    (world.folder / "trusted" / ".backfill-0").touch()
+    (tmp_path / "tmp").mkdir()
+    (tmp_path / "tmp" / "readings").touch()
+    said = verdict(world, notes, tmp_path)
+    assert "LEFT BEHIND: world/trusted/.backfill-0" in said
+    assert "LEFT BEHIND: tmp/readings" in said
+
+
+def test_an_error_that_a_reader_met():
+    assert judge_sightings([["error", "no file"]], read_nothing()) == ["READER: no file"]
+
+
+def read_nothing():
+    from tests.faults.books import EMPTY
+
+    return EMPTY
+
+
+def test_a_process_that_stays_is_found_and_ended(tmp_path):
+    process = subprocess.Popen(
+        [sys.executable, "-c", "import time; print(flush=True); time.sleep(60)"],
+        env=os.environ | {MARK: str(tmp_path)},
+        stdout=subprocess.PIPE,
+    )
+    process.stdout.readline()
+    (said,) = leftovers(tmp_path, 0)
+    assert "LEFT BEHIND: a process" in said
+    assert process.wait() == -9
+    process.stdout.close()
+    assert leftovers(tmp_path, 0) == []
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_the_clock_jumps_and_the_disk_is_slow_under_a_process_that_runs(tmp_path):
+    """What it says after each line that it is given: the time, and how long a sync takes."""
+    program = """
+import os, sys, time
+file = os.open(sys.argv[1], os.O_CREAT | os.O_WRONLY)
+for _ in sys.stdin:
+    begun = time.monotonic()
+    os.fsync(file)
+    print(time.time(), time.monotonic() - begun, flush=True)
+    """
+    machine = Machine(tmp_path)
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path / "file")],
+        env=os.environ | machine.environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+
+        def ask():
+            print(file=process.stdin, flush=True)
+            return [float(word) for word in process.stdout.readline().split()]
+
+        assert abs(ask()[0] - time.time()) < 600
+        machine.set_clock(-86_400)
+        assert abs(ask()[0] + 86_400 - time.time()) < 600
+        machine.slow_disk(300)
+        assert ask()[1] >= 0.3
+        process.stdin.close()
+
+
+@pytest.mark.skipif(why_not() is not None, reason=str(why_not()))
+def test_who_sleeps_for_long_wakes_when_the_clock_is_there(tmp_path):
+    machine = Machine(tmp_path)
+    machine.let_time_pass()
+    assert machine.ahead_seconds == 0
+    with subprocess.Popen(
+        [sys.executable, "-c", "import time; time.sleep(3600)"], env=os.environ | machine.environment
+    ) as process:
+        while machine.ahead_seconds == 0:
+            machine.let_time_pass()
+            time.sleep(0.01)
+        assert process.wait(60) == 0
+    assert 3600 - 60 <= machine.ahead_seconds <= 3660
