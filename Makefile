@@ -3,11 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-<<<<<<< HEAD
-.PHONY: demo test histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean
-=======
-.PHONY: demo test check docs commands format picture screenshots coverage audit canary evaluation faults process-faults fuzz clean
->>>>>>> campaign
+.PHONY: demo test histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -58,14 +54,12 @@ canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints 
 faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
 	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
 
-<<<<<<< HEAD
 histories: $(BIN)/.installed  ## Random histories of amended promises against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
-=======
+
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
 	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \
 		$(and $(ONLY),--only $(ONLY))
->>>>>>> campaign
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.

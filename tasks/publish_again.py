@@ -30,6 +30,7 @@ from tasks import vintage
 from tasks.mechanism import mechanism_for
 from tasks.release import Run
 from tasks.rows import published_rows
+from tasks.signing import signer_of
 from tasks.statement import statement_of
 from tasks.trusted_store import read_verified
 from tasks.work import Status, Work
@@ -152,10 +153,10 @@ def _estimated(run: Run, work: Work, record: ReleaseRecord, number: int) -> Rele
 
 def _published(run: Run, work: Work, staged: Staged) -> Publication:
     """Publish the bytes; a damaged file in their place is removed first, and its damaged manifest."""
-    folder = run.settings.published_folder
+    folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger)
 
     def attempt() -> Publication:
-        (done,) = publish_releases(folder, [staged], lambda known: _head(run, work, staged[0], known))
+        (done,) = publish_releases(folder, [staged], lambda known: _head(run, work, staged[0], known), signer)
         return done
 
     for _ in range(2):
