@@ -99,10 +99,10 @@ def measure_groups(
 def open_since(measured: Measured) -> list[int]:
     """The first step of each group that these measurements left open, of all series and levels.
 
-    Public: groups are released, and whether one is open shows in what the next period is handed. The next
-    period compares with the same noisy thresholds: whoever knows the noise of either knows what these groups
-    rest on.
-    Raises KeyError or TypeError for measurements that tell no groups.
+    The next period compares with the same noisy thresholds: whoever knows the noise of either knows what
+    these groups rest on. Raises KeyError or TypeError for measurements that tell no groups.
+
+    Privacy: none; groups are released, and whether one is open shows in what the next period is handed.
     """
     parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]
     return [
@@ -114,6 +114,7 @@ def open_since(measured: Measured) -> list[int]:
 
 
 def _has_groups(measured: Measured) -> bool:
+    """Whether a grouper drew these. Privacy: none; spends are public."""
     return any(spend.stage == GROUPER for spend in measured.spends)
 
 

@@ -58,6 +58,12 @@ def test_only_measurement_builds_measurements():
     assert {path.parent for path in builders} == {Path("optstream/measurement")}
 
 
+def test_only_the_grouper_hands_raw_state_to_the_next_period():
+    """`tasks.compromise` looks at its groups; raw state of another kind would be noise that it misses."""
+    makers = {path for path in SOURCES if any(call.endswith("RawState") for call in calls_in(path))}
+    assert makers == {Path("optstream/measurement/grouping.py"), Path("optstream/stream/state.py")}
+
+
 def test_only_what_an_operator_declares_is_claimed_to_be_public():
     claims = {path for path in SOURCES if any(call.endswith("from_public") for call in calls_in(path))}
     assert claims == {Path("tasks/public_proxy.py")}
