@@ -34,12 +34,14 @@ def find_binaries() -> Path | None:
 class Cluster:
     """A server that listens on a socket in its own folder only.
 
-    user: who runs it; initdb refuses root, so for root it is nobody. process: the server while it runs.
+    user: who runs it; initdb refuses root, so for root it is nobody. fsync: "off" where the machine does not
+    crash: a commit need not wait for the disk. process: the server while it runs.
     """
 
     binaries: Path
     folder: Path
     user: str | None
+    fsync: str = "off"
     process: "subprocess.Popen[bytes] | None" = None
 
     def __post_init__(self) -> None:
@@ -64,14 +66,13 @@ class Cluster:
         """Start the server and wait until it answers."""
         import psycopg
 
-        # what a crash of the machine does is not tested here; a commit need not wait for the disk
         options = [
             "-c",
             "listen_addresses=",
             "-c",
             f"unix_socket_directories={self.folder}",
             "-c",
-            "fsync=off",
+            f"fsync={self.fsync}",
         ]
         command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *options]
         with (self.folder / "log").open("ab") as log:
@@ -107,6 +108,17 @@ def _die_with_the_tests() -> None:
 @contextmanager
 def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
     """A running cluster; stopped and removed at the end."""
+    with made_cluster(binaries) as cluster:
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@contextmanager
+def made_cluster(binaries: Path, *options: str) -> Iterator[Cluster]:
+    """A cluster that does not run yet; removed at the end. options: of `initdb`."""
     user = "nobody" if os.geteuid() == 0 else None
     # not below pytest's folder: that one is root's alone, and a socket's path must be short
     folder = Path(tempfile.mkdtemp(prefix="optstream-postgresql-"))
@@ -126,13 +138,12 @@ def temporary_cluster(binaries: Path) -> Iterator[Cluster]:
             "UTF8",
         ]
         subprocess.run(
-            [*initdb, "--locale=C", "--no-sync"], user=user, cwd=folder, check=True, capture_output=True
+            [*initdb, "--locale=C", "--no-sync", *options],
+            user=user,
+            cwd=folder,
+            check=True,
+            capture_output=True,
         )
-        cluster = Cluster(binaries, folder, user)
-        cluster.start()
-        try:
-            yield cluster
-        finally:
-            cluster.stop()
+        yield Cluster(binaries, folder, user)
     finally:
         shutil.rmtree(folder)
