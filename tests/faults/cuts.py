@@ -218,9 +218,9 @@ class CutBench:
         tally.broken = [f"{line} [{place}]" for line in tally.broken]
         return tally
 
-    def _go_on(self, recorded: Recorded, at: int) -> LastWords | None:
+    def _go_on(self, recorded: Recorded, at: int) -> LastWords:
         """The next night, and what a person had asked for that did not come to its end."""
-        words = None
+        said, errors = LastWords(), []
         left = recorded.steps_left(at)
         done = [step for step in recorded.history.steps if step not in left]
         plain = sorted({day for step in (*done, *left[:1]) for day in step["days"]})
@@ -232,7 +232,12 @@ class CutBench:
                 again["days"] = [day for day in step["days"] if day not in known]
             if again["days"]:
                 _, words = self.bench.run(recorded.world, hours=2.0 + number, **again)
-        return words
+                words = words or LastWords(error="a run died")
+                errors += [words.error] if words.error else []
+                said.outcomes |= words.outcomes
+                said.messages |= words.messages
+        said.error = "; ".join(errors) or None
+        return said
 
     def _clear(self) -> None:
         if self.disk.exists():
