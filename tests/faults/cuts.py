@@ -4,7 +4,6 @@ After each cut the disk is made anew of what was synced and, of the rest, what t
 next run is started on it, and the judge knows what readers had seen before.
 """
 
-import os
 import random
 import shutil
 import subprocess
@@ -26,7 +25,7 @@ from tests.faults.disk.mount import mounted, read_log
 from tests.faults.judge import Judge, Sight
 from tests.faults.night import LastWords
 from tests.faults.world import DAYS, World, make_world
-from tests.temporary_postgresql import Cluster
+from tests.temporary_postgresql import Cluster, made_cluster
 
 SECTOR = 512
 """Bytes that a disk writes whole or not at all."""
@@ -74,7 +73,8 @@ def torn(chance: random.Random) -> Keep:
         if chance.random() > share:
             return None
         if operation.kind == "write" and len(operation.value) > SECTOR:
-            return operation._replace(value=operation.value[: SECTOR * chance.randint(1, len(operation.value) // SECTOR)])
+            whole = SECTOR * chance.randint(1, len(operation.value) // SECTOR)
+            return operation._replace(value=operation.value[:whole])
         return operation
 
     return keep
@@ -110,7 +110,7 @@ def _killed_in(point: str) -> History:
 
 
 FIRST = History("a first day", [{"days": DAYS[:1]}])
-ALL = (
+HISTORIES = (
     FIRST,
     History("three days, one taken back and released anew", [
         {"days": DAYS[:1]},
@@ -277,6 +277,8 @@ class CutBench:
 
 
 def _told(recorded: Recorded, at: int) -> str:
+    if at == len(recorded.operations):
+        return "the end"
     operation = recorded.operations[at]
     return f"{operation.kind} {operation.name}".strip()
 
@@ -284,15 +286,14 @@ def _told(recorded: Recorded, at: int) -> str:
 @contextmanager
 def open_cuts(bench: Bench, binaries: Path | None = None) -> Iterator[CutBench]:
     """A place for a disk. binaries: PostgreSQL's, if it is to be the ledger's database."""
-    # below /tmp: PostgreSQL runs as nobody, who may not enter pytest's folders
+    # not below pytest's folder: PostgreSQL runs as nobody, who may not enter that
     folder = Path(tempfile.mkdtemp(prefix="optstream-disk-"))
     try:
         folder.chmod(0o711)
         if binaries is None:
             yield CutBench(bench, folder)
             return
-        from tests.temporary_postgresql import made_cluster
-
+        # small files of its log, for they are copied for every cut
         with made_cluster(binaries, "--wal-segsize=1") as cluster:
             data = cluster.folder / "data"
             template = data.rename(cluster.folder / "template")
@@ -302,7 +303,7 @@ def open_cuts(bench: Bench, binaries: Path | None = None) -> Iterator[CutBench]:
         shutil.rmtree(folder)
 
 
-def at_every_step(cuts: CutBench, recorded: Recorded) -> Iterator[tuple[int, str]]:
+def at_every_step(recorded: Recorded) -> Iterator[tuple[int, str]]:
     """All that is not synced lost at every durable step."""
     yield from ((at, "all unsynced lost") for at in recorded.syncs)
 

@@ -118,7 +118,8 @@ class Rules:
     witness: the end of names whose files are no part of what is tested: always kept. shared_memory: of those
     that no program reads after a cut. syncs_names: the start of paths of files whose sync makes their names
     durable too, as Linux' usual file systems have it and PostgreSQL expects; elsewhere only the sync of the
-    folder does, which is all that POSIX promises. deaf: the ends of paths for which no sync does anything.
+    folder does, which is all that POSIX promises. deaf: parts of paths for which no sync does anything: a
+    disk that lies, or a program that forgot to ask.
     """
 
     witness: str = ".noise"
@@ -133,7 +134,8 @@ def after_cut(operations: Sequence[Operation], settled: int, at: int, keep: Keep
     synced: dict[int, int] = {}
     for number in range(at - 1, settled - 1, -1):
         operation = operations[number]
-        if operation.kind == "sync" and not paths.get(operation.node, "").endswith(rules.deaf or ("\0",)):
+        path = paths.get(operation.node, "")
+        if operation.kind == "sync" and not any(part in path for part in rules.deaf):
             synced.setdefault(operation.node, number)
     disk = Disk(operations[:settled])
     for number in range(settled, at):
