@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean
+.PHONY: demo test check docs commands format picture screenshots coverage audit canary evaluation faults powercuts fuzz clean
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -53,6 +53,9 @@ canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints 
 # The rows stay in faults/; a campaign that was stopped goes on.
 faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
 	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
+
+powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: CUTS=200 RESTORES=200 SEED=….
+	$(BIN)/python -m tests.faults.disk_campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.

@@ -35,6 +35,7 @@ STORES = ("ledger", "trusted", "published")
 SUBSETS = tuple(chain.from_iterable(combinations(STORES, size) for size in (1, 2, 3)))
 LEDGER = "ledger.sqlite"
 MOVED = "published-elsewhere"
+UNKNOWABLE = " (nothing left to tell)"
 Draw = tuple[str, int, str]
 """Period, revision and the hash of the measurements."""
 
@@ -302,7 +303,7 @@ def campaign(bench: Bench, seed: int, restored: int, n_steps: int = 6) -> dict[s
         for one in restores(past, chance):
             tally = restore(past, one)
             name = " + ".join(one.stores) + (", published moved" if one.moved else "")
-            name += "" if past.knowable(one) or "ledger" not in one.stores else " (nothing left to tell)"
+            name += "" if past.knowable(one) or "ledger" not in one.stores else UNKNOWABLE
             row = rows.setdefault(name, Tally())
             row.tried += tally.tried
             row.releases_checked += tally.releases_checked

@@ -49,7 +49,9 @@ def names_of_zeros(_chance: random.Random) -> Keep:
     """Files under their new names, of their new length, and all zeros."""
 
     def keep(operation: Operation) -> Operation:
-        return operation._replace(value=bytes(len(operation.value))) if operation.kind == "write" else operation
+        return (
+            operation._replace(value=bytes(len(operation.value))) if operation.kind == "write" else operation
+        )
 
     return keep
 
@@ -112,12 +114,15 @@ def _killed_in(point: str) -> History:
 FIRST = History("a first day", [{"days": DAYS[:1]}])
 HISTORIES = (
     FIRST,
-    History("three days, one taken back and released anew", [
-        {"days": DAYS[:1]},
-        {"days": DAYS[1:3]},
-        {"days": DAYS[1:2], "withdraw": True},
-        {"days": DAYS[1:2], "restate": True},
-    ]),
+    History(
+        "three days, one taken back and released anew",
+        [
+            {"days": DAYS[:1]},
+            {"days": DAYS[1:3]},
+            {"days": DAYS[1:2], "withdraw": True},
+            {"days": DAYS[1:2], "restate": True},
+        ],
+    ),
     History("days that sharpen those before", [{"days": [day]} for day in DAYS[:3]], "HistoryInformed"),
     History("days with raw state", [{"days": [day]} for day in DAYS[:3]], "PeGaSus"),
     History("a draw that raises", [{"days": DAYS[:1], "raises": True}, {"days": DAYS[1:2]}], voids=True),
@@ -183,18 +188,17 @@ class CutBench:
         log = self.folder / "log"
         log.unlink(missing_ok=True)
         self._clear()
-        with mounted(self.disk, log):
-            with self._served(self.template, "on") as url:
-                budget = 'restatement_share = "1/4"'
-                dumps = self.bench.folder / "dumps"
-                world = make_world(self.disk / "world", dumps, url, history.mechanism, budget)
-                assert world.settings  # read while it is there
-                settled = len(read_log(log))
-                ends = []
-                for step in history.steps:
-                    how, words = self.bench.run(world, **step)
-                    assert how == ("killed" if "act" in step else "ended"), (how, words)
-                    ends.append(len(read_log(log)))
+        with mounted(self.disk, log), self._served(self.template, "on") as url:
+            budget = 'restatement_share = "1/4"'
+            dumps = self.bench.folder / "dumps"
+            world = make_world(self.disk / "world", dumps, url, history.mechanism, budget)
+            assert world.settings  # read while it is there
+            settled = len(read_log(log))
+            ends = []
+            for step in history.steps:
+                how, words = self.bench.run(world, **step)
+                assert how == ("killed" if "act" in step else "ended"), (how, words)
+                ends.append(len(read_log(log)))
         operations = read_log(log)
         sights = list(self._sights(world, operations[: ends[-1]]))
         return Recorded(history, world, operations, settled, ends, sights)
@@ -214,7 +218,9 @@ class CutBench:
             tally.releases_checked, tally.voids = judge.releases_checked, judge.voids()
         if tally.voids and not recorded.history.voids:
             tally.broken.append("LOST: a day is VOID after a power cut")
-        place = f"{recorded.history.name}, {remains}, before operation {at} ({_told(recorded, at)}), seed {seed}"
+        place = (
+            f"{recorded.history.name}, {remains}, before operation {at} ({_told(recorded, at)}), seed {seed}"
+        )
         tally.broken = [f"{line} [{place}]" for line in tally.broken]
         return tally
 

@@ -184,7 +184,8 @@ class Judge:
 
     def _measurements(self, record: ReleaseRecord) -> list[str]:
         folder = self.world.settings.measurements_of(date.fromisoformat(record.period), record.revision)
-        kept = [path.read_bytes() for path in folder.iterdir() if path.suffix != ".raw"]
+        found = folder.iterdir() if folder.is_dir() else ()
+        kept = [path.read_bytes() for path in found if path.suffix != ".raw"]
         # space that was held for a draw that never began is all zeros
         digests = [hashlib.sha256(data).hexdigest() for data in kept if data.strip(b"\0")]
         if digests != [record.measurements_hash]:

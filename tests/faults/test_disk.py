@@ -33,7 +33,9 @@ def recorded(tmp_path):
 
 def tree(folder):
     found = sorted(path for path in folder.rglob("*"))
-    return {path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in found}
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in found
+    }
 
 
 def left(operations, tmp_path, keep=lambda _operation: None, **rules):

@@ -53,7 +53,11 @@ def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
     """Around a new catalogue: what readers saw before the cut is what they see after it, or comes back."""
     recorded = sqlite_cuts.record(HISTORIES[2])
     shown = [at for at, _ in recorded.sights]
-    places = [(at + more, remains) for at in shown[2::2] for more, remains in ((1, "all unsynced lost"), (3, "some by chance"))]
+    places = [
+        (at + more, remains)
+        for at in shown[2::2]
+        for more, remains in ((1, "all unsynced lost"), (3, "some by chance"))
+    ]
     assert len(places) >= 6
     assert broken_by(sqlite_cuts, recorded, places) == []
 

@@ -91,7 +91,9 @@ def make_world(
     folder.mkdir()
     url = ledger or "sqlite:///trusted/ledger.sqlite"
     sampling = SAMPLING if mechanism == "OptStream" else ""
-    text = CONFIGURATION.format(mechanism=mechanism, sampling=sampling, budget=budget, dumps=dumps, ledger=url)
+    text = CONFIGURATION.format(
+        mechanism=mechanism, sampling=sampling, budget=budget, dumps=dumps, ledger=url
+    )
     (folder / "optstream.toml").write_text(text)
     return World(folder)
 
