@@ -9,6 +9,7 @@ import errno
 import io
 import os
 import pickle
+import signal
 import stat
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from tests.faults.disk.model import ROOT, Disk, Node, Operation
 CHECKOUT = Path(__file__).parents[3]
 HIDDEN = ".fuse_hidden"
 """How libfuse names a file that was removed, or replaced, while somebody had it open."""
-LONGEST_SECONDS = 30
+LONGEST_SECONDS = 60
+SET_PARENT_DEATH_SIGNAL = 1
 
 
 @cache
@@ -253,7 +255,8 @@ if __name__ == "__main__":
 
     from mfusepy import FUSE
 
-    ctypes.CDLL(None).prctl(1, 9)  # gone with the tests, however they end
+    # gone with the tests, however they end: told politely, it unmounts
+    ctypes.CDLL(None).prctl(SET_PARENT_DEATH_SIGNAL, signal.SIGTERM)
     FUSE(
         Recording(Path(sys.argv[2])),
         sys.argv[1],
