@@ -127,6 +127,7 @@ HISTORIES = (
     History("days with raw state", [{"days": [day]} for day in DAYS[:3]], "PeGaSus"),
     History("a draw that raises", [{"days": DAYS[:1], "raises": True}, {"days": DAYS[1:2]}], voids=True),
     _killed_in("after mkdir in make_private_folder < DrawingFile.preallocate, 3"),
+    _killed_in("after mkdir in _make_private < _sqlite, 1"),
     _killed_in("before commit in Ledger.record_drawn, 1"),
     _killed_in("after commit in Ledger.record_drawn, 1"),
     _killed_in("after link in write_new < LocalTurn.create_new, 1"),

@@ -55,11 +55,19 @@ def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
     shown = [at for at, _ in recorded.sights]
     places = [
         (at + more, remains)
-        for at in shown[2::2]
+        for at in shown[2::3]
         for more, remains in ((1, "all unsynced lost"), (3, "some by chance"))
     ]
-    assert len(places) >= 6
+    assert len(places) >= 4
     assert broken_by(sqlite_cuts, recorded, places) == []
+
+
+def test_a_folder_that_a_dead_run_made_and_did_not_sync(sqlite_cuts):
+    """The next run finds the folder, and puts measurements in it that must outlast the cut."""
+    (history,) = (one for one in HISTORIES if "preallocate, 3" in one.name)
+    recorded = sqlite_cuts.record(history)
+    shown = recorded.sights[0][0]
+    assert broken_by(sqlite_cuts, recorded, [(shown, "all unsynced lost")]) == []
 
 
 @pytest.mark.parametrize("deaf", DEAF.values(), ids=DEAF)
