@@ -19,6 +19,13 @@ def past(bench):
     return happen(bench, random.Random(SEED), points, 4)
 
 
+def before_a_day(past):
+    """The newest moment at which readers had not yet seen some day that they saw later."""
+    periods = [{period for period, _, _ in moment.sights} for moment in past.moments]
+    ever = set().union(*periods)
+    return max(number for number in range(len(periods)) if set().union(*periods[: number + 1]) < ever)
+
+
 @pytest.mark.parametrize("stores", [["published"], ["trusted"], ["trusted", "published"], []], ids=" + ".join)
 def test_the_newest_ledger_knows_all(past, stores):
     newest = len(past.moments) - 1
@@ -31,7 +38,7 @@ def test_the_newest_ledger_knows_all(past, stores):
 )
 def test_an_older_ledger_draws_no_day_that_others_saw(past, stores, moved):
     newest = len(past.moments) - 1
-    one = Restored(stores, dict.fromkeys(stores, newest - 1), moved, newest)
+    one = Restored(stores, dict.fromkeys(stores, before_a_day(past)), moved, newest)
     assert past.knowable(one)
     assert restore(past, one).broken == []
 
@@ -40,7 +47,7 @@ def test_the_control_is_caught(past):
     """All three at once leave no trace: the judge, who saw everything, finds the second draw."""
     newest = len(past.moments) - 1
     stores = ("ledger", "trusted", "published")
-    one = Restored(stores, dict.fromkeys(stores, 1), False, newest)
+    one = Restored(stores, dict.fromkeys(stores, before_a_day(past)), False, newest)
     assert not past.knowable(one)
     assert restore(past, one).double_spends
 
