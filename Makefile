@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults
+.PHONY: demo test histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults powercuts
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -60,6 +60,9 @@ histories: $(BIN)/.installed  ## Random histories of amended promises against br
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.
 	$(BIN)/python -m tests.faults.processes.campaign --faults $(or $(FAULTS),1000) $(and $(SEED),--seed $(SEED)) \
 		$(and $(ONLY),--only $(ONLY))
+
+powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: CUTS=200 RESTORES=200 SEED=….
+	$(BIN)/python -m tests.faults.disk_campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.

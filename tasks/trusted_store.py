@@ -16,8 +16,12 @@ from optstream.errors import LedgerError
 
 
 def make_private_folder(folder: Path) -> None:
-    """Create a folder, and missing parents, that only its owner may enter."""
+    """Create a folder, and missing parents, that only its owner may enter; they survive a power cut."""
     missing = [path for path in (folder, *folder.parents) if not path.exists()]
+    found = missing[-1].parent if missing else folder
+    # of what is found too: who made it may have died before its name was durable
+    with suppress(PermissionError):  # who may not read the folder that it lies in did not make it
+        sync_folder(found.parent)
     for path in reversed(missing):
         path.mkdir(mode=0o700, exist_ok=True)
         sync_folder(path.parent)

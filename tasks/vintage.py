@@ -14,8 +14,8 @@ from datetime import date, timedelta
 from functools import lru_cache
 from itertools import takewhile
 
-from optstream.catalogue import find_catalogue, read_staged
-from optstream.errors import HeldError, LedgerError
+from optstream.catalogue import find_catalogue, finish_listing, read_staged
+from optstream.errors import HeldError, LedgerError, PublicationError
 from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState
 from optstream.mechanisms import HistoryInformedTree, Release
 from optstream.stream import Measured
@@ -118,22 +118,24 @@ def check_later(run: Run, work: Work) -> None:
 
 
 def record_listed(run: Run) -> None:
-    """Tell the ledger of new estimates that the catalogue lists, and whose run died before it could: their
-    day may never be due again.
+    """Finish new estimates that the catalogue lists, and whose run died before it could: their day may never
+    be due again. What they replaced leaves data/, and the ledger is told.
     """
     pending = run.ledger.vintages(run.stream, unpublished=True)
     catalogue = find_catalogue(run.settings.published_folder) if pending else None
     if catalogue is None:
         return
     for (period, revision), vintages in pending.items():
-        entry = catalogue.entry(date.fromisoformat(period))
+        one_day = date.fromisoformat(period)
+        entry = catalogue.entry(one_day)
         for one in vintages:
             key = (revision, one.number, one.staged_hash)
             if entry is None or (entry.revision, entry.vintage, entry.file_hash) != key:
                 continue
             # held by a live run, which tells by itself; or no more what readers have
-            with suppress(LedgerError):
+            with suppress(LedgerError, PublicationError, OSError):
                 held = run.ledger.revise(run.stream, period, revision, run.owner, run.clock(), run.lease)
+                finish_listing(run.settings.published_folder, one_day)
                 run.ledger.record_vintage_published(held, one.number, run.clock())
 
 

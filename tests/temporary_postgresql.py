@@ -34,13 +34,15 @@ def find_binaries() -> Path | None:
 class Cluster:
     """A server that listens on a socket in its own folder only.
 
-    user: who runs it; initdb refuses root, so for root it is nobody. process: the server while it runs.
-    environment: what the server's has besides.
+    user: who runs it; initdb refuses root, so for root it is nobody. fsync: "off" where the machine does not
+    crash: a commit need not wait for the disk. process: the server while it runs. environment: what the
+    server's has besides.
     """
 
     binaries: Path
     folder: Path
     user: str | None
+    fsync: str = "off"
     process: "subprocess.Popen[bytes] | None" = None
     environment: Mapping[str, str] = field(default_factory=dict)
 
@@ -66,14 +68,13 @@ class Cluster:
         """Start the server and wait until it answers."""
         import psycopg
 
-        # what a crash of the machine does is not tested here; a commit need not wait for the disk
         options = [
             "-c",
             "listen_addresses=",
             "-c",
             f"unix_socket_directories={self.folder}",
             "-c",
-            "fsync=off",
+            f"fsync={self.fsync}",
         ]
         command = [str(self.binaries / "postgres"), "-D", str(self.folder / "data"), *options]
         with (self.folder / "log").open("ab") as log:
@@ -110,6 +111,19 @@ def _die_with_the_tests() -> None:
 @contextmanager
 def temporary_cluster(binaries: Path, environment: Mapping[str, str] | None = None) -> Iterator[Cluster]:
     """A running cluster; stopped and removed at the end. environment: what the server's has besides."""
+    with made_cluster(binaries, environment=environment) as cluster:
+        cluster.start()
+        try:
+            yield cluster
+        finally:
+            cluster.stop()
+
+
+@contextmanager
+def made_cluster(
+    binaries: Path, *options: str, environment: Mapping[str, str] | None = None
+) -> Iterator[Cluster]:
+    """A cluster that does not run yet; removed at the end. options: of `initdb`. environment: as above."""
     user = "nobody" if os.geteuid() == 0 else None
     # not below pytest's folder: that one is root's alone, and a socket's path must be short
     folder = Path(tempfile.mkdtemp(prefix="optstream-postgresql-"))
@@ -129,13 +143,12 @@ def temporary_cluster(binaries: Path, environment: Mapping[str, str] | None = No
             "UTF8",
         ]
         subprocess.run(
-            [*initdb, "--locale=C", "--no-sync"], user=user, cwd=folder, check=True, capture_output=True
+            [*initdb, "--locale=C", "--no-sync", *options],
+            user=user,
+            cwd=folder,
+            check=True,
+            capture_output=True,
         )
-        cluster = Cluster(binaries, folder, user, environment=environment or {})
-        cluster.start()
-        try:
-            yield cluster
-        finally:
-            cluster.stop()
+        yield Cluster(binaries, folder, user, environment=environment or {})
     finally:
         shutil.rmtree(folder)

@@ -10,6 +10,7 @@ from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
 from optstream.catalogue.standard_errors import StandardErrors, error_columns
 from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.sweep import finish_listing
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 
 __all__ = [
@@ -27,6 +28,7 @@ __all__ = [
     "digest_of",
     "error_columns",
     "find_catalogue",
+    "finish_listing",
     "noise_scales",
     "publish",
     "read_catalogue",

@@ -17,7 +17,7 @@ from optstream.catalogue.layout import (
     superseded_folder,
 )
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.places import Turn
+from optstream.catalogue.places import Location, Turn, open_place
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import PublicationError
@@ -38,6 +38,21 @@ def clear_superseded(turn: Turn, entry: Entry) -> bool:
     if dead and not turn.is_alone:
         _follow_a_withdrawal(turn, entry.period)
     return bool(dead)
+
+
+def finish_listing(folder: Location | str, period: date) -> None:
+    """Complete what a publisher of the day left that died after its catalogue: make that durable, and move
+    what it replaced out of data/. Does nothing where the day is not listed.
+    """
+
+    def finish(turn: Turn) -> None:
+        catalogue = find_catalogue(turn)
+        entry = catalogue.entry(period) if catalogue else None
+        if entry is not None and not entry.withdrawn:
+            turn.confirm_catalogue()
+            clear_superseded(turn, entry)
+
+    open_place(folder).change(finish)
 
 
 def _follow_a_withdrawal(turn: Turn, period: date) -> None:

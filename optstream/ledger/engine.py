@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -190,14 +190,21 @@ def _make_private(file: Path) -> None:
     missing = [folder for folder in file.parents if not folder.exists()]
     for folder in reversed(missing):
         folder.mkdir(mode=0o700, exist_ok=True)
-    try:
+    with suppress(FileExistsError):
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-    except FileExistsError:
-        return
-    # a power cut must not lose the name of a file whose content was synced
-    for folder in [file.parent, *(parent.parent for parent in missing)]:
-        descriptor = os.open(folder, os.O_RDONLY)
+    # A power cut must not lose the name of a file whose content was synced; whoever made it, or its folder,
+    # may have died before that was durable. Who may not read the folder above did not make this one.
+    _sync_folder(file.parent)
+    with suppress(PermissionError):
+        for path in (file.parent, *missing):
+            _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
         os.fsync(descriptor)
+    finally:
         os.close(descriptor)
 
 

@@ -12,6 +12,7 @@ from tests.faults.judge import Judge
 from tests.faults.night import LastWords, Night
 from tests.faults.nursery import Nursery, open_nursery
 from tests.faults.world import DAYS, World, iso, make_world
+from tests.temporary_postgresql import find_binaries
 
 AFTER_THE_LEASE = 1.0
 """Hours."""
@@ -21,12 +22,16 @@ A_PROCESS = 10
 
 @dataclass
 class Bench:
-    """Makes worlds and runs nights in them. new_url: where a ledger may be made; None for SQLite."""
+    """Makes worlds and runs nights in them.
+
+    new_url: where a ledger may be made; None for SQLite. binaries: PostgreSQL's, to dump and restore one.
+    """
 
     folder: Path
     nursery: Nursery
     new_url: Callable[[], str] | None = None
     numbers: Iterator[int] = field(default_factory=count)
+    binaries: Path | None = field(default_factory=find_binaries)
 
     def world(self, mechanism: str = "OptStream") -> World:
         """A fresh one."""

@@ -111,16 +111,16 @@ def both_databases(folder: Path) -> Iterator[list[tuple[str, Bench]]]:
 def table(rows: list[Row]) -> str:
     """Faults and counts."""
     lines = [
-        f"{'database':11}{'fault':58}{'tried':>6}{'checked':>9}{'void':>6}{'double':>8}{'lost':>6}{'broken':>8}"
+        f"{'database':11}{'fault':90}{'tried':>6}{'checked':>9}{'void':>6}{'double':>8}{'lost':>6}{'broken':>8}"
     ]
     everything = Tally()
     for database, name, tally in rows:
-        lines.append(f"{database:11}{name:58}{_counts(tally)}")
+        lines.append(f"{database:11}{name:90}{_counts(tally)}")
         everything.tried += tally.tried
         everything.releases_checked += tally.releases_checked
         everything.voids += tally.voids
         everything.broken += tally.broken
-    return "\n".join([*lines, f"{'both':11}{'all':58}{_counts(everything)}"])
+    return "\n".join([*lines, f"{'both':11}{'all':90}{_counts(everything)}"])
 
 
 def _counts(tally: Tally) -> str:
@@ -144,7 +144,7 @@ def run(kills: int, flows: int, seed: int | None, kept: Kept, say: Callable[[str
                     tally = kept.row(database, fault) or attack()
                     kept.keep(database, fault, tally)
                     rows.append((database, fault, tally))
-                    say(f"{database:11}{fault:58}{_counts(tally)}")
+                    say(f"{database:11}{fault:90}{_counts(tally)}")
                     for line in tally.broken:
                         say(f"  {line}")
     say("\n" + table(rows))

@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
+from pathlib import Path
 
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
 from optstream.errors import OptStreamError
@@ -19,6 +20,8 @@ from tests.faults.books import Books, read_books
 from tests.faults.night import LastWords
 from tests.faults.world import World
 
+Sight = tuple[str, int, str]
+"""Period, revision and what of it."""
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
 UNDER_WAY = ("is not listed", "index.html is not of the days")
@@ -30,7 +33,7 @@ class Judge:
     """One world's. seen: measurements and staged bytes of each release, as first met; they may not change."""
 
     world: World
-    seen: dict[tuple[str, int, str], str] = field(default_factory=dict)
+    seen: dict[Sight, str] = field(default_factory=dict)
     releases_checked: int = 0
 
     def look(self) -> list[str]:
@@ -118,16 +121,20 @@ class Judge:
     def _other_bytes(self, catalogue: Catalogue) -> list[str]:
         """What readers find is what was staged first."""
         broken = []
-        for entry in catalogue.entries:
-            if entry.withdrawn:
-                continue
-            path = self.world.settings.published_folder / entry.file
-            digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            what = f"vintage {entry.vintage}" if entry.vintage else "staged bytes"
-            first = self.seen.setdefault((entry.period.isoformat(), entry.revision, what), digest)
-            if digest != first:
-                broken.append(f"DOUBLE SPEND: {entry.period} is published with other bytes than were staged")
+        for key, digest in self.sights(catalogue, self.world.settings.published_folder).items():
+            if self.seen.setdefault(key, digest) != digest:
+                broken.append(f"DOUBLE SPEND: {key[0]} is published with other bytes than were staged")
         return broken
+
+    def sights(self, catalogue: Catalogue, folder: Path) -> dict[Sight, str]:
+        """The hashes of the bytes that readers of this catalogue find."""
+        found = {}
+        for entry in catalogue.entries:
+            if not entry.withdrawn:
+                what = f"vintage {entry.vintage}" if entry.vintage else "staged bytes"
+                digest = hashlib.sha256((folder / entry.file).read_bytes()).hexdigest()
+                found[entry.period.isoformat(), entry.revision, what] = digest
+        return found
 
     def _over(self, books: Books, day: date, last: LastWords | None) -> list[str]:
         """Published, and in the catalogue; or VOID, charged and alarmed."""
@@ -137,6 +144,9 @@ class Judge:
         record = records[-1]
         catalogue = find_catalogue(self.world.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
+        if record.withdrawn is not None:
+            gone = entry is None or entry.withdrawn
+            return [] if gone else [f"LOST: {day} was withdrawn and the catalogue lists it"]
         if record.state is ReleaseState.PUBLISHED:
             listed = entry is not None and entry.file_hash == _newest(books, record)
             return [] if listed else [f"LOST: {day} is PUBLISHED and the catalogue does not list it"]
@@ -174,7 +184,8 @@ class Judge:
 
     def _measurements(self, record: ReleaseRecord) -> list[str]:
         folder = self.world.settings.measurements_of(date.fromisoformat(record.period), record.revision)
-        kept = [path.read_bytes() for path in folder.iterdir() if path.suffix != ".raw"]
+        found = folder.iterdir() if folder.is_dir() else ()
+        kept = [path.read_bytes() for path in found if path.suffix != ".raw"]
         # space that was held for a draw that never began is all zeros
         digests = [hashlib.sha256(data).hexdigest() for data in kept if data.strip(b"\0")]
         if digests != [record.measurements_hash]:

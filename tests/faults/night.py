@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,8 @@ from optstream.noise import secure, secure_noise
 from tasks import chunk, vintage
 from tasks.pages import write_pages
 from tasks.release import Run, enrol, let_go
-from tasks.work import Work
+from tasks.withdraw import withdraw
+from tasks.work import Work, each
 from tests.faults import acts
 from tests.faults.hook import Hook
 from tests.faults.world import World
@@ -33,6 +35,7 @@ class Night:
     days: ISO dates. hours: how far its clock is ahead. act: "record", "kill", "stop", or a key of
     `acts.REFUSALS`, at `point`. raises: its noise fails after the first samples. largest_file: bytes, as on a
     disk that is full beyond. patience_seconds: for the ledger's lock, and for a database that is away.
+    restate: release the days once more. withdraw: take them back instead.
     """
 
     folder: str
@@ -44,6 +47,8 @@ class Night:
     raises: bool = False
     largest_file: int | None = None
     patience_seconds: float = 30.0
+    restate: bool = False
+    withdraw: bool = False
 
 
 @dataclass
@@ -135,22 +140,9 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
         return datetime.now(UTC) + timedelta(hours=night.hours)
 
     patience = timedelta(seconds=night.patience_seconds)
-    run = Run(settings, ledger, noise, night.owner, clock, patience=patience)
-    enrol(run)
+    run = Run(settings, ledger, noise, night.owner, clock, patience=patience, restate=night.restate)
     works = [Work(date.fromisoformat(day)) for day in night.days]
-    for step in chunk.READING:
-        works = step.take(run, works)
-    done = []
-    for group in chunk.groups(run, works):
-        for step in chunk.RELEASING:
-            group = _taken(step, run, group, noise)
-        done += group
-    works = vintage.due(run)
-    for step in chunk.REVISING:
-        works = step.take(run, works)
-    failed = [work for work in works if work.outcome and not work.outcome.status.is_good]
-    let_go(run, [*done, *works])
-    done += failed
+    done = each(works, partial(withdraw, run, reason="as told")) if night.withdraw else _released(run, works)
     for work in done:
         assert work.outcome is not None
         said.outcomes[work.day.isoformat()] = work.outcome.status.value
@@ -159,8 +151,27 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
     ledger.close()
 
 
-def _taken(step: chunk.Step, run: Run, works: list[Work], noise: LoggedNoise) -> list[Work]:
-    if step.name != "draw":
+def _released(run: Run, works: list[Work]) -> list[Work]:
+    enrol(run)
+    for step in chunk.READING:
+        works = step.take(run, works)
+    done = []
+    for group in chunk.groups(run, works):
+        for step in chunk.RELEASING:
+            group = _taken(step, run, group)
+        done += group
+    vintage.record_listed(run)
+    works = vintage.due(run)
+    for step in chunk.REVISING:
+        works = step.take(run, works)
+    failed = [work for work in works if work.outcome and not work.outcome.status.is_good]
+    let_go(run, [*done, *works])
+    return done + failed
+
+
+def _taken(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
+    noise = run.noise
+    if step.name != "draw" or not isinstance(noise, LoggedNoise):
         return step.take(run, works)
     done = []
     for work in works:

@@ -30,6 +30,7 @@ FR = ""
 11 = "FR"
 [budget]
 levels = ["1/2", "1/2"]
+{budget}
 {sampling}
 [input]
 folder = "{dumps}"
@@ -80,12 +81,19 @@ class World:
         self.noise_log.unlink(missing_ok=True)
 
 
-def make_world(folder: Path, dumps: Path, ledger: str | None = None, mechanism: str = "OptStream") -> World:
-    """A world in which nothing has happened. dumps: shared, only read. ledger: a URL; SQLite without."""
+def make_world(
+    folder: Path, dumps: Path, ledger: str | None = None, mechanism: str = "OptStream", budget: str = ""
+) -> World:
+    """A world in which nothing has happened.
+
+    dumps: shared, only read. ledger: a URL; SQLite without. budget: more lines of that section.
+    """
     folder.mkdir()
     url = ledger or "sqlite:///trusted/ledger.sqlite"
     sampling = SAMPLING if mechanism == "OptStream" else ""
-    text = CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=url)
+    text = CONFIGURATION.format(
+        mechanism=mechanism, sampling=sampling, budget=budget, dumps=dumps, ledger=url
+    )
     (folder / "optstream.toml").write_text(text)
     return World(folder)
 

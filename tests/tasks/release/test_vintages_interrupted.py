@@ -87,6 +87,22 @@ def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning)
     assert house.ledger.head("two-regions") == head
 
 
+def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):
+    """Else whoever reads data/ without the catalogue finds the day twice."""
+    house = learning
+    run, staged = half_shown(house)
+    before = next((house.folder / "published" / "data").glob(f"date={DAYS[0]}/*"))
+    kept = before.read_bytes()
+    publish.publish(run, [staged])
+    before.write_bytes(kept)
+    assert len(list(before.parent.iterdir())) == 2
+    house.later(hours=1)
+    vintage.record_listed(house.run())
+    assert len(list(before.parent.iterdir())) == 1
+    assert before.name in [path.name for path in (house.folder / "published" / "superseded").rglob("*")]
+    sound(house)
+
+
 @pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
 def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
     house = learning

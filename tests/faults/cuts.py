@@ -1,0 +1,321 @@
+"""Power cuts: a history is recorded once on a disk that writes everything down, then cut at many places.
+
+After each cut the disk is made anew of what was synced and, of the rest, what the cut happened to leave; the
+next run is started on it, and the judge knows what readers had seen before.
+"""
+
+import random
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue import find_catalogue
+from optstream.catalogue.layout import CATALOGUE
+from tests.faults.attacks import Tally
+from tests.faults.bench import Bench
+from tests.faults.books import read_books
+from tests.faults.disk.model import Disk, Keep, Operation, Rules, after_cut
+from tests.faults.disk.mount import mounted, read_log
+from tests.faults.judge import Judge, Sight
+from tests.faults.night import LastWords
+from tests.faults.world import DAYS, World, make_world
+from tests.temporary_postgresql import Cluster, made_cluster
+
+SECTOR = 512
+"""Bytes that a disk writes whole or not at all."""
+SERVER = "server"
+"""The folder of the disk that holds PostgreSQL's data."""
+Step = Mapping[str, Any]
+"""Fields of `Night`."""
+
+
+def lost(_chance: random.Random) -> Keep:
+    """Nothing but what was synced."""
+    return lambda _operation: None
+
+
+def only_names(_chance: random.Random) -> Keep:
+    """Files under their new names, and empty."""
+    return lambda operation: operation if operation.is_of_names else None
+
+
+def names_of_zeros(_chance: random.Random) -> Keep:
+    """Files under their new names, of their new length, and all zeros."""
+
+    def keep(operation: Operation) -> Operation:
+        return (
+            operation._replace(value=bytes(len(operation.value))) if operation.kind == "write" else operation
+        )
+
+    return keep
+
+
+def only_contents(_chance: random.Random) -> Keep:
+    """What was written, under the old names."""
+    return lambda operation: operation if operation.is_of_content else None
+
+
+def some(chance: random.Random) -> Keep:
+    """Each by chance: later ones without earlier ones too."""
+    share = chance.random()
+    return lambda operation: operation if chance.random() < share else None
+
+
+def torn(chance: random.Random) -> Keep:
+    """Each by chance, and of a write only some sectors."""
+    share = chance.random()
+
+    def keep(operation: Operation) -> Operation | None:
+        if chance.random() > share:
+            return None
+        if operation.kind == "write" and len(operation.value) > SECTOR:
+            whole = SECTOR * chance.randint(1, len(operation.value) // SECTOR)
+            return operation._replace(value=operation.value[:whole])
+        return operation
+
+    return keep
+
+
+REMAINS: dict[str, Callable[[random.Random], Keep]] = {
+    "all unsynced lost": lost,
+    "names without contents": only_names,
+    "names of zeros": names_of_zeros,
+    "contents without names": only_contents,
+    "some by chance": some,
+    "some by chance, torn": torn,
+}
+
+
+@dataclass(frozen=True)
+class History:
+    """Nights to be recorded, in this order. voids: whether days may be given up, for a night raises."""
+
+    name: str
+    steps: Sequence[Step]
+    mechanism: str = "OptStream"
+    voids: bool = False
+
+    @property
+    def days(self) -> list[date]:
+        return sorted({day for step in self.steps for day in step["days"]})
+
+
+def _killed_in(point: str) -> History:
+    steps = [{"days": DAYS[:1], "act": "kill", "point": point}, {"days": DAYS[:1], "hours": 1.0}]
+    return History(f"killed {point}", steps)
+
+
+FIRST = History("a first day", [{"days": DAYS[:1]}])
+HISTORIES = (
+    FIRST,
+    History(
+        "three days, one taken back and released anew",
+        [
+            {"days": DAYS[:1]},
+            {"days": DAYS[1:3]},
+            {"days": DAYS[1:2], "withdraw": True},
+            {"days": DAYS[1:2], "restate": True},
+        ],
+    ),
+    History("days that sharpen those before", [{"days": [day]} for day in DAYS[:3]], "HistoryInformed"),
+    History("days with raw state", [{"days": [day]} for day in DAYS[:3]], "PeGaSus"),
+    History("a draw that raises", [{"days": DAYS[:1], "raises": True}, {"days": DAYS[1:2]}], voids=True),
+    _killed_in("after mkdir in make_private_folder < DrawingFile.preallocate, 3"),
+    _killed_in("after mkdir in _make_private < _sqlite, 1"),
+    _killed_in("before commit in Ledger.record_drawn, 1"),
+    _killed_in("after commit in Ledger.record_drawn, 1"),
+    _killed_in("after link in write_new < LocalTurn.create_new, 1"),
+)
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """What a history did to the disk. settled: operations that made the empty world. ends: of its steps.
+
+    sights: at which operation readers were given which bytes.
+    """
+
+    history: History
+    world: World
+    operations: Sequence[Operation]
+    settled: int
+    ends: Sequence[int]
+    sights: Sequence[tuple[int, Mapping[Sight, str]]]
+
+    @property
+    def syncs(self) -> list[int]:
+        """Every durable step: the cut that comes just before the disk is asked for it."""
+        asked = range(self.settled, self.ends[-1])
+        return [at for at in asked if self.operations[at].kind == "sync"]
+
+    def seen_before(self, at: int) -> dict[Sight, str]:
+        """What readers had been shown by then."""
+        seen: dict[Sight, str] = {}
+        for when, sight in self.sights:
+            if when < at:
+                seen |= sight
+        return seen
+
+    def steps_left(self, at: int) -> Sequence[Step]:
+        """The steps that had not come to their end."""
+        return [step for step, end in zip(self.history.steps, self.ends, strict=True) if end >= at]
+
+
+@dataclass
+class CutBench:
+    """Records histories and cuts them. folder: to be mounted on, the same place before and after the cut.
+
+    cluster: PostgreSQL, whose data are on the same disk; None for SQLite.
+    """
+
+    bench: Bench
+    folder: Path
+    cluster: Cluster | None = None
+    template: Path | None = None
+    rules: Rules = field(default_factory=Rules)
+
+    @property
+    def disk(self) -> Path:
+        return self.folder / "disk"
+
+    def record(self, history: History) -> Recorded:
+        """Let it happen. The place is empty afterwards."""
+        log = self.folder / "log"
+        log.unlink(missing_ok=True)
+        self._clear()
+        with mounted(self.disk, log), self._served(self.template, "on") as url:
+            budget = 'restatement_share = "1/4"'
+            dumps = self.bench.folder / "dumps"
+            world = make_world(self.disk / "world", dumps, url, history.mechanism, budget)
+            assert world.settings  # read while it is there
+            settled = len(read_log(log))
+            ends = []
+            for step in history.steps:
+                how, words = self.bench.run(world, **step)
+                assert how == ("killed" if "act" in step else "ended"), (how, words)
+                ends.append(len(read_log(log)))
+        operations = read_log(log)
+        sights = list(self._sights(world, operations[: ends[-1]]))
+        return Recorded(history, world, operations, settled, ends, sights)
+
+    def cut(self, recorded: Recorded, at: int, remains: str, seed: int, rules: Rules | None = None) -> Tally:
+        """Cut the power before operation `at`, start the next runs, and judge."""
+        keep = REMAINS[remains](random.Random(seed))
+        disk = after_cut(recorded.operations, recorded.settled, at, keep, rules or self.rules)
+        self._clear()
+        disk.write_to(self.disk)
+        tally = Tally(tried=1)
+        with self._served(None, "off"):
+            judge = Judge(recorded.world, dict(recorded.seen_before(at)))
+            tally.broken += judge.look()
+            words = self._go_on(recorded, at)
+            tally.broken += judge.at_the_end(recorded.history.days, words)
+            tally.releases_checked, tally.voids = judge.releases_checked, judge.voids()
+        if tally.voids and not recorded.history.voids:
+            tally.broken.append("LOST: a day is VOID after a power cut")
+        place = (
+            f"{recorded.history.name}, {remains}, before operation {at} ({_told(recorded, at)}), seed {seed}"
+        )
+        tally.broken = [f"{line} [{place}]" for line in tally.broken]
+        return tally
+
+    def _go_on(self, recorded: Recorded, at: int) -> LastWords:
+        """The next night, and what a person had asked for that did not come to its end."""
+        said, errors = LastWords(), []
+        left = recorded.steps_left(at)
+        done = [step for step in recorded.history.steps if step not in left]
+        plain = sorted({day for step in (*done, *left[:1]) for day in step["days"]})
+        for number, step in enumerate([{"days": plain}, *left]):
+            again = {name: value for name, value in step.items() if name in ("days", "withdraw", "restate")}
+            if step.get("restate"):
+                records = read_books(recorded.world).records
+                known = {date.fromisoformat(record.period) for record in records if record.revision}
+                again["days"] = [day for day in step["days"] if day not in known]
+            if again["days"]:
+                _, words = self.bench.run(recorded.world, hours=2.0 + number, **again)
+                words = words or LastWords(error="a run died")
+                errors += [words.error] if words.error else []
+                said.outcomes |= words.outcomes
+                said.messages |= words.messages
+        said.error = "; ".join(errors) or None
+        return said
+
+    def _clear(self) -> None:
+        if self.disk.exists():
+            shutil.rmtree(self.disk)
+        self.disk.mkdir()
+
+    @contextmanager
+    def _served(self, template: Path | None, fsync: str) -> Iterator[str | None]:
+        """PostgreSQL on the disk, if that is the database; begun from the template where one is given."""
+        if self.cluster is None:
+            yield None
+            return
+        if template is not None:
+            subprocess.run(["cp", "-a", template, self.disk / SERVER], check=True)
+        self.cluster.fsync = fsync
+        self.cluster.start()
+        try:
+            yield self.cluster.new_url() if template is not None else ""
+        finally:
+            self.cluster.stop()
+
+    def _sights(
+        self, world: World, operations: Sequence[Operation]
+    ) -> Iterator[tuple[int, Mapping[Sight, str]]]:
+        """What readers find whenever another catalogue takes the old one's place."""
+        disk = Disk()
+        below = world.settings.published_folder.relative_to(self.disk).as_posix()
+        for at, operation in enumerate(operations):
+            disk.apply(operation)
+            if operation.is_of_names and operation.name == CATALOGUE and operation.kind != "unname":
+                with tempfile.TemporaryDirectory() as name:
+                    disk.write_to(Path(name), f"{below}/")
+                    folder = Path(name) / below
+                    catalogue = find_catalogue(folder)
+                    if catalogue is not None:
+                        yield at, Judge(world).sights(catalogue, folder)
+
+
+def _told(recorded: Recorded, at: int) -> str:
+    if at == len(recorded.operations):
+        return "the end"
+    operation = recorded.operations[at]
+    return f"{operation.kind} {operation.name}".strip()
+
+
+@contextmanager
+def open_cuts(bench: Bench, binaries: Path | None = None) -> Iterator[CutBench]:
+    """A place for a disk. binaries: PostgreSQL's, if it is to be the ledger's database."""
+    # not below pytest's folder: PostgreSQL runs as nobody, who may not enter that
+    folder = Path(tempfile.mkdtemp(prefix="optstream-disk-"))
+    try:
+        folder.chmod(0o711)
+        if binaries is None:
+            yield CutBench(bench, folder)
+            return
+        # small files of its log, for they are copied for every cut
+        with made_cluster(binaries, "--wal-segsize=1") as cluster:
+            data = cluster.folder / "data"
+            template = data.rename(cluster.folder / "template")
+            data.symlink_to(folder / "disk" / SERVER)
+            yield CutBench(bench, folder, cluster, template, Rules(syncs_names=f"/{SERVER}/"))
+    finally:
+        shutil.rmtree(folder)
+
+
+def at_every_step(recorded: Recorded) -> Iterator[tuple[int, str]]:
+    """All that is not synced lost at every durable step."""
+    yield from ((at, "all unsynced lost") for at in recorded.syncs)
+
+
+def by_chance(recorded: Recorded, chance: random.Random) -> Iterator[tuple[int, str]]:
+    """Anywhere, and anything left; without end."""
+    while True:
+        yield chance.randint(recorded.settled, recorded.ends[-1]), chance.choice(list(REMAINS))

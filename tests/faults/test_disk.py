@@ -1,0 +1,135 @@
+"""The recording file system and the disks that are rebuilt of it, before anything is believed of them."""
+
+import os
+import sqlite3
+import tempfile
+from pathlib import Path
+
+import pytest
+
+from tests.faults.disk.model import Disk, Rules, after_cut
+from tests.faults.disk.mount import mounted, read_log, why_not
+
+pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no file system of our own here: {why_not()}")
+
+
+def sync(path):
+    descriptor = os.open(path, os.O_RDONLY)
+    os.fsync(descriptor)
+    os.close(descriptor)
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Calls a function with an empty recording folder; returns what was recorded and a view of the folder."""
+
+    def record(do):
+        with mounted(tmp_path / "disk", tmp_path / "log"):
+            do(tmp_path / "disk")
+            return read_log(tmp_path / "log"), tree(tmp_path / "disk")
+
+    return record
+
+
+def tree(folder):
+    found = sorted(path for path in folder.rglob("*"))
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes() if path.is_file() else None for path in found
+    }
+
+
+def left(operations, tmp_path, keep=lambda _operation: None, **rules):
+    """What a cut after everything leaves."""
+    with tempfile.TemporaryDirectory(dir=tmp_path) as name:
+        after_cut(operations, 0, len(operations), keep, Rules(**rules)).write_to(Path(name))
+        return tree(Path(name))
+
+
+def test_everything_kept_is_what_programs_saw(recorded, tmp_path):
+    def work(folder):
+        (folder / "a" / "b").mkdir(parents=True)
+        (folder / "a" / "first").write_bytes(b"12345")
+        (folder / "a" / "first").rename(folder / "a" / "b" / "second")
+        os.link(folder / "a" / "b" / "second", folder / "third")
+        with (folder / "third").open("r+b") as file:
+            file.seek(2)
+            file.write(b"ab")
+            file.truncate(4)
+            os.posix_fallocate(file.fileno(), 0, 6)
+            (folder / "fourth").write_bytes(b"new")
+            (folder / "fourth").rename(folder / "third")  # in the place of a file that is open
+        (folder / "fifth").write_bytes(b"gone")
+        (folder / "fifth").unlink()
+
+    operations, seen = recorded(work)
+    assert seen == {"a": None, "a/b": None, "a/b/second": b"12ab\0\0", "third": b"new"}
+    assert left(operations, tmp_path, keep=lambda operation: operation) == seen
+
+
+def test_only_what_was_synced_is_sure(recorded, tmp_path):
+    def work(folder):
+        for name in ("neither", "content", "both", "replaced"):
+            (folder / name).write_bytes(b"old")
+        sync(folder / "content")
+        sync(folder / "both")
+        sync(folder / "replaced")
+        (folder / "replaced").rename(folder / "both")
+        (folder / "neither").unlink()
+
+    operations, _ = recorded(work)
+    assert left(operations, tmp_path) == {}
+    # as on usual file systems, where the sync of a file keeps its name
+    assert left(operations, tmp_path, syncs_names="/")["content"] == b"old"
+
+
+def test_a_name_is_as_durable_as_its_folder(recorded, tmp_path):
+    def work(folder):
+        (folder / "in").mkdir()
+        (folder / "in" / "file").write_bytes(b"old")
+        sync(folder / "in" / "file")
+        sync(folder / "in")
+        sync(folder)
+        (folder / "aside").write_bytes(b"new")
+        sync(folder / "aside")
+        (folder / "aside").rename(folder / "in" / "file")
+        sync(folder / "in")
+
+    operations, _ = recorded(work)
+    assert left(operations, tmp_path) == {"in": None, "in/file": b"new"}
+    without = operations[:-1]
+    assert left(without, tmp_path) == {"in": None, "in/file": b"old"}
+    # who never synced the folder in which the other lies has nothing
+    unsynced = [one for one in operations if one.kind != "sync" or one.node != 1]
+    assert left(unsynced, tmp_path) == {}
+
+
+@pytest.mark.parametrize(("synchronous", "kept"), [("FULL", 5), ("OFF", 0)])
+def test_sqlite_keeps_what_it_committed_only_if_it_syncs(recorded, tmp_path, synchronous, kept):
+    def work(folder):
+        sync(folder)
+        file = sqlite3.connect(folder / "db.sqlite")
+        file.execute("PRAGMA journal_mode=WAL")
+        file.execute("CREATE TABLE numbers (number INTEGER)")
+        file.commit()
+        sync(folder)
+        file.execute(f"PRAGMA synchronous={synchronous}")
+        for number in range(5):
+            file.execute("INSERT INTO numbers VALUES (?)", [number])
+            file.commit()
+        work.at = len(read_log(tmp_path / "log"))
+        file.close()
+
+    operations, _ = recorded(work)
+    found = left(operations[: work.at], tmp_path)
+    for name, data in found.items():
+        (tmp_path / name).write_bytes(data)
+    again = sqlite3.connect(tmp_path / "db.sqlite")
+    assert again.execute("SELECT count(*) FROM numbers").fetchone() == (kept,)
+    again.close()
+
+
+def test_a_disk_in_memory_takes_operations_whose_beginning_was_lost():
+    from tests.faults.disk.model import Operation
+
+    lost = [Operation("make", 2, value=(0o100600, 0, 0)), Operation("write", 2, other=3, value=b"x")]
+    assert bytes(Disk(lost).nodes[2].content) == b"\0\0\0x"
