@@ -112,9 +112,11 @@ class DrawingFile:
         return digest
 
     def discard(self) -> None:
-        """Destroy what this owner drew, under whichever name."""
+        """Destroy what this owner drew, under whichever name; a power cut does not bring it back."""
         for path in (self._aside, self._raw_aside, *self._folder.glob(f"{self._token}-*")):
             path.unlink(missing_ok=True)
+        if self._folder.is_dir():
+            sync_folder(self._folder)
 
     def settle(self) -> None:
         """The ledger has the draw: nobody need know any more whether this owner raised."""
@@ -195,9 +197,12 @@ def _raw_beside(path: Path) -> Path:
 
 
 def destroy_raw(folder: Path) -> None:
-    """Destroy all raw state of a release that will not be followed from."""
-    for path in sorted(folder.glob(f"*{RAW}")):
+    """Destroy all raw state of a release that will not be followed from, so that no power cut brings it back."""
+    found = sorted(folder.glob(f"*{RAW}"))
+    for path in found:
         path.unlink(missing_ok=True)
+    if found:
+        sync_folder(folder)
 
 
 def take_raw(folder: Path | None, digest: str | None) -> bytes | None:
