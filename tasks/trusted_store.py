@@ -197,7 +197,7 @@ def _raw_beside(path: Path) -> Path:
 
 
 def destroy_raw(folder: Path) -> None:
-    """Destroy all raw state of a release that will not be followed from, so that no power cut brings it back."""
+    """Destroy all raw state of a release that will not be followed from, past any power cut."""
     found = sorted(folder.glob(f"*{RAW}"))
     for path in found:
         path.unlink(missing_ok=True)

@@ -1,4 +1,4 @@
-"""What is destroyed in the trusted folder stays destroyed: the folder is synced after the last name is gone."""
+"""What is destroyed in the trusted folder stays so: the folder is synced after the last name is gone."""
 
 import pytest
 
