@@ -135,7 +135,7 @@ def test_a_choice_by_what_was_released_leaves_whole_windows_only():
 @pytest.mark.parametrize("n_windows", [4, 12])
 @pytest.mark.parametrize("adaptive", [False, True])
 def test_a_sum_that_windows_share_loses_more_than_their_composition(n_windows, adaptive):
-    """A day of 12 steps is one sum, and a window a part of it: all of the day moved is one change of 12 units.
+    """A day of 12 steps is one sum, and a window a part of it: all of the day moved is one change by 12.
 
     As randomised responses of each window the same sum would seem to lose less: what was stated once.
     """
