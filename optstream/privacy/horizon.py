@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ ADAPTIVE = ("distance", "publications")
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 LARGEST_SHIFT = 10_000
 FINEST, COARSEST = 1e-6, 1e-3
+LARGEST_LOSS = 600
+"""Of one draw. A float holds no e^epsilon beyond some 700; then nothing is gained on the plain sum either."""
 KEPT = 1e-3
 """Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
 
@@ -146,13 +148,15 @@ def _composed(
     counts += [(float(epsilon), count) for epsilon, count in pure]
     if not any(count for _, count in counts):
         return 0.0
+    if max(epsilon for epsilon, _ in counts) > LARGEST_LOSS:
+        return inf
     finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
     given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
     known = [(_of_draw(library, shift, scale, given), count) for (shift, scale), count in draws]
     for epsilon, count in pure:
         alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
         known.append((library.from_privacy_parameters(alone, **given), count))
-    # beyond some 700 a float holds no e^epsilon: infinity, and the plain sum is less
+    # where the sum is beyond what a float holds: infinity, and the plain sum is less
     with np.errstate(all="ignore"):
         whole = library.identity(**given)
         for one, count in known:

@@ -215,3 +215,10 @@ def test_the_stages_are_those_that_are_measured():
     assert horizon.EACH_STEP == (SAMPLES, PERTURBER)
     assert horizon.NOT_FRESH == (GROUPER,)
     assert horizon.ADAPTIVE == (DISTANCE, PUBLICATIONS)
+
+
+@pytest.mark.parametrize("shift", [599, 601, 760, 50_000])
+def test_a_draw_that_protects_next_to_nothing_has_its_plain_sum(shift):
+    """The library overflows there: refused values once ended the command, or took minutes."""
+    found = loss_over([step(SAMPLES, (1,), Fraction(1), shift)], DELTA, adaptive=False, window=None)
+    assert shift - 1 < found.epsilon <= shift
