@@ -31,7 +31,9 @@ def test_a_plan_that_left_a_choice_is_remembered_after_it_was_settled(drawn, res
     )
     assert isinstance(drawn.find("load", "day 3").spends[0], StepSpend)
     assert drawn.spent_over("customers", range(8, 16)).adaptive
-    assert not drawn.spent_over("customers", range(0, 12)).adaptive
+    # the day before it may have been released later, and measured what its choice left
+    assert drawn.spent_over("customers", range(0, 12)).adaptive
+    assert not drawn.spent_over("customers", range(0, 8)).adaptive
 
 
 def test_after_an_amendment_no_figure_holds_for_every_window(drawn, kit):
