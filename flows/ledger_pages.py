@@ -41,7 +41,7 @@ def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Termin
 
 COMPOSED = {
     "draws": "exact composition of the noise that was drawn",
-    "windows": "composition of whole windows, each with the whole grant: releases chose what was measured",
+    "windows": "composition of whole periods, each with the whole grant of the windows that it takes",
     "plain": "the plain sum, which no composition that holds here is below",
 }
 

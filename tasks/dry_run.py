@@ -64,16 +64,13 @@ def _over(settings: Settings, first: date, n_days: int) -> HorizonLoss:
 
     Each is planned as if nothing had been released before it, which never leaves a measurement out.
     """
-    calendar, spends, n_steps = settings.calendar, list[Spend](), 0
+    calendar, spends = settings.calendar, list[Spend]()
     for day in days_from(first, first + timedelta(days=n_days - 1)):
         mechanism = mechanism_for(settings, day)
         spends += mechanism.plan(calendar.n_steps(day), calendar.first_step(day))
-        n_steps += calendar.n_steps(day)
     model = mechanism.model
-    windows = None
-    if model.windows == "sliding":
-        windows = (-(-n_steps // model.window_length), mechanism.epsilon)
-    return loss_over(spends, DELTA, adaptive=False, windows=windows)
+    window = (model.window_length, mechanism.epsilon) if model.windows == "sliding" else None
+    return loss_over(spends, DELTA, adaptive=False, window=window)
 
 
 def _period(settings: Settings, days: Sequence[date]) -> Period:

@@ -54,5 +54,5 @@ def read_horizon(
     spent = ledger.spent_over(terms.grant, steps)
     loss = None
     if not spent.compromised:
-        loss = loss_over(spent.spends, delta, adaptive=spent.adaptive, windows=spent.windows)
+        loss = loss_over(spent.spends, delta, adaptive=spent.adaptive, window=spent.window)
     return Horizon(terms.grant, first, last, n_days, delta, loss)

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, func, select
 
-from optstream.ledger.charges import charged_to_grant
+from optstream.ledger.charges import charged_to_grant, window_reach
 from optstream.ledger.schema import spends
 from optstream.privacy import Spend
 from optstream.privacy.exact import exact_from_text
@@ -19,32 +19,32 @@ UNDECIDED = '%"kind":"capped"%'
 class Spent:
     """The spends of a span. compromised: whether the noise of some of them protects nobody.
 
-    adaptive: whether what was measured there was chosen by what was released before: any plan of theirs, also
-    one that was settled since, left something to be decided. windows: into how many windows the span is cut
-    and what the grant gives each of them; None where windows do not slide, or an amendment changed them.
+    adaptive: whether what was measured there was chosen by what was released before: any plan within a window
+    of it, also one that was settled since, left something to be decided. window: how many steps a window has
+    and what the grant gives each; None where windows do not slide, or an amendment changed them.
     """
 
     spends: tuple[Spend, ...]
     compromised: bool
     adaptive: bool
-    windows: tuple[int, Fraction] | None
+    window: tuple[int, Fraction] | None
 
 
 def spent_over(connection: Connection, grant: Any, steps: range) -> Spent:
     """All that the releases with one of `steps` are charged; reads that range of the history."""
     charged = charged_to_grant(connection, grant, steps)
+    # what a neighbouring day chose to spend may decide what a day of the span measures
+    reach = window_reach(grant, steps)
     undecided = select(func.count()).where(
         spends.c.grant_id == grant.id,
-        spends.c.first_step < steps.stop,
-        spends.c.first_step > steps.start - grant.longest_spend,
-        spends.c.first_step + spends.c.n_steps > steps.start,
+        spends.c.first_step < reach.stop,
+        spends.c.first_step > reach.start - grant.longest_spend,
+        spends.c.first_step + spends.c.n_steps > reach.start,
         spends.c.document.like(UNDECIDED),
     )
-    windows = None
-    if grant.windows == "sliding" and grant.amendment == 0 and charged.spends:
-        first = min(spend.first_step for spend in charged.spends)
-        stop = max(spend.first_step + spend.n_steps for spend in charged.spends)
-        windows = (-(-(stop - first) // grant.window_length), exact_from_text(grant.epsilon))
+    window = None
+    if grant.windows == "sliding" and grant.amendment == 0:
+        window = (int(grant.window_length), exact_from_text(grant.epsilon))
     return Spent(
-        charged.spends, bool(charged.compromised), connection.execute(undecided).scalar_one() > 0, windows
+        charged.spends, bool(charged.compromised), connection.execute(undecided).scalar_one() > 0, window
     )

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import lru_cache
 from itertools import groupby
-from math import ceil
+from math import ceil, inf
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,8 @@ ADAPTIVE = ("distance", "publications")
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 LARGEST_SHIFT = 10_000
 FINEST, COARSEST = 1e-6, 1e-3
+LARGEST_LOSS = 600
+"""Of one draw. A float holds no e^epsilon beyond some 700; then nothing is gained on the plain sum either."""
 KEPT = 1e-3
 """Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
 
@@ -34,7 +36,7 @@ Draw = tuple[int, Fraction]
 class HorizonLoss:
     """(epsilon, delta) for all readings of one customer in a span.
 
-    plain: the sum of all charges, or of all windows if that is less, at delta 0. epsilon: at most that, at
+    plain: the sum of all charges, or of all parts if that is less, at delta 0. epsilon: at most that, at
     this delta, rounded up.
     composed: how, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
     """
@@ -54,30 +56,54 @@ class _Parts:
 
 
 def loss_over(
-    spends: Iterable[Spend], delta: Fraction, *, adaptive: bool, windows: tuple[int, Fraction] | None
+    spends: Iterable[Spend], delta: Fraction, *, adaptive: bool, window: tuple[int, Fraction] | None
 ) -> HorizonLoss:
     """Return what all readings of one customer at the steps of these spends lose together (Lemma 14).
 
     spends: all that was drawn there, of whatever stream and level. adaptive: whether what was measured there,
-    or its noise, was chosen by what had been released before; then only `windows` holds. windows: into how
-    many windows the span was cut and what each loses at most, fixed in advance; None where nothing says so.
+    or its noise, was chosen by what had been released before; then only `window` holds. window: how many
+    steps a window has and what each loses at most, wherever it lies; None where nothing says so.
     Costs no privacy. Raises ParameterError for a delta outside [1e-10, 1/10].
     """
     if not LEAST_DELTA <= delta <= LARGEST_DELTA:
         raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
-    parts = _Parts()
-    for spend in spends:
+    parts, known = _Parts(), list(spends)
+    for spend in known:
         adaptive |= _add(parts, spend)
-    plain = parts.plain if windows is None else min(parts.plain, windows[0] * windows[1])
+    whole = Counter[Fraction]()
+    if window is not None:
+        length, epsilon = window
+        whole.update(n_windows * epsilon for n_windows in windows_of_parts(known, length))
+    plain = parts.plain if window is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
     bounds = [(float(plain), "plain")]
     if not adaptive:
         composed = _composed(frozenset(parts.draws.items()), frozenset(parts.pure.items()), float(delta))
         bounds.append((composed + float(parts.added), "draws"))
-    if windows is not None:
-        count, epsilon = windows
-        bounds.append((_composed(frozenset(), frozenset([(epsilon, count)]), float(delta)), "windows"))
+    if window is not None and not parts.added:
+        bounds.append((_composed(frozenset(), frozenset(whole.items()), float(delta)), "windows"))
     least, how = min(bounds, key=lambda bound: bound[0])
     return HorizonLoss(least, delta, plain, how)
+
+
+def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
+    """Return how many windows each part of a span takes, of parts that no measurement reaches across.
+
+    Measurements of one period may share noise, so a part is one period or, where a window holds them,
+    several in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
+    """
+    periods, spent = list[range](), (range(one.first_step, one.first_step + one.n_steps) for one in spends)
+    for own in sorted(spent, key=lambda steps: steps.start):
+        if periods and own.start < periods[-1].stop:
+            periods[-1] = range(periods[-1].start, max(own.stop, periods[-1].stop))
+        else:
+            periods.append(own)
+    parts = list[range]()
+    for own in periods:
+        if parts and own.stop - parts[-1].start <= window_length:
+            parts[-1] = range(parts[-1].start, own.stop)
+        else:
+            parts.append(own)
+    return [ceil(Fraction(len(part), window_length)) for part in parts]
 
 
 def _add(parts: _Parts, spend: Spend) -> bool:
@@ -122,13 +148,15 @@ def _composed(
     counts += [(float(epsilon), count) for epsilon, count in pure]
     if not any(count for _, count in counts):
         return 0.0
+    if max(epsilon for epsilon, _ in counts) > LARGEST_LOSS:
+        return inf
     finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
     given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
     known = [(_of_draw(library, shift, scale, given), count) for (shift, scale), count in draws]
     for epsilon, count in pure:
         alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
         known.append((library.from_privacy_parameters(alone, **given), count))
-    # beyond some 700 a float holds no e^epsilon: infinity, and the plain sum is less
+    # where the sum is beyond what a float holds: infinity, and the plain sum is less
     with np.errstate(all="ignore"):
         whole = library.identity(**given)
         for one, count in known:

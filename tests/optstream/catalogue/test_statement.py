@@ -62,6 +62,15 @@ def test_words_state_what_windows_over_different_plans_cost(statement):
     assert "grant costs at most 1 with all of them together" in words
 
 
+def test_words_say_for_whom_windows_over_different_plans_are_within_the_grant(statement):
+    """A day of Fourier beside this one is priced for who stays in its leaves; a supplier's larger rounding
+    moves a sum by more than this day's alpha, where alpha and rounding have the same sum.
+    """
+    words = statement(DAY).in_words()
+    assert "limits the leaves of a period, or names a larger rounding of the supplier's" in words
+    assert "this figure holds for what that statement covers too" in words
+
+
 def test_words_name_weaker_promises(statement):
     aligned = PrivacyModel("1", 48, 10, windows="aligned")
     assert "not covered" in statement(DAY, model=aligned).in_words()

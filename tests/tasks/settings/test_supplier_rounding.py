@@ -105,6 +105,22 @@ def test_it_is_part_of_the_promise_and_the_hash_but_not_of_what_is_covered(strea
     assert stream("10", rounding="0").configuration_hash == stream("10").configuration_hash
 
 
+@pytest.mark.parametrize("supplier", [half_even, half_up, down, up])
+def test_days_with_another_rounding_cover_what_both_statements_cover(stream, supplier):
+    """One model for both, so nothing is amended: exact sums at alpha = 1.1, then whole MW at alpha = 0.1.
+
+    A change of 1.1 costs the later days 1.82 times what they are charged, which is why statements take a day
+    with a larger rounding for what its own statement covers.
+    """
+    exact, whole = stream("1.1", "0.1"), stream("0.1", "0.1", "1")
+    assert exact.model == whole.model
+    beyond, covered = (
+        most(supplier, Fraction(1), Fraction(alpha), Fraction("0.1")) for alpha in ("1.1", "0.1")
+    )
+    assert covered <= whole.model.alpha_units == 11
+    assert beyond == 20
+
+
 def test_of_metered_rows_it_is_refused(stream):
     with pytest.raises(ConfigurationError, match=r'input.supplier_rounding must be left out for .*"metered"'):
         stream("10", rounding="1", schema="metered")
