@@ -27,8 +27,12 @@ Result = TypeVar("Result")
 
 
 def look_up_days(run: Run, works: Works) -> list[Work]:
-    """Days that the ledger knows end here, or go on from their stored measurements."""
-    return each(works, partial(release.look_up, run))
+    """Days that the ledger knows end here, or go on from their stored measurements; those that a dead owner
+    drew whole too, whatever has become of their dumps.
+    """
+    shown = cache(partial(reserve.look_at_folders, run))
+    known = each(works, partial(release.look_up, run))
+    return each(known, lambda work: work if work.reservation else reserve.take_over_whole(run, work, shown))
 
 
 def discover_dumps(run: Run, works: Works) -> list[Work]:
@@ -126,7 +130,7 @@ def reserve_budget(run: Run, works: Works) -> list[Work]:
 
 def draw_measurements(run: Run, works: Works) -> list[Work]:
     """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
-    return each(works, lambda work: draw.draw(run, work) if work.period else work)
+    return each(works, lambda work: draw.draw(run, work) if _is_to_draw(work) else work)
 
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:
@@ -191,6 +195,10 @@ def _renewed_or_held(run: Run, work: Work) -> Work:
         if record is not None and record.state is ReleaseState.PUBLISHED:
             return work
         raise
+
+
+def _is_to_draw(work: Work) -> bool:
+    return work.period is not None or (work.reservation is not None and work.reservation.is_drawn)
 
 
 def _needs_reading(work: Work) -> bool:

@@ -1,6 +1,7 @@
 """Charge a day's plan to the grant, after a look at what was published before (DESIGN, section 6)."""
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -9,7 +10,7 @@ from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.places import StoreUrl, open_place
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
-from optstream.privacy import worst_window
+from optstream.privacy import Spend, worst_window
 from tasks.lineage import told_releases
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
@@ -116,10 +117,29 @@ def reserve(run: Run, work: Work, shown: Shown) -> Work:
             "share for restatements, and a revision without a measurement would only replace a better one. "
             "Nothing was reserved; keep more back, or divide it (docs/restate.md)"
         )
-    now = run.clock()
+    return replace(_reserved(run, work, shown, plan, is_drawn), memory=memory)
+
+
+def take_over_whole(run: Run, work: Work, shown: Callable[[], Shown]) -> Work:
+    """Take over a day whose dead owner left the whole measurements: no dump is needed, nothing is planned.
+
+    Returns any other day as it is. shown: asked for such a day alone. Raises as `reserve` does.
+    """
+    if whole_draw(run.settings.measurements_of(work.day, work.revision)) is None:
+        return work
+    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    if record is None or not record.drawing or not _is_drawn(run, work, shown()):
+        return work
+    taken = _reserved(run, work, shown(), record.spends, True)
+    # called off or taken over meanwhile: then it is this owner's to draw, and is reserved anew
+    return taken if taken.reservation and taken.reservation.is_drawn else work
+
+
+def _reserved(run: Run, work: Work, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Work:
+    settings, now = run.settings, run.clock()
     reservation = run.ledger.reserve(
         run.stream,
-        day.isoformat(),
+        work.day.isoformat(),
         work.revision,
         plan,
         run.owner,
@@ -130,7 +150,7 @@ def reserve(run: Run, work: Work, shown: Shown) -> Work:
         restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
         is_drawn=is_drawn,
     )
-    return replace(work, reservation=reservation, held_since=now, memory=memory)
+    return replace(work, reservation=reservation, held_since=now)
 
 
 def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
@@ -159,7 +179,9 @@ def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
                 "restored from an older copy, or is another one, and would draw again. Nothing was reserved; "
                 "bring the newest ledger back (docs/recover.md)"
             )
-    if record is None or not record.drawing or record.lease_until > run.clock():
+    if record is None or not record.drawing:
         return False
-    fence_off(folder)
+    if record.lease_until <= run.ledger.lease_time(run.clock()):
+        fence_off(folder)
+    # also where its owner seems to live: the ledger decides that, maybe a moment later
     return found is not None
