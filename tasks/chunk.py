@@ -30,7 +30,7 @@ def look_up_days(run: Run, works: Works) -> list[Work]:
     """Days that the ledger knows end here, or go on from their stored measurements; those that a dead owner
     drew whole too, whatever has become of their dumps.
     """
-    shown = cache(partial(reserve.look_at_folders, run))
+    shown = cache(partial(reserve.look_at_folders, run, [work.day for work in works]))
     known = each(works, partial(release.look_up, run))
     return each(known, lambda work: work if work.reservation else reserve.take_over_whole(run, work, shown))
 
@@ -124,7 +124,7 @@ def _got(found: Mapping[date, Result | BaseException], work: Work) -> Result | N
 
 def reserve_budget(run: Run, works: Works) -> list[Work]:
     """Charge each day's plan to the grant, or refuse the day."""
-    shown = cache(partial(reserve.look_at_folders, run))
+    shown = cache(partial(reserve.look_at_folders, run, [work.day for work in works]))
     return each(works, lambda work: work if work.reservation else reserve.reserve(run, work, shown()))
 
 

@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.places import StoreUrl, open_place
@@ -28,8 +28,8 @@ class Shown:
     """What the published folders show before anything is reserved.
 
     catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
-    folders of the grant's other streams, and those that any of them had before carry them. told: the days and
-    revisions that the lineage knows as published.
+    folders of the grant's other streams, and those that any of them had before carry them. told: of the days that were asked
+    for, the days and revisions that the lineage knows as published.
     """
 
     catalogue: Catalogue | None
@@ -37,8 +37,10 @@ class Shown:
     told: frozenset[tuple[str, int]] = frozenset()
 
 
-def look_at_folders(run: Run) -> Shown:
+def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
     """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5).
+
+    days: those that are about to be reserved, for the lineage; None: any.
 
     Of a folder's heads the newest stands for all before it. The other streams' folders too: an older copy of
     the ledger may hold the newest head of this stream, and lack what another has spent since; and folders
@@ -54,15 +56,19 @@ def look_at_folders(run: Run) -> Shown:
             f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
             "give each stream a published folder of its own"
         )
-    current = {_published_in(terms.document) for terms in run.ledger.siblings(run.stream)}
+    siblings = run.ledger.siblings(run.stream)
+    streams = {run.stream, *(terms.stream for terms in siblings)}
+    current = {_published_in(terms.document) for terms in siblings}
     others = [find_catalogue(other) for other in sorted(current - {""})]
     named = {_published_in(document) for document in run.ledger.documents(run.stream)}
     for earlier in sorted(named - current - {"", str(folder)}):
         # a folder that was given up may be gone, or of no catalogue any more: then it says nothing
         with suppress(OptStreamError, OSError):
-            others.append(find_catalogue(earlier))
+            found = find_catalogue(earlier)
+            # nor if it was named by mistake, or others have it now, whose head is of another ledger
+            others.append(found if found and found.stream in streams else None)
     heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
-    return Shown(catalogue, heads, told_releases(run.settings))
+    return Shown(catalogue, heads, told_releases(run.settings, days))
 
 
 def _published_in(document: str) -> str:
