@@ -27,8 +27,12 @@ Result = TypeVar("Result")
 
 
 def look_up_days(run: Run, works: Works) -> list[Work]:
-    """Days that the ledger knows end here, or go on from their stored measurements."""
-    return each(works, partial(release.look_up, run))
+    """Days that the ledger knows end here, or go on from their stored measurements; those that a dead owner
+    drew whole too, whatever has become of their dumps.
+    """
+    shown = cache(partial(reserve.look_at_folders, run, [work.day for work in works]))
+    known = each(works, partial(release.look_up, run))
+    return each(known, lambda work: work if work.reservation else reserve.take_over_whole(run, work, shown))
 
 
 def discover_dumps(run: Run, works: Works) -> list[Work]:
@@ -120,13 +124,13 @@ def _got(found: Mapping[date, Result | BaseException], work: Work) -> Result | N
 
 def reserve_budget(run: Run, works: Works) -> list[Work]:
     """Charge each day's plan to the grant, or refuse the day."""
-    shown = cache(partial(reserve.look_at_folders, run))
+    shown = cache(partial(reserve.look_at_folders, run, [work.day for work in works]))
     return each(works, lambda work: work if work.reservation else reserve.reserve(run, work, shown()))
 
 
 def draw_measurements(run: Run, works: Works) -> list[Work]:
     """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
-    return each(works, lambda work: draw.draw(run, work) if work.period else work)
+    return each(works, lambda work: draw.draw(run, work) if _is_to_draw(work) else work)
 
 
 def estimate_releases(run: Run, works: Works) -> list[Work]:
@@ -191,6 +195,10 @@ def _renewed_or_held(run: Run, work: Work) -> Work:
         if record is not None and record.state is ReleaseState.PUBLISHED:
             return work
         raise
+
+
+def _is_to_draw(work: Work) -> bool:
+    return work.period is not None or (work.reservation is not None and work.reservation.is_drawn)
 
 
 def _needs_reading(work: Work) -> bool:

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from time import sleep
+from time import monotonic, sleep
 
 from optstream.errors import LedgerError, LedgerUnavailableError
-from optstream.ledger import ReleaseRecord, Reservation
+from optstream.ledger import ReleaseRecord, ReleaseState, Reservation
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured, PrivatePeriod
@@ -42,8 +42,8 @@ def draw(run: Run, work: Work) -> Work:
     """
     work = renewed(run, work)
     reservation, period = work.reservation, work.period
-    if reservation is None or period is None:
-        raise LedgerError("nothing is drawn without a reservation and a period")
+    if reservation is None:
+        raise LedgerError("nothing is drawn without a reservation")
     # noise beside the raw values, and the state of its generator
     forbid_core_dumps()
     with deferred_stop() as stops:
@@ -55,6 +55,8 @@ def draw(run: Run, work: Work) -> Work:
         with held(run, reservation):
             if reservation.is_drawn:
                 drawn = _taken_up(run, work, reservation)
+            elif period is None:
+                raise LedgerError("nothing is drawn without a period")
             else:
                 drawn = _drawn(run, work, reservation, period, file)
             _record(run, work, file, drawn, stops)
@@ -88,9 +90,14 @@ def _drawn(
     state = mechanism.prepared(state, period.first_step)
     keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
     run.ledger.begin_draw(reservation, run.clock())
-    file.destroy_orphans()
-    # after the event that says so, before the first sample: a ledger that forgets it is noticed
-    bear_witness(run.settings, run.ledger)
+    try:
+        file.destroy_orphans()
+        # after the event that says so, before the first sample: a ledger that forgets it is noticed
+        bear_witness(run.settings, run.ledger)
+    except BaseException:
+        with suppress(LedgerError):  # else it counts as a death
+            run.ledger.call_off_draw(reservation, run.clock())
+        raise
     try:
         measured = mechanism.measure(period, noise=run.noise, state=state)
         return _Drawn(file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends)
@@ -118,27 +125,46 @@ def _record(run: Run, work: Work, file: DrawingFile, drawn: _Drawn, stops: Seque
     """Tell the ledger of durable measurements, again and again while its database is away.
 
     Raises LedgerError after the run's patience or a polite stop, with nothing lost; and where the ledger
-    refuses them for good, which destroys them.
+    refuses them for good, which destroys them, unless they are the release all the same.
     """
-    reservation, waited = work.reservation, timedelta(0)
+    reservation = work.reservation
     if reservation is None:
         raise LedgerError("nothing is recorded without a reservation")
+    # the database may take long to refuse, which counts as well
+    until = monotonic() + run.patience.total_seconds()
     while True:
         try:
             run.ledger.record_drawn(reservation, drawn.digest, drawn.spends, run.clock())
             return
         except LedgerUnavailableError as error:
-            if stops or waited >= run.patience:
+            if stops or monotonic() >= until:
                 raise LedgerError(
                     f"{work.day} is drawn and its measurements are durable, and the ledger's database could "
                     f"not be told. Nothing is lost and nothing will be drawn again: when it answers, run the "
                     f"day again once its lease is over. {error}"
                 ) from error
             sleep(PAUSE.total_seconds())
-            waited += PAUSE
         except LedgerError:
-            _give_up(run, work, file, "the ledger refused what was drawn")
+            if not _may_be_the_release(run, work, reservation, drawn):
+                _give_up(run, work, file, "the ledger refused what was drawn")
             raise
+
+
+def _may_be_the_release(run: Run, work: Work, reservation: Reservation, drawn: _Drawn) -> bool:
+    """Whether what this owner has, and could not record, is not its own to destroy.
+
+    The ledger has it: an answer was lost, and another run adopted the day. Or this owner was fenced off, and
+    nobody has taken the day over for a draw of its own: whoever takes it over next finds it whole.
+    """
+    try:
+        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    except LedgerError:
+        return True  # not known: a file that nobody wants is destroyed by the next owner
+    if record is None or record.measurements_hash == drawn.digest:
+        return record is not None
+    is_open = record.state is ReleaseState.RESERVED and record.drawing
+    is_fenced_off = record.fencing_token != reservation.fencing_token
+    return is_open and is_fenced_off and record.redraws == reservation.redraws
 
 
 def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:

@@ -132,6 +132,7 @@ def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: 
 
     Raises LedgerError if the day is not in the ledger, is VOID, or is held by nobody.
     """
+    now = ledger.lease_time(now)
     stream, period = settings.stream.name, day.isoformat()
     record = ledger.latest(stream, period)
     if record is None or record.lease_until <= now:

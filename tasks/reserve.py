@@ -1,15 +1,16 @@
 """Charge a day's plan to the grant, after a look at what was published before (DESIGN, section 6)."""
 
 import json
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import date, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.places import StoreUrl, open_place
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
-from optstream.privacy import worst_window
+from optstream.privacy import Spend, worst_window
 from tasks.lineage import told_releases
 from tasks.mechanism import mechanism_for
 from tasks.memory import recall
@@ -27,8 +28,8 @@ class Shown:
     """What the published folders show before anything is reserved.
 
     catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
-    folders of the grant's other streams, and those that any of them had before carry them. told: the days and
-    revisions that the lineage knows as published.
+    folders of the grant's other streams, and those that any of them had before carry them. told: of the days that were asked
+    for, the days and revisions that the lineage knows as published.
     """
 
     catalogue: Catalogue | None
@@ -36,8 +37,10 @@ class Shown:
     told: frozenset[tuple[str, int]] = frozenset()
 
 
-def look_at_folders(run: Run) -> Shown:
+def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
     """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5).
+
+    days: those that are about to be reserved, for the lineage; None: any.
 
     Of a folder's heads the newest stands for all before it. The other streams' folders too: an older copy of
     the ledger may hold the newest head of this stream, and lack what another has spent since; and folders
@@ -53,15 +56,19 @@ def look_at_folders(run: Run) -> Shown:
             f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
             "give each stream a published folder of its own"
         )
-    current = {_published_in(terms.document) for terms in run.ledger.siblings(run.stream)}
+    siblings = run.ledger.siblings(run.stream)
+    streams = {run.stream, *(terms.stream for terms in siblings)}
+    current = {_published_in(terms.document) for terms in siblings}
     others = [find_catalogue(other) for other in sorted(current - {""})]
     named = {_published_in(document) for document in run.ledger.documents(run.stream)}
     for earlier in sorted(named - current - {"", str(folder)}):
         # a folder that was given up may be gone, or of no catalogue any more: then it says nothing
         with suppress(OptStreamError, OSError):
-            others.append(find_catalogue(earlier))
+            found = find_catalogue(earlier)
+            # nor if it was named by mistake, or others have it now, whose head is of another ledger
+            others.append(found if found and found.stream in streams else None)
     heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
-    return Shown(catalogue, heads, told_releases(run.settings))
+    return Shown(catalogue, heads, told_releases(run.settings, days))
 
 
 def _published_in(document: str) -> str:
@@ -116,10 +123,29 @@ def reserve(run: Run, work: Work, shown: Shown) -> Work:
             "share for restatements, and a revision without a measurement would only replace a better one. "
             "Nothing was reserved; keep more back, or divide it (docs/restate.md)"
         )
-    now = run.clock()
+    return replace(_reserved(run, work, shown, plan, is_drawn), memory=memory)
+
+
+def take_over_whole(run: Run, work: Work, shown: Callable[[], Shown]) -> Work:
+    """Take over a day whose dead owner left the whole measurements: no dump is needed, nothing is planned.
+
+    Returns any other day as it is. shown: asked for such a day alone. Raises as `reserve` does.
+    """
+    if whole_draw(run.settings.measurements_of(work.day, work.revision)) is None:
+        return work
+    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    if record is None or not record.drawing or not _is_drawn(run, work, shown()):
+        return work
+    taken = _reserved(run, work, shown(), record.spends, True)
+    # called off or taken over meanwhile: then it is this owner's to draw, and is reserved anew
+    return taken if taken.reservation and taken.reservation.is_drawn else work
+
+
+def _reserved(run: Run, work: Work, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Work:
+    settings, now = run.settings, run.clock()
     reservation = run.ledger.reserve(
         run.stream,
-        day.isoformat(),
+        work.day.isoformat(),
         work.revision,
         plan,
         run.owner,
@@ -130,7 +156,7 @@ def reserve(run: Run, work: Work, shown: Shown) -> Work:
         restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
         is_drawn=is_drawn,
     )
-    return replace(work, reservation=reservation, held_since=now, memory=memory)
+    return replace(work, reservation=reservation, held_since=now)
 
 
 def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
@@ -159,7 +185,9 @@ def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
                 "restored from an older copy, or is another one, and would draw again. Nothing was reserved; "
                 "bring the newest ledger back (docs/recover.md)"
             )
-    if record is None or not record.drawing or record.lease_until > run.clock():
+    if record is None or not record.drawing:
         return False
-    fence_off(folder)
+    if record.lease_until <= run.ledger.lease_time(run.clock()):
+        fence_off(folder)
+    # also where its owner seems to live: the ledger decides that, maybe a moment later
     return found is not None

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
 
-from optstream.catalogue.durable import exclusive, sync_folder
+from optstream.catalogue.durable import sync_folder
+from optstream.catalogue.places.lock import publishers_lock
 from optstream.errors import LedgerError
 
 
@@ -43,12 +44,17 @@ def write_private(path: Path, data: bytes) -> None:
 
 @contextmanager
 def exclusive_in(folder: Path) -> Iterator[None]:
-    """Hold the inter-process lock of a folder of the trusted zone, waiting for it."""
+    """Hold the inter-process lock of a folder of the trusted zone, waiting for it.
+
+    Raises BlockingIOError, whose strerror says who holds it, after `LONGEST_WAIT` seconds.
+    """
     make_private_folder(folder)
-    lock = folder / ".lock"
-    os.close(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
-    with exclusive(lock):
-        yield
+    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with publishers_lock(opened, ".lock", folder / ".lock"):
+            yield
+    finally:
+        os.close(opened)
 
 
 NAMED = 32

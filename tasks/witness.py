@@ -1,13 +1,14 @@
 """How far the ledger was, known outside its database: one that is behind was restored, and is refused.
 
 One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
-by stream, how many events there were and the hash of the last. It only ever grows: a ledger that lacks a hash
+by grant, which has one ledger, and stream, how many events there were and the hash of the last. It only ever grows: a ledger that lacks a hash
 is refused and changes nothing; a witness that is behind the ledger, as after a crash, is brought up to it.
 """
 
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from optstream.catalogue.places import Location, StoreUrl
 from optstream.catalogue.places.objects import MOST_TURNS, check_conditions
@@ -24,6 +25,8 @@ LARGEST = 2**20
 
 Heads = Mapping[str, tuple[int, str]]
 """By stream: how many events, and the hash of the last."""
+Grants = Mapping[str, Heads]
+"""By grant: populations that share a trusted folder may have a ledger each."""
 
 
 def bear_witness(settings: Settings, ledger: Ledger) -> None:
@@ -32,11 +35,15 @@ def bear_witness(settings: Settings, ledger: Ledger) -> None:
     Raises LedgerError, with the place, for such a ledger, and for a witness that cannot be read or written.
     """
 
-    def follow(known: Heads) -> Heads:
+    grant = settings.privacy.population
+
+    def follow(grants: Grants) -> Grants:
         # the witness was read before the ledger is asked, and so a sound ledger has what it holds
+        known = grants.get(grant, {})
         _check(place, known, ledger)
         found = ledger.heads(settings.stream.name)
-        return {**known, **{name: max(known.get(name, (0, "")), head) for name, head in found.items()}}
+        newest = {name: max(known.get(name, (0, "")), head) for name, head in found.items()}
+        return {**grants, grant: {**known, **newest}}
 
     for place in settings.witness_places:
         try:
@@ -54,7 +61,7 @@ def behind(settings: Settings, ledger: Ledger) -> list[str]:
     said = []
     for place in settings.witness_places:
         try:
-            _check(place, _read(place)[0], ledger)
+            _check(place, _read(place)[0].get(settings.privacy.population, {}), ledger)
         except LedgerError as error:
             said.append(str(error))
         except (OSError, PublicationError) as error:
@@ -74,7 +81,7 @@ def _check(place: Location, known: Heads, ledger: Ledger) -> None:
             )
 
 
-def _change(place: Location, work: Callable[[Heads], Heads]) -> None:
+def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
     """Replace what a place knows by what `work` makes of it, one caller at a time."""
     if isinstance(place, StoreUrl):
         store = open_store(place)
@@ -95,7 +102,7 @@ def _change(place: Location, work: Callable[[Heads], Heads]) -> None:
             write_private(place / NAME, _to_bytes(wanted))
 
 
-def _read(place: Location) -> tuple[Heads, str | None]:
+def _read(place: Location) -> tuple[Grants, str | None]:
     """What a place knows, and in a store its tag. Raises LedgerError for what is not a witness."""
     tag = None
     try:
@@ -110,9 +117,7 @@ def _read(place: Location) -> tuple[Heads, str | None]:
         document = json.loads(data)
         if document["format"] != FORMAT:
             raise ValueError(document["format"])
-        return {
-            str(name): (int(one["events"]), str(one["head"])) for name, one in document["streams"].items()
-        }, tag
+        return {str(grant): _heads(streams) for grant, streams in document["grants"].items()}, tag
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise LedgerError(
             f"{place / NAME} is not what OptStream wrote: restore it from a copy. If there is none, see that "
@@ -120,6 +125,13 @@ def _read(place: Location) -> tuple[Heads, str | None]:
         ) from error
 
 
-def _to_bytes(heads: Heads) -> bytes:
-    streams = {name: {"events": n_events, "head": head} for name, (n_events, head) in heads.items()}
-    return json.dumps({"format": FORMAT, "streams": streams}, indent=1, sort_keys=True).encode()
+def _heads(streams: Mapping[str, Any]) -> Heads:
+    return {str(name): (int(one["events"]), str(one["head"])) for name, one in streams.items()}
+
+
+def _to_bytes(grants: Grants) -> bytes:
+    told = {
+        grant: {name: {"events": n_events, "head": head} for name, (n_events, head) in heads.items()}
+        for grant, heads in grants.items()
+    }
+    return json.dumps({"format": FORMAT, "grants": told}, indent=1, sort_keys=True).encode()

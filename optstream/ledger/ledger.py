@@ -11,7 +11,7 @@ from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
 from optstream.ledger import transitions, vintages
-from optstream.ledger.engine import open_engine, time_of_database, writing
+from optstream.ledger.engine import open_engine, reading, time_of_database, writing
 from optstream.ledger.enrol import amend, enrol
 from optstream.ledger.reader import Reader
 from optstream.ledger.records import Reservation, StreamTerms
@@ -138,6 +138,15 @@ class Ledger(Reader):
             lambda connection: transitions.begin_draw(connection, reservation, self._time(connection, now))
         )
 
+    def call_off_draw(self, reservation: Reservation, now: datetime) -> None:
+        """Take `begin_draw` back: the owner knows that no sample was drawn since, and none will be.
+
+        Refused for a stale reservation: then it counts as a death.
+        """
+        self._write(
+            lambda connection: transitions.call_off_draw(connection, reservation, self._time(connection, now))
+        )
+
     def record_drawn(
         self, reservation: Reservation, measurements_hash: str, spends: Sequence[Spend], now: datetime
     ) -> None:
@@ -246,6 +255,11 @@ class Ledger(Reader):
         """
         key = (stream, period, revision)
         self._write(lambda connection: transitions.compromise(connection, key, reason, now))
+
+    def lease_time(self, now: datetime) -> datetime:
+        """The instant by which leases are over: the database's with `database_time`, else `now`."""
+        with reading(self._engine) as connection:
+            return self._time(connection, now)
 
     def _time(self, connection: Connection, now: datetime) -> datetime:
         """By which leases go."""

@@ -105,6 +105,15 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     move(connection, release, "draw begun", now, drawing=True)
 
 
+def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """Record that the owner sampled no noise after it had said that it would: that draw never was."""
+    key = key_of(reservation)
+    release, _ = held_row(connection, key, reservation)
+    _require(key, release, ReleaseState.RESERVED, "called off")
+    if release.drawing:
+        move(connection, release, "draw called off", now, drawing=False)
+
+
 def _require_unknown_noise(connection: Connection, key: Key, release: Any, grant: Any) -> None:
     """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved."""
     steps = range(release.first_step, release.first_step + release.n_steps)

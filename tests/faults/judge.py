@@ -68,13 +68,16 @@ class Judge:
         for record in books.records:
             named = f"{record.period} revision {record.revision}"
             story = [event.kind for event in books.of(record.period, record.revision, "draw begun", "drawn")]
-            begun_on[record.period] += story.count("draw begun")
+            n_begun = story.count("draw begun")
+            begun_on[record.period] += n_begun
+            # of a draw that was called off no sample was drawn
+            n_begun -= len(books.of(record.period, record.revision, "draw called off"))
             if story.count("drawn") > 1 or "draw begun" in story[_end(story, "drawn") :]:
                 broken.append(f"DOUBLE SPEND: {named} was drawn again after it was drawn")
-            if story.count("draw begun") > record.redraws + 1 or (
+            if n_begun > record.redraws + 1 or (
                 record.redraws > MOST_REDRAWS and record.state is not ReleaseState.VOID
             ):
-                broken.append(f"DOUBLE SPEND: {named} began {story.count('draw begun')} draws")
+                broken.append(f"DOUBLE SPEND: {named} began {n_begun} draws")
             if not record.spends:
                 broken.append(f"DOUBLE SPEND: {named} is charged nothing")
         for period, times in Counter(day.isoformat() for day in self.world.samplings()).items():
