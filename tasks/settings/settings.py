@@ -287,6 +287,11 @@ class Settings(Section):
         return self.report_folder / "summaries.parquet"
 
     @property
+    def long_spans_file(self) -> Path:
+        """What a month and a year lose by the plans of late, which statements repeat each night."""
+        return self.report_folder / "long_spans.json"
+
+    @property
     def serve_folder(self) -> Path:
         """The memory of the server that `optstream serve` starts, its password and its log lines."""
         return self.trusted_folder / "serve"

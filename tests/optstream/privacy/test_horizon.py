@@ -11,7 +11,7 @@ from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER, PERTURBER
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.publish_by_distance import DISTANCE
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, horizon
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, composition, horizon
 from optstream.privacy.horizon import loss_over
 from optstream.privacy.publication_rules import PUBLICATIONS
 
@@ -154,10 +154,10 @@ def _of_pure(epsilon):
 def test_a_change_of_many_units_is_covered_by_continuous_noise(monkeypatch):
     spends = [step(SAMPLES, (1,) * 10, Fraction(4000), 300)]
     listed = loss_over(spends, DELTA, adaptive=False, windows=None).epsilon
-    horizon._composed.cache_clear()
-    monkeypatch.setattr(horizon, "LARGEST_SHIFT", 100)
+    composition.composed.cache_clear()
+    monkeypatch.setattr(composition, "LARGEST_SHIFT", 100)
     covered = loss_over(spends, DELTA, adaptive=False, windows=None).epsilon
-    horizon._composed.cache_clear()
+    composition.composed.cache_clear()
     assert listed <= covered <= listed * 1.02
 
 
