@@ -2,25 +2,16 @@
 
 from collections.abc import Iterator, Sequence
 from datetime import date
-from fractions import Fraction
-from functools import lru_cache
-from typing import Any
 
 from optstream.privacy import Spend
-from optstream.privacy.composition import Compose, composed
 from optstream.privacy.horizon import HorizonLoss, loss_of_days
 from optstream.stream import days_from
-from tasks.ledger_horizon import DELTA
+from tasks.ledger_horizon import DELTA, HORIZONS
 from tasks.mechanism import mechanism_for
 from tasks.settings import Settings
 
-HORIZONS = (30, 365)
-"""Days over which a customer's whole loss is told."""
 
-
-def plan_horizons(
-    settings: Settings, day: date, revision: int = 0, compose: Compose = composed
-) -> tuple[tuple[int, HorizonLoss], ...]:
+def plan_horizons(settings: Settings, day: date, revision: int = 0) -> tuple[tuple[int, HorizonLoss], ...]:
     """The most that so many days in a row lose, this one among them, all released by the plan (Lemma 14).
 
     A function of the configuration and the day's year. Each day is planned as if nothing had been released
@@ -36,7 +27,7 @@ def plan_horizons(
         if mechanism.model.windows == "sliding":
             longest = max(sum(lengths[start : start + n_days]) for start in range(len(days) - n_days + 1))
             windows = (-(-longest // mechanism.model.window_length), mechanism.epsilon)
-        found.append((n_days, loss_of_days(plans, n_days, DELTA, windows=windows, compose=compose)))
+        found.append((n_days, loss_of_days(plans, n_days, DELTA, windows=windows)))
     return tuple(found)
 
 

@@ -1,6 +1,6 @@
 """What a customer's readings of a month or a year lose by a release's plan, as its statement has it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -53,21 +53,23 @@ class LongSpan:
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "LongSpan":
         """Read it back. Raises KeyError, TypeError, ValueError or ParameterError."""
-        epsilon, delta, plain = (exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum"))
+        epsilon, delta, plain = (
+            exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum")
+        )
         return cls(document["n_days"], epsilon, delta, plain, document["composed"])
 
 
-def in_words(spans: Sequence[LongSpan], decimal: Any) -> str:
+def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
     """One sentence for all. decimal: writes an amount, rounded up."""
-    told = "; ".join(
-        f"{span.n_days} days in a row, this one among them, at most epsilon {decimal(span.epsilon)} at "
-        f"delta {float(span.delta):g} (plain sum, at delta 0: {decimal(span.plain_sum)})"
+    told = ", ".join(
+        f"in {span.n_days} days at most epsilon {decimal(span.epsilon)} at delta {float(span.delta):g} "
+        f"(plain sum {decimal(span.plain_sum)})"
         for span in spans
     )
     return (
-        "A customer all of whose readings of a longer span change, each of its days released once under this "
-        f"plan, loses, over {told}. Delta is how much more probable than e^epsilon times as probable anything "
-        "that is seen may become."
+        "Where all readings of a customer on several days in a row change, this one among them, each day "
+        f"released once under this plan, they lose {told}, delta being the most that is added to any "
+        "probability beside the factor e^epsilon; the plain sum holds at delta 0."
     )
 
 

@@ -71,7 +71,6 @@ def loss_of_days(
     delta: Fraction,
     *,
     windows: tuple[int, Fraction] | None,
-    compose: Compose = composed,
 ) -> HorizonLoss:
     """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14).
 
@@ -92,7 +91,7 @@ def loss_of_days(
     added = _most([day.added for day in days], n_days)
     plain = _most([day.plain for day in days], n_days)
     whole = _Parts(draws, pure, added, plain, any(day.adaptive for day in days))
-    return _least(whole, delta, windows, compose)
+    return _least(whole, delta, windows, composed)
 
 
 def _most_of_each(days: Sequence[Counter[Any]], n_days: int) -> Iterator[tuple[Any, int]]:
