@@ -34,6 +34,7 @@ def show(
     from flows.ledger_pages import show_book
     from tasks.ledger_book import promise_changed, read_book
     from tasks.ledger_documents import book_document
+    from tasks.ledger_horizon import read_horizons
     from tasks.ledger_place import need_ledger
     from tasks.settings import load_settings
 
@@ -42,8 +43,9 @@ def show(
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
     pages, changed = read_book(settings, ledger, first, last), promise_changed(settings, ledger)
-    show_book(pages, changed, terminal)
-    terminal.document(book_document(pages, settings.stream.name, changed))
+    horizons = read_horizons(settings, ledger)
+    show_book(pages, horizons, changed, terminal)
+    terminal.document(book_document(pages, horizons, settings.stream.name, changed))
 
 
 @ledger_app.command()

@@ -11,8 +11,10 @@ from tasks.ledger_horizon import Horizon
 from tasks.ledger_pages import DayRoom, GrantPage, StreamPage, WindowRoom
 
 
-def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Terminal) -> None:
-    """A part for each grant: its streams, its days, its windows."""
+def show_book(
+    pages: tuple[GrantPage, ...], horizons: tuple[Horizon, ...], changed: list[str], terminal: Terminal
+) -> None:
+    """A part for each grant: its streams, its days, its windows, and its last month and year."""
     if terminal.as_json:
         return
     if not pages:
@@ -32,6 +34,9 @@ def show_book(pages: tuple[GrantPage, ...], changed: list[str], terminal: Termin
             terminal.say("")
             terminal.console.print(_windows(page))
         terminal.say(_free(page))
+        for found in horizons:
+            if found.grant == page.name:
+                terminal.say(_horizon(found))
         terminal.say("")
     if changed:
         terminal.say(
@@ -58,6 +63,17 @@ def show_horizon(found: Horizon, terminal: Terminal) -> None:
         f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
     )
     terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
+
+
+def _horizon(found: Horizon) -> str:
+    """One line for a number of days up to the last release."""
+    span = f"the {found.n_days} days to {found.last}"
+    if found.loss is None:
+        return f"{span}: noise was compromised, so all is lost"
+    return (
+        f"{span}: all readings of one customer lose at most epsilon {rounded_up(found.loss.epsilon)} "
+        f"at delta {float(found.delta):g}; plain sum {rounded_up(found.loss.plain)}"
+    )
 
 
 def _stream(page: StreamPage) -> str:

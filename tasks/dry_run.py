@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import date, timedelta
+from datetime import date
 from fractions import Fraction
 from typing import Any
 
@@ -16,15 +16,10 @@ from optstream.mechanisms import Fourier, OptStream
 from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, Spend, StepSpend, worst_window
-from optstream.privacy.horizon import HorizonLoss, loss_over
-from optstream.stream import days_from
-from tasks.ledger_horizon import DELTA
 from tasks.mechanism import Mechanism, mechanism_for
+from tasks.plan_horizon import plan_horizons
 from tasks.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.settings import Settings
-
-HORIZONS = (30, 365)
-"""Days over which a customer's whole loss is told."""
 
 
 def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = None) -> DryRun:
@@ -55,22 +50,8 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         suggestions=_suggestions(mechanism, lipschitz)
         if lipschitz is not None and isinstance(mechanism, OptStream)
         else (),
-        horizons=tuple((n_days, _over(settings, days[0], n_days)) for n_days in HORIZONS),
+        horizons=plan_horizons(settings, days[0]),
     )
-
-
-def _over(settings: Settings, first: date, n_days: int) -> HorizonLoss:
-    """What the plans of so many days in a row lose one customer together (docs/privacy.md, Lemma 14).
-
-    Each is planned as if nothing had been released before it, which never leaves a measurement out.
-    """
-    calendar, spends = settings.calendar, list[Spend]()
-    for day in days_from(first, first + timedelta(days=n_days - 1)):
-        mechanism = mechanism_for(settings, day)
-        spends += mechanism.plan(calendar.n_steps(day), calendar.first_step(day))
-    model = mechanism.model
-    window = (model.window_length, mechanism.epsilon) if model.windows == "sliding" else None
-    return loss_over(spends, DELTA, adaptive=False, window=window)
 
 
 def _period(settings: Settings, days: Sequence[date]) -> Period:

@@ -12,13 +12,18 @@ from tasks.purge import Purged
 from tasks.report import amount_document
 
 
-def book_document(pages: tuple[GrantPage, ...], stream: str, changed: list[str]) -> dict[str, Any]:
-    """stream: the configured one. Amounts exact as fractions, and as floats for reading."""
+def book_document(
+    pages: tuple[GrantPage, ...], horizons: tuple[Horizon, ...], stream: str, changed: list[str]
+) -> dict[str, Any]:
+    """stream: the configured one, of whose grant the horizons are. Amounts exact as fractions, and as floats
+    for reading.
+    """
     return {
         "format": "optstream.ledger-show/1",
         "stream": stream,
         "changed_in_configuration": changed,
         "grants": [_grant(page) for page in pages],
+        "horizons": [horizon_document(found) for found in horizons],
     }
 
 

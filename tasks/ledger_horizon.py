@@ -6,11 +6,15 @@ from fractions import Fraction
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger
+from optstream.privacy.composition import Compose, composed
 from optstream.privacy.horizon import HorizonLoss, loss_over
+from tasks.kept_figures import kept_composition
 from tasks.ledger_pages import calendar_of
 from tasks.settings import Settings
 
 DELTA = Fraction(1, 10**6)
+HORIZONS = (30, 365)
+"""Days over which a customer's whole loss is told where nobody asked for another number."""
 
 
 @dataclass(frozen=True)
@@ -28,8 +32,27 @@ class Horizon:
     loss: HorizonLoss | None
 
 
+def read_horizons(settings: Settings, ledger: Ledger) -> tuple[Horizon, ...]:
+    """Return what the last 30 and 365 days lost, up to the newest release; () before the first.
+
+    What was composed before is taken from a file: a full year of the same plan is the same sum each night.
+    """
+    try:
+        return tuple(
+            read_horizon(settings, ledger, n_days, compose=kept_composition(settings.composed_file))
+            for n_days in HORIZONS
+        )
+    except LedgerError:
+        return ()
+
+
 def read_horizon(
-    settings: Settings, ledger: Ledger, n_days: int, delta: Fraction = DELTA, last: date | None = None
+    settings: Settings,
+    ledger: Ledger,
+    n_days: int,
+    delta: Fraction = DELTA,
+    last: date | None = None,
+    compose: Compose = composed,
 ) -> Horizon:
     """Compose what all streams of the configured one's grant were charged on `n_days` days up to `last`.
 
@@ -54,5 +77,5 @@ def read_horizon(
     spent = ledger.spent_over(terms.grant, steps)
     loss = None
     if not spent.compromised:
-        loss = loss_over(spent.spends, delta, adaptive=spent.adaptive, window=spent.window)
+        loss = loss_over(spent.spends, delta, adaptive=spent.adaptive, window=spent.window, compose=compose)
     return Horizon(terms.grant, first, last, n_days, delta, loss)

@@ -9,6 +9,7 @@ import optstream
 from optstream.catalogue import ReleaseStatement, StandardErrors, noise_scales
 from optstream.catalogue.standard_errors import Known
 from optstream.mechanisms import Release
+from tasks.long_spans import long_spans_of
 from tasks.rows import known_errors
 from tasks.settings import Settings
 
@@ -43,6 +44,7 @@ def statement_of(
         day=calendar.day,
         standard_errors=errors,
         supplier_rounding=settings.input.supplier_rounding,
+        long_spans=() if release.simulated else long_spans_of(settings, day, revision),
     )
 
 

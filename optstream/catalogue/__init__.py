@@ -3,6 +3,7 @@
 from optstream.catalogue.check import check_files
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
+from optstream.catalogue.long_spans import LongSpan
 from optstream.catalogue.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
@@ -17,6 +18,7 @@ __all__ = [
     "PAGE",
     "Catalogue",
     "Entry",
+    "LongSpan",
     "NoiseScale",
     "Publication",
     "ReleaseStatement",

@@ -7,6 +7,8 @@ from datetime import date, datetime
 from fractions import Fraction
 from typing import Any, get_args
 
+from optstream.catalogue import long_spans
+from optstream.catalogue.long_spans import LongSpan
 from optstream.catalogue.noise_scales import NoiseScale
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.standard_errors import StandardErrors
@@ -33,6 +35,7 @@ class ReleaseStatement:
     standard_errors: of which values they are known; None for a release from before there were any.
     supplier_rounding: the part of the model's alpha that is not one customer's change, but what the
         supplier's rounding of sums adds to it.
+    long_spans: what a month and a year lose by the plan; () for a release from before it was stated.
 
     Raises ParameterError naming the field.
     """
@@ -56,6 +59,7 @@ class ReleaseStatement:
     day: DayKind
     standard_errors: StandardErrors | None = None
     supplier_rounding: Fraction = Fraction(0)
+    long_spans: tuple[LongSpan, ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("stream", "code_version", "configuration_hash", "time_zone"):
@@ -116,6 +120,7 @@ class ReleaseStatement:
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
             "c times epsilon. Whether a customer has readings at all is covered only where each row of the "
             "input is one customer's, clamped to at most that size above and below 0.",
+            *([long_spans.in_words(self.long_spans, _decimal)] if self.long_spans else []),
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
             "household count as several customers; habits known from elsewhere are outside the promise.",
         ]
@@ -168,6 +173,8 @@ class ReleaseStatement:
         }
         if self.supplier_rounding:
             document["supplier_rounding"] = str(self.supplier_rounding)
+        if self.long_spans:
+            document["long_spans"] = [span.to_document() for span in self.long_spans]
         return document | ({"standard_errors": errors.to_document(self.value_column)} if errors else {})
 
     @classmethod
@@ -200,6 +207,7 @@ class ReleaseStatement:
                 noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
                 standard_errors=None if errors is None else StandardErrors.from_document(errors),
                 supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
+                long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

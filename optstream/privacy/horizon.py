@@ -4,14 +4,12 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import lru_cache
-from itertools import groupby
-from math import ceil, inf
+from itertools import accumulate, groupby, zip_longest
+from math import ceil
 from typing import Any
 
-import numpy as np
-
 from optstream.errors import ParameterError
+from optstream.privacy.composition import Compose, Draw, composed
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 EACH_STEP = ("samples", "perturber")
@@ -21,15 +19,6 @@ NOT_FRESH = ("grouper",)
 ADAPTIVE = ("distance", "publications")
 """Stages that are asked, or pay, by what was published before."""
 LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
-LARGEST_SHIFT = 10_000
-FINEST, COARSEST = 1e-6, 1e-3
-LARGEST_LOSS = 600
-"""Of one draw. A float holds no e^epsilon beyond some 700; then nothing is gained on the plain sum either."""
-KEPT = 1e-3
-"""Of delta, for what floats round: the library's transforms err by about 1e-15, which is far less."""
-
-Draw = tuple[int, Fraction]
-"""By how many units one customer moves an answer at most, and the scale of its noise in units."""
 
 
 @dataclass(frozen=True)
@@ -53,10 +42,16 @@ class _Parts:
     pure: Counter[Fraction] = field(default_factory=Counter)
     added: Fraction = Fraction(0)
     plain: Fraction = Fraction(0)
+    adaptive: bool = False
 
 
 def loss_over(
-    spends: Iterable[Spend], delta: Fraction, *, adaptive: bool, window: tuple[int, Fraction] | None
+    spends: Iterable[Spend],
+    delta: Fraction,
+    *,
+    adaptive: bool,
+    window: tuple[int, Fraction] | None,
+    compose: Compose = composed,
 ) -> HorizonLoss:
     """Return what all readings of one customer at the steps of these spends lose together (Lemma 14).
 
@@ -65,22 +60,83 @@ def loss_over(
     steps a window has and what each loses at most, wherever it lies; None where nothing says so.
     Costs no privacy. Raises ParameterError for a delta outside [1e-10, 1/10].
     """
-    if not LEAST_DELTA <= delta <= LARGEST_DELTA:
-        raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
-    parts, known = _Parts(), list(spends)
-    for spend in known:
-        adaptive |= _add(parts, spend)
-    whole = Counter[Fraction]()
+    known = list(spends)
+    parts = _parts_of(known)
+    parts.adaptive |= adaptive
+    whole = None
     if window is not None:
         length, epsilon = window
-        whole.update(n_windows * epsilon for n_windows in windows_of_parts(known, length))
-    plain = parts.plain if window is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
+        whole = Counter(n_windows * epsilon for n_windows in windows_of_parts(known, length))
+    return _least(parts, delta, whole, compose)
+
+
+def loss_of_days(
+    plans: Sequence[Iterable[Spend]],
+    n_days: int,
+    delta: Fraction,
+    *,
+    window: tuple[int, Fraction] | None,
+) -> HorizonLoss:
+    """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14).
+
+    plans: what is drawn on each day, rising without a gap, at least `n_days`. window: as for `loss_over`.
+    Costs no privacy. Raises ParameterError for fewer days, or as `loss_over`.
+    """
+    if not 0 < n_days <= len(plans):
+        raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")
+    days = [_parts_of(plan) for plan in plans]
+    # a draw moved by less, or of a smaller epsilon, loses no more: so count those of at least so much
+    draws, pure = Counter[Draw](), Counter[Fraction]()
+    for scale in {scale for day in days for _, scale in day.draws}:
+        of_scale = [
+            Counter({shift: n for (shift, own), n in day.draws.items() if own == scale}) for day in days
+        ]
+        draws.update({(shift, scale): n for shift, n in _most_of_each(of_scale, n_days)})
+    pure.update(dict(_most_of_each([day.pure for day in days], n_days)))
+    added = _most([day.added for day in days], n_days)
+    plain = _most([day.plain for day in days], n_days)
+    parts = _Parts(draws, pure, added, plain, any(day.adaptive for day in days))
+    return _least(parts, delta, None if window is None else _most_windows(plans, n_days, *window), composed)
+
+
+def _most_windows(
+    plans: Sequence[Iterable[Spend]], n_days: int, window_length: int, epsilon: Fraction
+) -> Counter[Fraction]:
+    """What the parts of any `n_days` days lose as whole windows: the k-th largest of any, for each k."""
+    known = [list(map(_steps_of, plan)) for plan in plans]
+    days = [range(min(own.start for own in day), max(own.stop for own in day)) for day in known if day]
+    spans = (_windows_of(days[first : first + n_days], window_length) for first in range(len(days)))
+    rows = zip_longest(*(sorted(span, reverse=True) for span in spans), fillvalue=0)
+    return Counter(max(row) * epsilon for row in rows)
+
+
+def _most_of_each(days: Sequence[Counter[Any]], n_days: int) -> Iterator[tuple[Any, int]]:
+    """How many of each size, such that the k-th largest is at least that of any span, for each k."""
+    larger = 0
+    for size in sorted({size for day in days for size in day}, reverse=True):
+        at_least = _most([sum(n for own, n in day.items() if own >= size) for day in days], n_days)
+        if at_least > larger:
+            yield size, at_least - larger
+        larger = at_least
+
+
+def _most(amounts: Sequence[Any], n_days: int) -> Any:
+    """The largest sum of `n_days` amounts in a row."""
+    sums = list(accumulate(amounts, initial=0 * amounts[0]))
+    return max(stop - start for start, stop in zip(sums, sums[n_days:], strict=False))
+
+
+def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, compose: Compose) -> HorizonLoss:
+    """The least of the bounds that hold for these parts. whole: what they lose as whole windows, if known."""
+    if not LEAST_DELTA <= delta <= LARGEST_DELTA:
+        raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
+    plain = parts.plain if whole is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
     bounds = [(float(plain), "plain")]
-    if not adaptive:
-        composed = _composed(frozenset(parts.draws.items()), frozenset(parts.pure.items()), float(delta))
-        bounds.append((composed + float(parts.added), "draws"))
-    if window is not None and not parts.added:
-        bounds.append((_composed(frozenset(), frozenset(whole.items()), float(delta)), "windows"))
+    if not parts.adaptive:
+        found = compose(frozenset(parts.draws.items()), frozenset(parts.pure.items()), float(delta))
+        bounds.append((found + float(parts.added), "draws"))
+    if whole is not None and not parts.added:
+        bounds.append((compose(frozenset(), frozenset(whole.items()), float(delta)), "windows"))
     least, how = min(bounds, key=lambda bound: bound[0])
     return HorizonLoss(least, delta, plain, how)
 
@@ -91,7 +147,15 @@ def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
     Measurements of one period may share noise, so a part is one period or, where a window holds them,
     several in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
     """
-    periods, spent = list[range](), (range(one.first_step, one.first_step + one.n_steps) for one in spends)
+    return _windows_of(map(_steps_of, spends), window_length)
+
+
+def _steps_of(spend: Spend) -> range:
+    return range(spend.first_step, spend.first_step + spend.n_steps)
+
+
+def _windows_of(spent: Iterable[range], window_length: int) -> list[int]:
+    periods = list[range]()
     for own in sorted(spent, key=lambda steps: steps.start):
         if periods and own.start < periods[-1].stop:
             periods[-1] = range(periods[-1].start, max(own.stop, periods[-1].stop))
@@ -104,6 +168,13 @@ def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
         else:
             parts.append(own)
     return [ceil(Fraction(len(part), window_length)) for part in parts]
+
+
+def _parts_of(spends: Iterable[Spend]) -> _Parts:
+    parts = _Parts()
+    for spend in spends:
+        parts.adaptive |= _add(parts, spend)
+    return parts
 
 
 def _add(parts: _Parts, spend: Spend) -> bool:
@@ -134,41 +205,3 @@ def _shared(spend: StepSpend) -> Iterator[int | Fraction]:
         yield from (weight for weight in weights if weight)
     else:
         yield from (sum(row) for measured, row in groupby(weights, key=bool) if measured)
-
-
-@lru_cache(maxsize=64)
-def _composed(
-    draws: frozenset[tuple[Draw, int]], pure: frozenset[tuple[Fraction, int]], delta: float
-) -> float:
-    """The epsilon of all of these at this delta, by dp_accounting's pessimistic distributions."""
-    from dp_accounting.pld import common  # 1 s: only where it is asked for
-    from dp_accounting.pld import privacy_loss_distribution as library
-
-    counts = [(float(shift / scale), count) for (shift, scale), count in draws]
-    counts += [(float(epsilon), count) for epsilon, count in pure]
-    if not any(count for _, count in counts):
-        return 0.0
-    if max(epsilon for epsilon, _ in counts) > LARGEST_LOSS:
-        return inf
-    finest = max(min(epsilon for epsilon, _ in counts) / 20, sum(e * n for e, n in counts) / 10**6, FINEST)
-    given: dict[str, Any] = {"value_discretization_interval": min(finest, COARSEST)}
-    known = [(_of_draw(library, shift, scale, given), count) for (shift, scale), count in draws]
-    for epsilon, count in pure:
-        alone = common.DifferentialPrivacyParameters(float(epsilon), 0.0)
-        known.append((library.from_privacy_parameters(alone, **given), count))
-    # where the sum is beyond what a float holds: infinity, and the plain sum is less
-    with np.errstate(all="ignore"):
-        whole = library.identity(**given)
-        for one, count in known:
-            whole = whole.compose(one.self_compose(count))
-        return float(whole.get_epsilon_for_delta(delta * (1 - KEPT)))
-
-
-def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
-    """The privacy loss of discrete Laplace noise, never less (Lemma 14)."""
-    if shift <= LARGEST_SHIFT:
-        return library.from_discrete_laplace_mechanism(
-            float(1 / scale), sensitivity=shift, use_connect_dots=True, **given
-        )
-    # the library would list every integer: continuous noise and two units more lose no less
-    return library.from_laplace_mechanism(1.0, sensitivity=float((shift + 2) / scale), **given)

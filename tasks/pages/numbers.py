@@ -36,6 +36,11 @@ def amount(value: Fraction | float) -> str:
     return f"{float(value):.6g}" if isfinite(value) else ("∞" if value > 0 else "−∞")
 
 
+def at_most(value: Fraction | float) -> str:
+    """An epsilon of a long span: four decimals, rounded up."""
+    return f"{ceil(value * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")
+
+
 def day_in_words(day: date) -> str:
     """ "14 Feb 2016", whatever the machine's language."""
     return f"{day.day} {MONTHS[day.month - 1]} {day.year}"

@@ -5,6 +5,7 @@ from datetime import datetime
 from fractions import Fraction
 
 from optstream.ledger import Ledger
+from tasks.ledger_horizon import Horizon, read_horizons
 from tasks.report import Budget
 from tasks.settings import Settings
 from tasks.watch import StreamView, watch
@@ -24,7 +25,7 @@ class Charge:
 class OperatorFacts:
     """view: the days and alarms. nodes: how many each level has. shares: of epsilon, by level. links: what a
     file's name in the published folder is preceded by, for the page to link to it, or None. problem: why data
-    users have no new page.
+    users have no new page. horizons: what the last 30 and 365 days lost.
     """
 
     view: StreamView
@@ -33,6 +34,7 @@ class OperatorFacts:
     charges: tuple[Charge, ...]
     links: str | None
     problem: str | None = None
+    horizons: tuple[Horizon, ...] = ()
 
     @property
     def budget(self) -> Budget:
@@ -56,4 +58,6 @@ def operator_facts(
         for one in stream.releases
     )
     nodes = tuple(len(level) for level in settings.tree.levels)
-    return OperatorFacts(view, nodes, settings.level_shares, charges, links, problem)
+    return OperatorFacts(
+        view, nodes, settings.level_shares, charges, links, problem, read_horizons(settings, ledger)
+    )

@@ -117,6 +117,7 @@ def _environment() -> Environment:
     environment.filters |= {
         "day": numbers.day_in_words,
         "amount": numbers.amount,
+        "at_most": numbers.at_most,
         "shown": numbers.shown,
         "percent": lambda share: f"{100 * share:.0f} %",
         "share": lambda share: f"{100 * share:.1f} %",

@@ -287,6 +287,16 @@ class Settings(Section):
         return self.report_folder / "summaries.parquet"
 
     @property
+    def long_spans_file(self) -> Path:
+        """What a month and a year lose by the plans of late, which statements repeat each night."""
+        return self.report_folder / "long_spans.json"
+
+    @property
+    def composed_file(self) -> Path:
+        """What the charges of a month and a year compose to, which the operators' page tells."""
+        return self.report_folder / "composed.json"
+
+    @property
     def serve_folder(self) -> Path:
         """The memory of the server that `optstream serve` starts, its password and its log lines."""
         return self.trusted_folder / "serve"

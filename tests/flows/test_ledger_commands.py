@@ -201,9 +201,26 @@ def test_horizon_states_span_delta_and_the_plain_sum_beside_the_composed_one(cha
     assert one["epsilon_float"] <= one["plain_sum_float"] == pytest.approx(1)
 
 
+def test_show_gives_the_last_month_and_year_beside_their_plain_sums(charged):
+    shown = invoke("ledger", "show")
+    assert shown.exit_code == 0, shown.exception
+    for n_days in (30, 365):
+        (line,) = [
+            one for one in shown.output.splitlines() if one.startswith(f"the {n_days} days to 2016-06-03")
+        ]
+        assert line.endswith(" at delta 1e-06; plain sum 3")
+    document = json.loads(invoke("ledger", "show", "--json").output)
+    month = json.loads(invoke("ledger", "horizon", "--json").output)
+    assert document["horizons"][0] == month
+    assert [one["n_days"] for one in document["horizons"]] == [30, 365]
+
+
 def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
     invoke("ledger", "compromised", "--date", "2016-06-03", "--reason", "a stolen disk")
     assert "noise was compromised, so all is lost" in invoke("ledger", "horizon").output
+    assert (
+        "the 30 days to 2016-06-03: noise was compromised, so all is lost" in invoke("ledger", "show").output
+    )
     document = json.loads(invoke("ledger", "horizon", "--json").output)
     assert (document["plain_sum"], document["epsilon_float"]) == ("inf", None)
 

@@ -126,6 +126,7 @@ def spoilt(document):
 
 FREE = {("counts",), ("statement", "mechanism")}
 OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
+OPTIONAL |= {"long_spans"}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)
@@ -157,6 +158,9 @@ def test_a_foreign_key_and_a_missing_one_are_refused(documents, name):
         ("optstream.manifest-1", ("statement", "simulated"), True),
         ("optstream.manifest-1", ("statement", "epsilon_plan"), 1),
         ("optstream.manifest-1", ("statement", "mechanism", "level_shares"), [0.5, 0.5]),
+        ("optstream.manifest-1", ("statement", "long_spans"), []),
+        ("optstream.manifest-1", ("statement", "long_spans", 0, "epsilon"), 7.5),
+        ("optstream.manifest-1", ("statement", "long_spans", 0, "composed"), "guessed"),
         ("optstream.manifest-1", ("file",), "../../etc/passwd"),
         ("optstream.catalogue-1", ("periods", str(DAYS[0]), "withdrawn"), False),
         ("optstream.catalogue-1", ("ledger_head",), "a b"),

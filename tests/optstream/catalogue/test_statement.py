@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.catalogue import NoiseScale, ReleaseStatement, StandardErrors, noise_scales
+from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, StandardErrors, noise_scales
 from optstream.errors import ParameterError, PublicationError
 from optstream.privacy import PeriodSpend, PrivacyModel, StepSpend
 
@@ -102,6 +102,57 @@ def test_words_take_the_suppliers_rounding_off_what_is_covered(statement):
         statement(DAY, supplier_rounding=Fraction(10))
     tiny = replace(statement(DAY).model, alpha=Fraction(1, 100_000))
     assert "by at most 1/100000 in" in statement(DAY, model=tiny).in_words()
+
+
+MONTH = LongSpan.rounded(30, 7.549601781, Fraction(1, 10**6), Fraction(7217, 240), "draws")
+YEAR = LongSpan.rounded(365, 36.85320788, Fraction(1, 10**6), Fraction(365), "draws")
+
+
+def test_words_give_a_month_and_a_year_beside_their_plain_sums(statement):
+    stated = statement(DAY, long_spans=(MONTH, YEAR))
+    words = stated.in_words()
+    assert "in 30 days at most epsilon 7.55 at delta 1e-06 (plain sum 30.08)" in words
+    assert "in 365 days at most epsilon 36.86 at delta 1e-06 (plain sum 365)" in words
+    assert "delta being the most that is added to any probability" in words
+    document = json.loads(json.dumps(stated.to_document()))
+    assert document["long_spans"][1] == {
+        "n_days": 365,
+        "epsilon": "1843/50",
+        "delta": "1/1000000",
+        "plain_sum": "365",
+        "composed": "draws",
+    }
+    assert ReleaseStatement.from_document(document) == stated
+
+
+def test_a_statement_from_before_long_spans_reads_as_it_was_and_says_nothing_of_them(statement):
+    document = statement(DAY).to_document()
+    assert "long_spans" not in document
+    assert ReleaseStatement.from_document(document).long_spans == ()
+    assert "days in a row" not in document["privacy_in_words"]
+
+
+@pytest.mark.parametrize(
+    "amount", [Fraction(1, 3), Fraction(99995, 10), Fraction(365), Fraction(1, 10**7), 0]
+)
+def test_what_a_long_span_loses_is_rounded_up_to_a_few_digits(amount):
+    span = LongSpan.rounded(30, float(amount), Fraction(1, 10), Fraction(amount), "plain")
+    assert amount <= span.plain_sum <= amount * Fraction(1001, 1000)
+    assert float(amount) <= span.epsilon
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("n_days", 0), ("n_days", True), ("epsilon", 1.5), ("plain_sum", Fraction(-1)), ("delta", Fraction(1)),
+     ("composed", "guessed")],
+)  # fmt: skip
+def test_a_wrong_field_of_a_long_span_is_named_and_none_is_read(statement, field, value):
+    with pytest.raises(ParameterError, match=field):
+        replace(MONTH, **{field: value})
+    document = statement(DAY, long_spans=(MONTH,)).to_document()
+    document["long_spans"][0][field] = str(value) if isinstance(value, Fraction) else value
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.from_document(document)
 
 
 @pytest.mark.parametrize(

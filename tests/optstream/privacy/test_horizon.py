@@ -1,5 +1,6 @@
 """What a long span loses: against exact enumeration in fractions, and against figures known beforehand."""
 
+from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
 from itertools import combinations_with_replacement
@@ -11,8 +12,8 @@ from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER, PERTURBER
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.publish_by_distance import DISTANCE
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, horizon, worst_window
-from optstream.privacy.horizon import loss_over, windows_of_parts
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, composition, horizon, worst_window
+from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
 from optstream.privacy.publication_rules import PUBLICATIONS
 
 DELTA = Fraction(1, 10**6)
@@ -198,10 +199,10 @@ def _of_pure(epsilon):
 def test_a_change_of_many_units_is_covered_by_continuous_noise(monkeypatch):
     spends = [step(SAMPLES, (1,) * 10, Fraction(4000), 300)]
     listed = loss_over(spends, DELTA, adaptive=False, window=None).epsilon
-    horizon._composed.cache_clear()
-    monkeypatch.setattr(horizon, "LARGEST_SHIFT", 100)
+    composition.composed.cache_clear()
+    monkeypatch.setattr(composition, "LARGEST_SHIFT", 100)
     covered = loss_over(spends, DELTA, adaptive=False, window=None).epsilon
-    horizon._composed.cache_clear()
+    composition.composed.cache_clear()
     assert listed <= covered <= listed * 1.02
 
 
@@ -222,3 +223,44 @@ def test_a_draw_that_protects_next_to_nothing_has_its_plain_sum(shift):
     """The library overflows there: refused values once ended the command, or took minutes."""
     found = loss_over([step(SAMPLES, (1,), Fraction(1), shift)], DELTA, adaptive=False, window=None)
     assert shift - 1 < found.epsilon <= shift
+
+
+def test_the_loss_of_any_days_in_a_row_is_none_of_their_spans_below():
+    """Days of three lengths, two scales and a joint measurement: every span, by itself, loses no more."""
+    plans = []
+    for day in range(24):
+        length = {5: 3, 17: 5}.get(day, 4)
+        own = [
+            step("blocks", (1,) * length, Fraction(50), 1),
+            step(SAMPLES, (1,) * (day % 3), Fraction(20), 1),
+        ]
+        if day % 5 == 0:
+            own.append(PeriodSpend(0, "sampling", 0, (Fraction(0), Fraction(1, 10 + day))))
+        plans.append([*own, step(GROUPER, (1,), Fraction(200 + day), 1)])
+    for n_days in (1, 7, 24):
+        bound = loss_of_days(plans, n_days, DELTA, window=None)
+        spans = [
+            loss_over(
+                [s for plan in plans[first : first + n_days] for s in plan],
+                DELTA,
+                adaptive=False,
+                window=None,
+            )
+            for first in range(25 - n_days)
+        ]
+        assert max(one.epsilon for one in spans) <= bound.epsilon + 1e-9
+        assert max(one.plain for one in spans) == bound.plain
+        assert bound.epsilon <= 1.15 * max(one.epsilon for one in spans)
+        # control: another span alone would have said too little
+        assert n_days == 24 or min(one.epsilon for one in spans) < max(one.epsilon for one in spans)
+    same = [plans[1]] * 9
+    alone = loss_over([s for plan in same[:6] for s in plan], DELTA, adaptive=False, window=None)
+    assert loss_of_days(same, 6, DELTA, window=None) == alone
+
+
+def test_days_that_choose_by_what_was_released_lose_whole_windows():
+    plans = [[replace(step(DISTANCE, (1,), Fraction(10), 1), first_step=day)] for day in range(40)]
+    found = loss_of_days(plans, 30, DELTA, window=(1, Fraction(1, 10)))
+    assert found.composed == "windows"
+    with pytest.raises(ParameterError, match=r"n_days must be in 1 \.\. 40"):
+        loss_of_days(plans, 41, DELTA, window=None)

@@ -10,9 +10,15 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.columns import read_statement
+from optstream.catalogue.places import open_place
 from optstream.errors import LedgerError
+from tasks import kept_figures
+from tasks.compromise import compromise
 from tasks.ledger_check import verify
+from tasks.ledger_horizon import read_horizons
 from tasks.pages import write_pages
+from tasks.pages.numbers import at_most
 from tasks.pages.one_day import day_in_markdown
 from tasks.pages.write import write_public_page
 from tasks.withdraw import withdraw
@@ -50,6 +56,37 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(house, tmp_
     assert (copy / "index.html").read_bytes() == page_of(house)
     write_public_page(copy, house.folder / "page.html")
     assert (house.folder / "page.html").read_bytes() == page_of(house)
+
+
+def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(house):
+    house.release(DAY, NEXT)
+    write(house)
+    report, public = report_of(house), page_of(house).decode()
+    (entry, _) = read_catalogue(house.folder / "published").entries
+    statement = read_statement(open_place(house.folder / "published"), entry)
+    assert [span.n_days for span in statement.long_spans] == [30, 365]
+    for span in statement.long_spans:
+        for page in (report, public):
+            assert f"<b>{span.n_days} days in a row</b>" in page
+            assert f"The plain sum is {at_most(span.plain_sum)}." in page
+    assert 'Epsilon at delta 1e-06</th><th scope="col">Plain sum, at delta 0' in report
+    assert "Plain sum, at delta 0" not in public
+    for found in read_horizons(house.settings, house.ledger):
+        assert found.loss.plain == 2
+        assert f'<td class="n">{at_most(found.loss.epsilon)}</td><td class="n">2</td>' in report
+    compromise(house.settings, house.ledger, DAY, "a stolen disk", house.now)
+    write(house)
+    assert '<td class="n">∞</td><td class="n">∞</td>' in report_of(house)
+
+
+def test_the_sum_of_the_same_charges_is_composed_once(house, monkeypatch):
+    house.release(DAY)
+    write(house)
+    monkeypatch.setattr(kept_figures, "composed", None)
+    write(house)
+    house.release(NEXT)
+    with pytest.raises(TypeError):  # control: another sum
+        write(house)
 
 
 def test_what_only_operators_know_is_on_their_page_alone(house):

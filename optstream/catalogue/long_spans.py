@@ -1,0 +1,85 @@
+"""What a customer's readings of a month or a year lose by a release's plan, as its statement has it."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from optstream.errors import ParameterError
+from optstream.privacy.exact import exact_from_text
+
+DIGITS = 4
+"""Significant ones that are stated: the same figure on machines whose floats round differently."""
+COMPOSED = ("draws", "windows", "plain")
+
+
+@dataclass(frozen=True)
+class LongSpan:
+    """What all readings of one customer in `n_days` days in a row lose, each day released once by one plan.
+
+    epsilon: at this delta, by composing `composed` ("draws", "windows"), or "plain" where that is no less
+    than plain_sum, which holds at delta 0. Raises ParameterError naming the field.
+    """
+
+    n_days: int
+    epsilon: Fraction
+    delta: Fraction
+    plain_sum: Fraction
+    composed: str
+
+    def __post_init__(self) -> None:
+        if isinstance(self.n_days, bool) or not isinstance(self.n_days, int) or not 1 <= self.n_days < 2**31:
+            raise ParameterError(f"n_days of LongSpan must be an integer of at least 1; got {self.n_days!r}")
+        for name in ("epsilon", "delta", "plain_sum"):
+            if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
+                raise ParameterError(f"{name} of LongSpan must be a Fraction of at least 0; got {amount!r}")
+        if not 0 < self.delta < 1:
+            raise ParameterError(f"delta of LongSpan must be between 0 and 1; got {self.delta}")
+        if self.composed not in COMPOSED:
+            raise ParameterError(f"composed of LongSpan must be one of {COMPOSED}; got {self.composed!r}")
+
+    @classmethod
+    def rounded(
+        cls, n_days: int, epsilon: float, delta: Fraction, plain_sum: Fraction, composed: str
+    ) -> "LongSpan":
+        """With both amounts rounded up to a few digits."""
+        return cls(n_days, _rounded_up(Fraction(epsilon)), delta, _rounded_up(plain_sum), composed)
+
+    def to_document(self) -> dict[str, Any]:
+        """JSON-ready; amounts exact, as "numerator/denominator"."""
+        amounts = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "plain_sum")}
+        return {"n_days": self.n_days, **amounts, "composed": self.composed}
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "LongSpan":
+        """Read it back. Raises KeyError, TypeError, ValueError or ParameterError."""
+        epsilon, delta, plain = (
+            exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum")
+        )
+        return cls(document["n_days"], epsilon, delta, plain, document["composed"])
+
+
+def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
+    """One sentence for all. decimal: writes an amount, rounded up."""
+    told = ", ".join(
+        f"in {span.n_days} days at most epsilon {decimal(span.epsilon)} at delta {float(span.delta):g} "
+        f"(plain sum {decimal(span.plain_sum)})"
+        for span in spans
+    )
+    return (
+        "Where all readings of a customer on several days in a row change, this one among them, each day "
+        f"released once under this plan, they lose {told}, delta being the most that is added to any "
+        "probability beside the factor e^epsilon; the plain sum holds at delta 0."
+    )
+
+
+def _rounded_up(amount: Fraction) -> Fraction:
+    """To `DIGITS` significant digits, never less than the amount."""
+    if not amount:
+        return amount
+    step = Fraction(1)
+    while amount / step >= 10**DIGITS:
+        step *= 10
+    while amount / step < 10 ** (DIGITS - 1):
+        step /= 10
+    return -(-amount // step) * step
