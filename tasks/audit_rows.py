@@ -87,13 +87,14 @@ def row_subjects() -> tuple[HistorySubject, ...]:
     """Rows that come, go, are repeated or change leaf in a window over midnight."""
     laplace, presence = "rows, Laplace", "a customer absent in a window"
     repeated = [*_at(A, MIDNIGHT, 0.0), *ALWAYS]  # of several rows in a leaf the first counts
+    elsewhere = _at(B, STEPS)
     return tuple(
         pair.subject
         for pair in (
             RowPair(laplace, presence, 1, ALWAYS, AWAY),
             RowPair("rows, OptStream", presence, 1, ALWAYS, AWAY, {"mechanism": OPTSTREAM}),
             RowPair(laplace, "rows repeated with other readings", 1, ALWAYS, repeated),
-            RowPair(laplace, "rows in a second leaf", 1, ALWAYS, [*ALWAYS, *VISIT]),
+            RowPair(laplace, "rows in a second leaf", 1, elsewhere, [*elsewhere, *_at(A, MIDNIGHT)]),
             RowPair(laplace, "rows that change leaf", 2, ALWAYS, [*AWAY, *VISIT]),
             RowPair("rows of sums, roaming", "a device changes leaf", 1, ALWAYS, [*AWAY, *VISIT], ROAMING),
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.audit.histories import History, HistorySubject
 from optstream.errors import BudgetError
@@ -58,7 +59,7 @@ AMENDMENTS = (
 def amended_subjects() -> tuple[HistorySubject, ...]:
     """Days after an amendment that wait, and days that take what is left."""
     return tuple(
-        _subject(f"amended {one.name}, {what}", one, offers, _is_reserved)
+        _subject(f"amended {one.name}, {what}", one, offers, is_reserved)
         for one in AMENDMENTS
         for what, offers in (
             ("the next day waits", [one.second]),
@@ -74,7 +75,7 @@ def hasty_subjects() -> tuple[HistorySubject, ...]:
             f"amended {amendment.name}, judged by the second promise alone",
             amendment,
             [amendment.second],
-            _fits_the_newest,
+            fits_the_newest,
         )
         for amendment in AMENDMENTS
     )
@@ -99,15 +100,15 @@ def _histories(
     other = one.copy()
     other[WINDOW - WINDOW // 2 : WINDOW + WINDOW // 2] = amendment.first.alpha_units
 
-    def history(series: np.ndarray) -> History:
-        return [(mechanism, _period(series, first_step)) for first_step, mechanism in released]
+    def history(series: NDArray[np.int64]) -> History:
+        days = {first: series[None, first : first + WINDOW] for first, _ in released}
+        resolution = amendment.first.resolution
+        return [
+            (mechanism, PrivatePeriod(days[first], resolution=resolution, first_step=first))
+            for first, mechanism in released
+        ]
 
     return history(one), history(other)
-
-
-def _period(series: np.ndarray, first_step: int) -> PrivatePeriod:
-    units = series[None, first_step : first_step + WINDOW].copy()
-    return PrivatePeriod(units, resolution=_model("1", 1).resolution, first_step=first_step)
 
 
 def released_days(
@@ -120,10 +121,9 @@ def released_days(
     """
     with TemporaryDirectory() as folder, closing(open_ledger(f"sqlite:///{Path(folder)}/ledger")) as ledger:
         ledger.enrol(_terms(amendment.first), NOW)
-        first = Laplace(amendment.first)
-        assert _is_reserved(ledger, first, 0)
+        released = [(0, Laplace(amendment.first))]
+        is_reserved(ledger, released[0][1], 0)
         ledger.amend(_terms(amendment.second), "another promise", NOW)
-        released = [(0, first)]
         for first_step in range(WINDOW, DAYS * WINDOW, WINDOW):
             accepted = (one for one in map(Laplace, offers) if accepts(ledger, one, first_step))
             released += [(first_step, one) for one in islice(accepted, 1)]
@@ -134,8 +134,8 @@ def _terms(model: PrivacyModel) -> StreamTerms:
     return StreamTerms(STREAM, GRANT, model, "one series", "strict", "a step")
 
 
-def _is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
-    """What a night does: reserve, draw, publish; or wait."""
+def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
+    """Whether the ledger reserves it; then it is recorded as drawn and published, as a night does."""
     plan, period = mechanism.plan(WINDOW, first_step), f"from step {first_step}"
     try:
         held = ledger.reserve(STREAM, period, 0, plan, "audit", NOW, LEASE)
@@ -148,6 +148,7 @@ def _is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
     return True
 
 
-def _fits_the_newest(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
+def fits_the_newest(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
+    """BROKEN ON PURPOSE: earlier promises are not asked."""
     newest, *_ = ledger.judge_plan(GRANT, mechanism.plan(WINDOW, first_step))
     return not newest.is_broken

@@ -3,11 +3,23 @@
 400 runs of each side, 1,500 of controls, error 1e-9 an audit.
 """
 
+import numpy as np
 import pytest
 
 from optstream.audit import Case, HistorySubject, amended_subjects, hasty_subjects
-from optstream.audit.amendments import AMENDMENTS, WINDOW, _fits_the_newest, _is_reserved, released_days
+from optstream.audit.amendments import AMENDMENTS, WINDOW, fits_the_newest, is_reserved, released_days
 from optstream.noise import simulated_noise
+
+AMENDED, HASTY = amended_subjects(), hasty_subjects()
+
+
+class Silent:
+    """No noise: to read off the exact answers, which are then compared."""
+
+    simulated = True
+
+    def discrete_laplace(self, scale, size):
+        return np.zeros(size, dtype=np.int64)
 
 
 def by_name(subjects):
@@ -17,17 +29,8 @@ def by_name(subjects):
 def loss(subject):
     """Exact: Laplace noise tells the distance of what it is added to, over its scale."""
     drawn = [subject.sample(side, 1, Silent()).numbers[0] for side in (0, 1)]
-    scales = [mechanism.plan(1, 0)[0].scale for mechanism, period in subject.histories[0] for _ in range(4)]
+    scales = [mechanism.plan(1, 0)[0].scale for mechanism, _ in subject.histories[0] for _ in range(WINDOW)]
     return sum(abs(a - b) / scale for a, b, scale in zip(*drawn, scales, strict=True))
-
-
-class Silent:
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        import numpy as np
-
-        return np.zeros(size, dtype=np.int64)
 
 
 @pytest.mark.parametrize("amendment", AMENDMENTS, ids=lambda one: one.name)
@@ -38,17 +41,17 @@ def test_the_ledger_decides_which_days_are_released(amendment):
         return [(step, one.model) for step, one in released_days(amendment, offers, accepts)]
 
     first = (0, amendment.first)
-    assert decided(second, _is_reserved) == [first, (2 * WINDOW, second[0])]
-    assert decided(little, _is_reserved) == [first, (WINDOW, little[1]), (2 * WINDOW, second[0])]
-    assert decided(second, _fits_the_newest) == [first, (WINDOW, second[0]), (2 * WINDOW, second[0])]
+    assert decided(second, is_reserved) == [first, (2 * WINDOW, second[0])]
+    assert decided(little, is_reserved) == [first, (WINDOW, little[1]), (2 * WINDOW, second[0])]
+    assert decided(second, fits_the_newest) == [first, (WINDOW, second[0]), (2 * WINDOW, second[0])]
 
 
 def test_what_the_change_costs_exactly():
-    assert [loss(subject) for subject in amended_subjects()] == [0.5, 1, 0.5, 1]
-    assert [loss(subject) for subject in hasty_subjects()] == [5.5, 5.5]
+    assert [loss(subject) for subject in AMENDED] == [0.5, 1, 0.5, 1]
+    assert [loss(subject) for subject in HASTY] == [5.5, 5.5]
 
 
-@pytest.mark.parametrize("subject", by_name(amended_subjects()))
+@pytest.mark.parametrize("subject", by_name(AMENDED))
 def test_days_that_wait_or_take_less_keep_the_first_promise(subject):
     case = Case("ours", subject)
     result = case.run(n_runs=400, noise=simulated_noise(31))
@@ -56,7 +59,7 @@ def test_days_that_wait_or_take_less_keep_the_first_promise(subject):
     assert case.passes(result), result
 
 
-@pytest.mark.parametrize("subject", by_name(hasty_subjects()))
+@pytest.mark.parametrize("subject", by_name(HASTY))
 def test_days_that_the_second_promise_alone_allows_are_caught(subject):
     case = Case("control", subject)
     result = case.run(n_runs=1500, noise=simulated_noise(32))
@@ -69,7 +72,7 @@ def test_histories_are_made_once_and_not_before_they_are_asked_for():
 
     def make():
         made.append(1)
-        return amended_subjects()[0].make()
+        return AMENDED[0].histories
 
     subject = HistorySubject("name", "neighbours", 1.0, make)
     assert not made
