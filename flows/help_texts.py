@@ -118,6 +118,7 @@ TEXTS = {
         "Attack the mechanisms: is any epsilon broken?",
         (
             "optstream audit --only 'sparse vector'",
+            "optstream audit --only rows",
             "optstream audit --config optstream.toml --date 2016-02-01",
         ),
         STUDY,

@@ -29,7 +29,7 @@ def audit(
     plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure epsilon from below on worst neighbours; mechanisms broken on purpose must be caught."""
+    """Measure epsilon from below on worst neighbours; what is broken on purpose must be caught."""
     from flows.audit import audit_and_show
     from tasks.audit import audit_cases, configured_cases
     from tasks.audit_record import keep_audit

@@ -9,9 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from optstream.audit import ERROR, AuditResult, Case, control_cases, mechanism_cases, our_cases
+from optstream.audit import (
+    ERROR,
+    AuditResult,
+    Case,
+    Subject,
+    amended_subjects,
+    control_cases,
+    hasty_subjects,
+    mechanism_cases,
+    our_cases,
+)
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource, secure_noise, simulated_noise
+from tasks.audit_compromised import broken_compromised_subjects, compromised_subjects
+from tasks.audit_rows import broken_row_subjects, row_subjects
 from tasks.mechanism import mechanism_for
 from tasks.settings import Settings
 
@@ -45,11 +57,20 @@ class AuditRow:
 
 
 def audit_cases(days: bool = False, only: str = "") -> tuple[Case, ...]:
-    """The mechanisms of the house, the controls and their twins, those whose name contains `only`.
+    """Our mechanisms, histories, the controls and their twins: those whose name contains `only`.
 
     days: with days of 46, 48 and 50 half-hours too. Raises ParameterError if none is left.
     """
-    return _chosen((*our_cases(days=days), *control_cases()), only)
+    return _chosen((*our_cases(days=days), *history_cases(), *control_cases()), only)
+
+
+def history_cases() -> tuple[Case, ...]:
+    """Rows that come and go, customers who change leaf, streams whose promise changed, days beside a
+    compromised one; then the same with rules that are broken on purpose.
+    """
+    ours: Sequence[Subject] = (*row_subjects(), *amended_subjects(), *compromised_subjects())
+    broken: Sequence[Subject] = (*broken_row_subjects(), *hasty_subjects(), *broken_compromised_subjects())
+    return (*(Case("ours", subject) for subject in ours), *(Case("control", subject) for subject in broken))
 
 
 def configured_cases(settings: Settings, day: date, only: str = "") -> tuple[Case, ...]:

@@ -9,7 +9,7 @@ import altair as alt
 from tasks.chart import BLUE, FONT, GREY, GRID, INK, RED, write_file
 
 MEASURED, CLAIMED, ACCOUNTANT = "at least (measured)", "claimed", "the accountant's figure"
-KINDS = {"ours": "mechanisms of the house", "control": "broken on purpose", "twin": "their honest twins"}
+KINDS = {"ours": "our mechanisms and histories", "control": "broken on purpose", "twin": "their honest twins"}
 WIDTH, ROW, LARGEST = 420, 19, 60
 
 

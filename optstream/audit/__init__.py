@@ -5,12 +5,20 @@ is likelier on one side, and counts it on the others: whatever it finds, the tru
 bound, with a stated confidence. It can show a promise to be false, never to be true: that takes a proof.
 
 False alarms: a bound lies above the true epsilon with probability at most 1e-9 an audit, unless another
-error is asked for; `optstream audit` and the tests each run fewer than 200 audits, so a run of either
+error is asked for; `optstream audit` and the tests each run fewer than 500 audits, so a run of either
 raises a false alarm with probability below 1e-6. The tests are seeded and count the same every time.
+
+What is audited: our mechanisms over made-up sums (`cases`, `plans`, `field`), the L1 sampler by enumeration
+(`sampler`), mistakes and their honest twins (`controls`), and histories in which something else than a sum
+changes (`histories`): promises that were amended (`amendments`), and in `tasks`, for what they go through is
+there, rows that come and go, customers who change leaf (`audit_rows`) and days beside one whose noise leaked
+(`audit_compromised`).
 """
 
+from optstream.audit.amendments import amended_subjects, hasty_subjects
 from optstream.audit.attack import ERROR, audit
 from optstream.audit.cases import Case, control_cases, mechanism_cases, our_cases
+from optstream.audit.histories import HistorySubject
 from optstream.audit.mechanism import MechanismSubject
 from optstream.audit.neighbours import Neighbours, make_neighbours, worst_cases
 from optstream.audit.result import AuditResult
@@ -20,12 +28,15 @@ __all__ = [
     "ERROR",
     "AuditResult",
     "Case",
+    "HistorySubject",
     "MechanismSubject",
     "Neighbours",
     "Outputs",
     "Subject",
+    "amended_subjects",
     "audit",
     "control_cases",
+    "hasty_subjects",
     "make_neighbours",
     "mechanism_cases",
     "our_cases",

@@ -1,4 +1,7 @@
-"""What `optstream audit` runs: the mechanisms of the house, the controls, and the controls' honest twins."""
+"""The audits of mechanisms, of controls that are broken on purpose, and of the controls' honest twins.
+
+`optstream audit` runs these and the seventh family (`history_cases` in `tasks/audit.py`).
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -7,7 +10,8 @@ from typing import Literal
 from optstream.audit import controls, plans
 from optstream.audit.attack import ERROR, Progress, audit
 from optstream.audit.field import FIELD, FieldCase, on_tree
-from optstream.audit.mechanism import Auditable, MechanismSubject
+from optstream.audit.histories import Auditable
+from optstream.audit.mechanism import MechanismSubject
 from optstream.audit.neighbours import worst_cases
 from optstream.audit.plans import FLAT, RAGGED, SINGLE
 from optstream.audit.result import AuditResult
@@ -29,7 +33,8 @@ class Case:
     @property
     def accountant(self) -> float | None:
         """What the accountant says that any window loses; None for what it never saw."""
-        return self.subject.accountant if isinstance(self.subject, MechanismSubject) else None
+        figure: float | None = getattr(self.subject, "accountant", None)
+        return figure
 
     @property
     def charged(self) -> float | None:

@@ -7,7 +7,14 @@ import pytest
 
 from optstream.audit import control_cases, our_cases
 from optstream.errors import ParameterError
-from tasks.audit import audit_cases, audit_document, configured_cases, draw_audit, run_audit
+from tasks.audit import (
+    audit_cases,
+    audit_document,
+    configured_cases,
+    draw_audit,
+    history_cases,
+    run_audit,
+)
 
 DAY = date(2025, 1, 15)
 QUICK = [
@@ -60,7 +67,8 @@ def test_progress_names_the_case():
 
 
 def test_all_cases_are_run_unless_some_are_named():
-    assert len(audit_cases()) == len(our_cases(days=False)) + len(control_cases())
+    parts = our_cases(days=False), history_cases(), control_cases()
+    assert len(audit_cases()) == sum(map(len, parts))
     assert len(audit_cases(days=True)) > len(audit_cases())
     with pytest.raises(ParameterError, match="no audit is named like 'nothing'"):
         audit_cases(only="nothing")
