@@ -93,7 +93,7 @@ def told_releases(settings: Settings, days: Sequence[date] | None = None) -> fro
     wanted = None if days is None else [day.isoformat().encode() for day in days]
     with ExitStack() as stack:
         try:
-            lines = stack.enter_context(open(settings.lineage_folder / EVENTS, "rb"))
+            lines = stack.enter_context((settings.lineage_folder / EVENTS).open("rb"))
         except FileNotFoundError:
             return frozenset()
         for line in lines:

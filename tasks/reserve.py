@@ -28,8 +28,8 @@ class Shown:
     """What the published folders show before anything is reserved.
 
     catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
-    folders of the grant's other streams, and those that any of them had before carry them. told: of the days that were asked
-    for, the days and revisions that the lineage knows as published.
+    folders of the grant's other streams, and those that any of them had before carry them. told: of the days
+    that were asked for, the days and revisions that the lineage knows as published.
     """
 
     catalogue: Catalogue | None

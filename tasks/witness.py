@@ -1,8 +1,9 @@
 """How far the ledger was, known outside its database: one that is behind was restored, and is refused.
 
 One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
-by grant, which has one ledger, and stream, how many events there were and the hash of the last. It only ever grows: a ledger that lacks a hash
-is refused and changes nothing; a witness that is behind the ledger, as after a crash, is brought up to it.
+by grant, which has one ledger, and by stream, how many events there were and the hash of the last. It only
+ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the ledger, as
+after a crash, is brought up to it.
 """
 
 import json

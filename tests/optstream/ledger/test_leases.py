@@ -93,3 +93,33 @@ def test_leases_go_by_the_clock_of_the_server(url, kit):
         ledger.reserve(*KEY, kit.plan(0, "1/4"), "other", datetime.now(UTC), kit.lease)
     ledger.begin_draw(reservation, ahead)
     ledger.close()
+
+
+def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
+    """It counts as no death, its owner may begin anew, and who was fenced off can call nothing off."""
+    for number in range(4):
+        now = kit.now + timedelta(hours=number)
+        held = reserve(owner=f"owner {number}", now=now)
+        ledger.begin_draw(held, now)
+        ledger.call_off_draw(held, now)
+        ledger.call_off_draw(held, now)
+        ledger.let_go(held, now)
+    assert held.redraws == 0
+    following = reserve(owner="next", now=now)
+    with pytest.raises(LedgerError, match="taken over"):
+        ledger.call_off_draw(held, now)
+    ledger.begin_draw(following, now)
+    ledger.record_drawn(following, "measured", kit.plan(0, "1/4"), now)
+    with pytest.raises(LedgerError, match="cannot be called off"):
+        ledger.call_off_draw(following, now)
+    assert ledger.verify() == []
+
+
+def test_the_instant_by_which_leases_are_over(url):
+    ledger = open_ledger(url, database_time=True)
+    ahead = datetime.now(UTC) + timedelta(days=3650)
+    assert (ledger.lease_time(ahead) == ahead) == url.startswith("sqlite")
+    ledger.close()
+    plain = open_ledger(url)
+    assert plain.lease_time(ahead) == ahead
+    plain.close()
