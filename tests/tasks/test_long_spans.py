@@ -8,6 +8,7 @@ from tasks import long_spans
 from tasks.dry_run import dry_run
 from tasks.long_spans import long_spans_of
 from tasks.plan_horizon import plan_horizons
+from tasks.settings import load_settings
 
 DAY, LATER, NEXT_YEAR = date(2016, 6, 1), date(2016, 10, 30), date(2017, 6, 1)
 
@@ -41,7 +42,7 @@ def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, compo
     assert composed == [DAY]
 
 
-def test_another_process_takes_it_from_the_file_and_a_damaged_file_costs_time_alone(
+def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alone(
     small, composed, monkeypatch
 ):
     settings = small().settings
@@ -67,12 +68,5 @@ def test_another_plan_or_year_is_composed_anew(small, composed):
     assert composed == [DAY, NEXT_YEAR]
     file = settings.file
     file.write_text(file.read_text().replace('epsilon = "1"', 'epsilon = "2"'))
-    again = small_settings(file)
-    assert long_spans_of(again, DAY, 0)[0].epsilon > first[0].epsilon
+    assert long_spans_of(load_settings(file), DAY, 0)[0].epsilon > first[0].epsilon
     assert composed == [DAY, NEXT_YEAR, DAY]
-
-
-def small_settings(file):
-    from tasks.settings import load_settings
-
-    return load_settings(file)
