@@ -287,6 +287,11 @@ class Settings(Section):
         return self.report_folder / "summaries.parquet"
 
     @property
+    def catalogue_number_file(self) -> Path:
+        """The number of the catalogue that was signed last."""
+        return self.trusted_folder / "signed" / self.stream.name / "number"
+
+    @property
     def serve_folder(self) -> Path:
         """The memory of the server that `optstream serve` starts, its password and its log lines."""
         return self.trusted_folder / "serve"
