@@ -59,7 +59,7 @@ def publish(
     run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC))
     if first is not None and last is not None:
         days |= days_published(run) & set(days_between(first, last))
-    works = each([Work(one) for one in sorted(days)], partial(publish_again, run))
+    works = each([Work(one) for one in sorted(days)], partial(publish_again, run, days=days))
     written = write_pages(settings, ledger, datetime.now(UTC))
     budget = budget_of(settings, ledger, sorted(days))
     terminal.outcomes(works, settings, budget)

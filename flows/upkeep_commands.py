@@ -77,7 +77,7 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     ledger = need_ledger(settings)
     run = Run(settings, ledger, secure_noise(), f"{gethostname()}-withdraw", lambda: datetime.now(UTC))
     days = sorted(set(day))
-    works = each([Work(one) for one in days], partial(take_back, run, reason=reason))
+    works = each([Work(one) for one in days], partial(take_back, run, reason=reason, days=days))
     written = write_pages(settings, ledger, datetime.now(UTC))
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)

@@ -7,16 +7,18 @@ import stat
 from collections.abc import Iterator
 from pathlib import Path
 
-from optstream.errors import ConfigurationError
+from optstream.catalogue.signing import read_public_keys
+from optstream.errors import ConfigurationError, ParameterError
 from tasks.settings import Settings
 from tasks.settings.paths import ledger_database
+from tasks.signing_key import read_key
 
 OTHERS = stat.S_IRWXG | stat.S_IRWXO
 
 
 def check_trusted(settings: Settings) -> None:
     """Raise ConfigurationError if group or others may enter the trusted folder or open the ledger's file, or
-    if everybody may write the published folder; and if the configured signing key is not there.
+    if everybody may write the published folder; and if a configured key is not there or is none.
 
     What is not there yet is made as it should be by whoever makes it, whatever the umask.
     """
@@ -28,11 +30,13 @@ def check_trusted(settings: Settings) -> None:
             listed = "".join(f"\n  - {place} has mode {mode:04o}: {remedy}" for place, mode, remedy in found)
             raise ConfigurationError(f"{words}; nothing was read or drawn:{listed}")
     key = settings.signing_key_file
-    if key is not None and not key.is_file():
-        raise ConfigurationError(
-            f"the signing key {key} is not there, and nothing was read or drawn: bring it back, or make one "
-            "with `optstream keys new`"
-        )
+    if key is not None:
+        try:
+            read_key(key)
+            if settings.public_key_files:
+                read_public_keys(settings.public_key_files)
+        except (ConfigurationError, ParameterError) as error:
+            raise ConfigurationError(f"nothing was read or drawn: {error}") from None
 
 
 def exposed(settings: Settings) -> Iterator[tuple[Path, int, str]]:

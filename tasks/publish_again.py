@@ -4,11 +4,11 @@ Nothing is drawn and nothing is charged: the bytes were staged before, or are co
 measurements, and no other bytes than the recorded ones are written.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import suppress
 from datetime import date
 from hashlib import sha256
-from json import JSONDecodeError, loads
+from json import loads
 
 from optstream.catalogue import (
     Publication,
@@ -20,7 +20,7 @@ from optstream.catalogue import (
 )
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.layout import MANIFESTS, data_file, data_folder, manifest_file, release_name
-from optstream.catalogue.places import Turn, open_place
+from optstream.catalogue.places import OtherBytes, Turn, open_place
 from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
@@ -40,16 +40,17 @@ LARGEST_MANIFEST = 2**24
 Staged = tuple[StagedRelease, ReleaseStatement]
 
 
-def publish_again(run: Run, work: Work) -> Work:
+def publish_again(run: Run, work: Work, days: Collection[date] = ()) -> Work:
     """Write what the ledger has as published of a day into the published folder, where it is not there whole.
 
-    Safe to repeat; the ledger is not changed, and costs nothing. Raises LedgerError for a day that was never
+    Safe to repeat; the ledger is not changed, and costs nothing. days: all that the same command puts back.
+    Raises LedgerError for a day that was never
     published, was withdrawn or is compromised, or whose bytes cannot be had any more; PublicationError where
     the folder cannot be written or lists something later.
     """
     record, number, digest = _recorded(run, work)
     staged = _staged(run, work, record, number, digest)
-    publication = _published(run, work, staged)
+    publication = _published(run, work, staged, {work.day, *days})
     file = publication.entry.file
     if not publication.changed:
         return work.ended(Status.UNCHANGED, "it is there, whole; nothing changed", file)
@@ -136,7 +137,7 @@ def _statements(
     Whoever wrote the manifest: only a file with the recorded hash is published.
     """
     yield statement_of(run.settings, work.day, release, record.revision, number)
-    with suppress(PublicationError, OSError, JSONDecodeError, KeyError, TypeError):
+    with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
         text = open_place(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
         yield ReleaseStatement.from_document(loads(text)["statement"])
 
@@ -151,9 +152,9 @@ def _estimated(run: Run, work: Work, record: ReleaseRecord, number: int) -> Rele
     return release
 
 
-def _published(run: Run, work: Work, staged: Staged) -> Publication:
+def _published(run: Run, work: Work, staged: Staged, days: Collection[date]) -> Publication:
     """Publish the bytes; a damaged file in their place is removed first, and its damaged manifest."""
-    folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger)
+    folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
     def attempt() -> Publication:
         (done,) = publish_releases(folder, [staged], lambda known: _head(run, work, staged[0], known), signer)
@@ -162,9 +163,7 @@ def _published(run: Run, work: Work, staged: Staged) -> Publication:
     for _ in range(2):
         try:
             return attempt()
-        except PublicationError as error:
-            if isinstance(error.__cause__, OSError):  # a full disk is no damage
-                raise
+        except OtherBytes:
             if not open_place(folder).change(lambda turn: _damage_removed(turn, work, staged[0])):
                 raise
     return attempt()

@@ -47,6 +47,10 @@ def new_key(path: Path) -> Path:
     Returns the latter's path. Raises ConfigurationError, with nothing written, where one of them is there.
     """
     public = path.with_suffix(PUBLIC)
+    if public == path:
+        raise ConfigurationError(
+            f"[published] signing_key must not end in {PUBLIC}, as its public key does: name {path.stem}.pem"
+        )
     for one in (path, public):
         if one.exists() or one.is_symlink():
             raise ConfigurationError(

@@ -1,5 +1,7 @@
 """Take days back: out of the catalogue, or given up before they came there. They stay charged."""
 
+from collections.abc import Collection
+from datetime import date
 from functools import partial
 
 from optstream.catalogue import Entry
@@ -12,12 +14,12 @@ from tasks.trusted_store import destroy_raw
 from tasks.work import Status, Work
 
 
-def withdraw(run: Run, work: Work, reason: str) -> Work:
+def withdraw(run: Run, work: Work, reason: str, days: Collection[date] = ()) -> Work:
     """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
 
     The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
     the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
-    refunded, and no raw state is left. Raises LedgerError for a day that was never reserved and where
+    refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a day that was never reserved and where
     another run holds it, PublicationError if the folder cannot be written.
     """
     latest = _free(run, work)  # before a folder is made for it
@@ -28,7 +30,7 @@ def withdraw(run: Run, work: Work, reason: str) -> Work:
         stream=run.stream,
         value_column=run.settings.published.value,
         last_revision=latest.revision,
-        signer=signer_of(run.settings, run.ledger, withdrawing=True),
+        signer=signer_of(run.settings, run.ledger, mending={work.day, *days}),
     )
     status = Status.WITHDRAWN if done.entry else Status.VOID
     return work.ended(status, done.in_words())

@@ -12,15 +12,22 @@ from optstream.catalogue.index import Entry
 from optstream.catalogue.parquet import LIMITS, decode
 from optstream.catalogue.places import Place
 from optstream.catalogue.read import read_file
+from optstream.catalogue.rows import MAY_BE_NULL, kind_of
 from optstream.catalogue.statement import ReleaseStatement
 from optstream.errors import PublicationError
 
+LARGEST_VALUE = 1e100
+DEEPEST_LEVEL = 100
 
-def read_columns(place: Place, entry: Entry, wanted: Collection[str]) -> pl.DataFrame:
-    """Those of the wanted columns that the file of a listed release has, in the file's order of rows.
 
-    The file's hash is compared with the catalogue's, so the columns are those that were published.
-    Raises PublicationError if the file is missing, differs from its hash, is no Parquet or claims too much.
+def read_columns(
+    place: Place, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
+) -> pl.DataFrame:
+    """The wanted columns of the file of a listed release, in the file's order of rows.
+
+    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors. The file's hash is compared with the catalogue's, so the columns are those that were published.
+    Raises PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or
+    has other columns or rows than a release.
     """
     data = _verified(place, entry)
     claims = claims_of(data)
@@ -34,7 +41,37 @@ def read_columns(place: Place, entry: Entry, wanted: Collection[str]) -> pl.Data
         raise PublicationError(f"{entry.file} is not whole Parquet; restore it") from error
     if not isinstance(frame, pl.DataFrame):
         raise PublicationError(f"{entry.file} is not a table; restore it")
+    absent = set(wanted) - set(held) - set(optional)
+    if absent or not _is_of_a_release(frame, optional):
+        raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
     return frame
+
+
+def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
+    """Whether columns have the published types and are filled, with every node at every step once."""
+    key = [name for name in ("step", "node") if name in frame.columns]
+    return (
+        frame.height > 0
+        and all(kind == kind_of(name) for name, kind in frame.schema.items())
+        and not any(frame[name].null_count() for name in set(frame.columns) - MAY_BE_NULL - set(optional))
+        and all(_is_sound(frame[name].drop_nulls()) for name in frame.columns)
+        and (
+            len(key) < 2
+            or (
+                frame.height == frame["step"].n_unique() * frame["node"].n_unique()
+                and not frame.select(key).is_duplicated().any()
+            )
+        )
+    )
+
+
+def _is_sound(column: pl.Series) -> bool:
+    """Whether whole numbers are at least 0 and no level is absurd, and others such that sums stay finite."""
+    if column.dtype.is_float():
+        return bool((column.abs() < LARGEST_VALUE).all())
+    if column.dtype.is_integer():
+        return bool(column.is_between(0, DEEPEST_LEVEL if column.name == "level" else 2**31).all())
+    return True
 
 
 def read_statement(place: Place, entry: Entry) -> ReleaseStatement:

@@ -111,8 +111,8 @@ def _publish_in_turn(
         raise
     head = head_after(known.ledger_head if known else None)
     check_ledger_head(head)
-    if signer is not None and known is not None:
-        signer.confirm(known.entries)
+    if signer is not None:
+        signer.take_up(turn, known)
     files = [
         _File(_entry(staged, statement, head), staged.data, document)
         for (staged, statement), document in zip(releases, documents, strict=True)
@@ -149,13 +149,11 @@ def _put(
     catalogue = known or Catalogue(
         first.document["stream"], first.document["value_column"], first.entry.ledger_head, ()
     )
-    signed_anew = signer is not None and catalogue.sequence is None
+    signed_anew = signer is not None and not signer.has_signed(turn, catalogue)
     if fresh or signed_anew:
-        catalogue = put_catalogue(turn, catalogue.with_entries(fresh) if fresh else catalogue, signer)
-    else:
-        signed_anew = signer is not None and signer.sign(turn, catalogue.to_bytes())
-        if any(written) and not turn.is_alone:
-            turn.confirm_catalogue()  # or what was put back may have been superseded meanwhile
+        catalogue = put_catalogue(turn, known, catalogue.with_entries(fresh) if fresh else catalogue, signer)
+    elif any(written) and not turn.is_alone:
+        turn.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
     cleared = [clear_superseded(turn, entry) for entry in listed]
     settle_times(turn, catalogue, listed)

@@ -19,7 +19,7 @@ _BEFORE = {
     "level": pl.Int32(),
 }
 _AFTER = {"revision": pl.Int32(), "vintage": pl.Int32()}
-_MAY_BE_NULL = ("timestamp", "parent")
+MAY_BE_NULL = frozenset({"timestamp", "parent"})
 _COLUMN = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 KEY = ("date", "step", "node")
 
@@ -31,6 +31,11 @@ def check_value_column(name: object) -> None:
             "value_column must be letters, digits and underscores, at most 64, and none of the columns "
             f"{', '.join((*_BEFORE, *_AFTER))}"
         )
+
+
+def kind_of(name: str) -> pl.DataType:
+    """The type of a published column; of the value and its standard errors float64."""
+    return {**_BEFORE, **_AFTER}.get(name, pl.Float64())
 
 
 def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType]:
@@ -72,7 +77,7 @@ def ordered_rows(
     hold every node at every step exactly once.
     """
     wanted = schema(value_column, with_errors)
-    may_be_null = {*_MAY_BE_NULL, *error_columns(value_column)}
+    may_be_null = {*MAY_BE_NULL, *error_columns(value_column)}
     if set(rows.columns) != set(wanted):
         raise PublicationError(
             f"the rows of a release have the columns {', '.join(wanted)}; got {', '.join(rows.columns)}"

@@ -10,6 +10,7 @@ again gives the same bytes.
 import hashlib
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,9 +18,17 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, parse_catalogue
+from optstream.catalogue.index import (
+    LARGEST_CATALOGUE,
+    LARGEST_SEQUENCE,
+    Catalogue,
+    Entry,
+    parse_catalogue,
+)
 from optstream.catalogue.layout import CATALOGUE, signature_file
+from optstream.catalogue.parquet import decode
 from optstream.catalogue.places import Place, Readable, Turn
+from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import ParameterError, PublicationError
 
 Keys = Mapping[str, Ed25519PublicKey]
@@ -38,10 +47,15 @@ class Signer:
 
     confirm: asked in each turn with the entries of the catalogue that is there, which anyone may have
     written; raises unless the ledger knows every one of them, so that nothing forged is ever signed.
+    next_number: given the number of a catalogue that one of the keys signed (0 for any other), the number of
+    the next one, higher than every one that was signed before.
+    earlier: the public keys of before.
     """
 
     key: Ed25519PrivateKey = field(repr=False)
     confirm: Callable[[Sequence[Entry]], None] = field(repr=False)
+    next_number: Callable[[int], int] = field(default=lambda found: found + 1, repr=False)
+    earlier: Keys = field(default_factory=dict, repr=False)
 
     @property
     def name(self) -> str:
@@ -57,6 +71,36 @@ class Signer:
         except (FileNotFoundError, PublicationError):
             pass
         turn.replace_marked(name, signature, turn.mark(name))
+        return True
+
+    def take_up(self, turn: Turn, catalogue: Catalogue | None) -> None:
+        """Raise PublicationError unless what this turn has found may be signed, changed or not.
+
+        Of a catalogue that none of the keys signed the hashes of rows, which the ledger does not have, are
+        compared with the files, as far as these are whole.
+        """
+        self.confirm(() if catalogue is None else catalogue.entries)
+        if catalogue is None or self.has_signed(turn, catalogue, **self.earlier):
+            return
+        for entry in catalogue.entries:
+            with suppress(FileNotFoundError, PublicationError):
+                data = b"" if entry.withdrawn else turn.read(entry.file, LARGEST_RELEASE)
+                if hashlib.sha256(data).hexdigest() != entry.file_hash:
+                    continue
+                stated = decode(data)[1].rows_hash
+            if data and stated != entry.rows_hash:
+                raise PublicationError(
+                    f"nothing was signed and nothing published: {CATALOGUE} lists {entry.period} with another "
+                    f"rows_hash than its file has; restore {CATALOGUE} from a copy"
+                )
+
+    def has_signed(self, turn: Turn, catalogue: Catalogue, **others: Ed25519PublicKey) -> bool:
+        """Whether this key, or one of the others, signed this catalogue."""
+        keys = {self.name: self.key.public_key(), **others}
+        try:
+            check_signature(turn, CATALOGUE, catalogue.to_bytes(), keys)
+        except (PublicationError, OSError):
+            return False
         return True
 
 
@@ -145,15 +189,24 @@ def read_signed_catalogue(place: Readable, keys: Keys) -> Catalogue:
     return parse_catalogue(data)
 
 
-def put_catalogue(turn: Turn, catalogue: Catalogue, signer: Signer | None) -> Catalogue:
-    """Put a catalogue in the place of the one that the turn has read, numbered and signed if there is a key.
+def put_catalogue(
+    turn: Turn, found: Catalogue | None, catalogue: Catalogue, signer: Signer | None
+) -> Catalogue:
+    """Put a catalogue in the place of the one that the turn has found, numbered and signed if there is a key.
+
+    Only a signed one is believed its number: else a forged one could use the numbers up, or begin them again.
 
     Returns it as it was put.
     """
-    if signer is not None or catalogue.sequence is not None:
-        catalogue = replace(catalogue, sequence=(catalogue.sequence or 0) + 1)
+    if signer is None:
+        if catalogue.sequence is not None:
+            catalogue = replace(catalogue, sequence=min(catalogue.sequence + 1, LARGEST_SEQUENCE - 1))
+        turn.replace_catalogue(catalogue.to_bytes())
+        return catalogue
+    was_signed = found is not None and signer.has_signed(turn, found, **signer.earlier)
+    number = found.sequence if was_signed and found is not None else None
+    catalogue = replace(catalogue, sequence=signer.next_number(number or 0))
     data = catalogue.to_bytes()
-    if signer is not None:
-        signer.sign(turn, data)
+    signer.sign(turn, data)
     turn.replace_catalogue(data)
     return catalogue

@@ -25,6 +25,9 @@ from optstream.catalogue.places import Turn
 HIDDEN = (INCOMING, LOCK)
 """What copies of the folder carry along too, though no reader needs it."""
 
+MOST_CHANGES = 2**31
+"""Seconds; nobody publishes so often, but anyone may have written the revisions of a catalogue."""
+
 
 def release_time(period: date) -> datetime:
     """The midnight, UTC, that ends the period's date: the modification time of its files."""
@@ -38,7 +41,7 @@ def catalogue_time(catalogue: Catalogue) -> datetime:
     """
     newest = max(entry.period for entry in catalogue.entries)
     changes = sum(1 + entry.revision + entry.vintage + entry.withdrawn for entry in catalogue.entries)
-    return release_time(newest) + timedelta(seconds=changes)
+    return release_time(newest) + timedelta(seconds=min(changes, MOST_CHANGES))
 
 
 def settle_times(turn: Turn, catalogue: Catalogue, touched: Iterable[Entry]) -> None:

@@ -87,16 +87,17 @@ def withdraw(
 
 def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
     catalogue = find_catalogue(turn)
-    if catalogue is not None and catalogue.stream != order.stream:
+    wanted = (order.stream, order.value_column or (catalogue and catalogue.value_column))
+    if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
         raise PublicationError(
-            "the published folder belongs to another stream; "
+            "the published folder belongs to another stream or value column; "
             "withdraw with the configuration that published it"
         )
     entry = catalogue.entry(order.period) if catalogue else None
     ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
     check_ledger_head(ledger_head)
     if order.signer is not None and catalogue is not None:
-        order.signer.confirm(catalogue.entries)
+        order.signer.take_up(turn, catalogue)
     if catalogue is None or entry is None:
         if not turn.is_alone:
             _overtake(turn, catalogue, order, ledger_head)
@@ -106,7 +107,7 @@ def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
     changed = not entry.withdrawn
     if changed:
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
-        catalogue = put_catalogue(turn, catalogue.with_entries([entry]), order.signer)
+        catalogue = put_catalogue(turn, catalogue, catalogue.with_entries([entry]), order.signer)
     elif turn.is_alone:
         turn.confirm_catalogue()
     else:
@@ -129,5 +130,5 @@ def _overtake(turn: Turn, catalogue: Catalogue | None, order: _Order, ledger_hea
     if new == old:
         turn.confirm_catalogue()
     else:
-        new = put_catalogue(turn, new, order.signer)
+        new = put_catalogue(turn, catalogue, new, order.signer)
     return new

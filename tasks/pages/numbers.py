@@ -33,7 +33,10 @@ def shown(value: float) -> str:
 
 def amount(value: Fraction | float) -> str:
     """An epsilon: six digits, "∞" where noise was compromised."""
-    return f"{float(value):.6g}" if isfinite(value) else ("∞" if value > 0 else "−∞")
+    try:
+        return f"{float(value):.6g}" if isfinite(value) else ("∞" if value > 0 else "−∞")
+    except OverflowError:  # a text of many digits, in a file that anyone may have written
+        return "∞"
 
 
 def at_most(value: Fraction | float) -> str:

@@ -33,7 +33,8 @@ def day_in_markdown(folder: Location, day: date) -> str:
     if entry is None or entry.withdrawn:
         raise PublicationError(f"{day} is not published; nothing is drawn of it")
     value = catalogue.value_column
-    rows = read_columns(place, entry, {"step", "node", "parent", value, error_columns(value)[0]})
+    noise = error_columns(value)[0]
+    rows = read_columns(place, entry, {"step", "node", "parent", value, noise}, {noise})
     root = rows.filter(pl.col("parent").is_null()).sort("step")
     unit, name = unit_of(value), str(root["node"][0])
     document = read_statement(place, entry).to_document()

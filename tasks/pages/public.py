@@ -100,7 +100,7 @@ def _read_recent(place: Place, entries: Sequence[Entry], value: str, noise: str)
         if entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
             continue
         try:
-            read[entry.period] = read_columns(place, entry, {"step", "node", value, noise})
+            read[entry.period] = read_columns(place, entry, {"step", "node", value, noise}, {noise})
         except PublicationError:
             spoilt.append(entry)
     return read, spoilt

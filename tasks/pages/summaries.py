@@ -93,7 +93,7 @@ class Summaries:
 
 
 def _columns(place: Place, entry: Entry, value: str, noise: str) -> pl.DataFrame:
-    rows = read_columns(place, entry, {"node", value, noise})
+    rows = read_columns(place, entry, {"node", value, noise}, {noise})
     statement = read_statement(place, entry)
     epsilon = max(statement.model.epsilon, statement.epsilon_plan)
     said = pl.col(noise) if noise in rows.columns else pl.lit(None)

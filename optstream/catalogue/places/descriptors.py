@@ -23,6 +23,8 @@ FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC
 PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
 """Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
 HIDDEN_FOLDER = 0o700
+DEEPEST = 8
+"""Folders below the published one that are looked into; ours are two deep. Each holds a descriptor meanwhile."""
 
 
 @contextmanager
@@ -152,9 +154,14 @@ def read_plain(root: int, name: str, largest: int) -> bytes:
 
 
 def names_below(root: int, folder: str) -> Iterator[str]:
-    """The names of all that is below a folder and is no folder itself: links and pipes too."""
+    """The names of all that is below a folder and is no folder itself: links and pipes too; and of folders
+    that lie deeper than any of ours, which nobody looks into.
+    """
     try:
         for path, folders, files, descriptor in os.fwalk(folder, dir_fd=root, follow_symlinks=False):
+            if path.count("/") >= DEEPEST:
+                yield from (f"{path}/{name}" for name in folders)
+                folders.clear()
             for name in folders:
                 with suppress(FileNotFoundError):
                     if not stat.S_ISDIR(os.stat(name, dir_fd=descriptor, follow_symlinks=False).st_mode):

@@ -140,7 +140,7 @@ class LocalTurn:
             with opened(self._root, folder) as descriptor:
                 for name in names:
                     with suppress(FileNotFoundError):
-                        os.unlink(name, dir_fd=descriptor)
+                        _unlink(descriptor, folder, name)
                 os.fsync(descriptor)
             with opened(self._root, above) as descriptor, suppress(OSError):
                 # what else is in it is nobody's: `check_files` names it
@@ -161,3 +161,12 @@ class LocalTurn:
                 folder, last = split(name)
                 with opened(self._root, folder) as above:
                     os.utime(last, both, dir_fd=above, follow_symlinks=False)
+
+
+def _unlink(descriptor: int, folder: str, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=descriptor)
+    except IsADirectoryError:
+        raise PublicationError(
+            f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
+        ) from None

@@ -12,7 +12,7 @@ from contextlib import suppress
 from datetime import datetime
 
 from optstream.catalogue.layout import CATALOGUE
-from optstream.catalogue.places.place import Overtaken, Result, Turn
+from optstream.catalogue.places.place import OtherBytes, Overtaken, Result, Turn
 from optstream.catalogue.places.store import Store
 from optstream.errors import PublicationError
 
@@ -102,10 +102,7 @@ class ObjectTurn:
             except FileNotFoundError:
                 continue
             if found != data:
-                raise PublicationError(
-                    f"{name} exists with other bytes, and a published file is never overwritten; restore "
-                    "it, or move it away and publish again"
-                )
+                raise OtherBytes(name)
             return False
         raise OSError(errno.EBUSY, f"{name} comes and goes")
 

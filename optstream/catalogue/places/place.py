@@ -11,12 +11,23 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from optstream.catalogue.places.location import Location, StoreUrl, locate
+from optstream.errors import PublicationError
 
 Result = TypeVar("Result")
 
 
 class Overtaken(Exception):  # noqa: N818
     """Somebody else has replaced the catalogue since this turn read it: the turn must begin again."""
+
+
+class OtherBytes(PublicationError):  # noqa: N818
+    """A file of a published folder has other bytes than its name promises; nothing was overwritten."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(
+            f"{name} exists with other bytes, and a published file is never overwritten; restore it, or move "
+            "it away and publish again"
+        )
 
 
 class Readable(Protocol):

@@ -15,6 +15,7 @@ from optstream.catalogue.places.descriptors import (
     read_plain,
     split,
 )
+from optstream.catalogue.places.place import OtherBytes
 from optstream.errors import PublicationError
 
 
@@ -93,8 +94,5 @@ def _holds(folder: int, name: str, data: bytes) -> bool:
     except PublicationError:
         found = None
     if found != data:
-        raise PublicationError(
-            f"{name} exists with other bytes, and a published file is never overwritten; restore it, or move "
-            "it away and publish again"
-        )
+        raise OtherBytes(name)
     return True
