@@ -1,4 +1,4 @@
-"""What a public proxy is worth to a stream of HistoryInformed that begins: beside general prior medians.
+"""Shows what a public proxy is worth when a stream of HistoryInformed begins, beside general prior medians.
 
     python -m benchmarks.history_proxy --data FOLDER [--proxy FIRST LAST] [--begins DATE ...] [--trials 3]
 
@@ -7,8 +7,6 @@ medians are learned from the days of --proxy; then a stream of 28 days begins, w
 absolute errors in MW a step. The load is public, so errors may be printed. Noise is simulated.
 """
 
-import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date, timedelta
@@ -17,23 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
-from rich.table import Table
 
-from benchmarks.history import KNOWN_LOAD_MW
-from benchmarks.real_year import CALENDAR, RealYear, add_data_option, read_year
+from benchmarks.measure import a_day, command, parser, show, table
+from benchmarks.public_data import Load, read_load
 from optstream import PrivacyModel, simulated_noise
-from optstream.errors import OptStreamError
+from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed
 from optstream.mechanisms.public_proxy import learn_from_public
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
+from tasks.evaluation.data import CALENDAR
 from tasks.public_holidays import public_holidays
 
 N_DAYS, WEEK = 28, 7
 
 
-def errors_of(mechanism: HistoryInformed, load: RealYear, trials: int) -> NDArray[np.float64]:
-    """Of each day, (n_days,), over so many trials."""
+def errors_of(mechanism: HistoryInformed, load: Load, trials: int) -> NDArray[np.float64]:
+    """Return the mean absolute error of each day, (n_days,), over so many trials."""
     missed = np.zeros((trials, len(load.load_mw)))
     for trial in range(trials):
         state = None
@@ -46,39 +44,30 @@ def errors_of(mechanism: HistoryInformed, load: RealYear, trials: int) -> NDArra
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Read the arguments, run, print."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    add_data_option(parser, required=True)
-    parser.add_argument(
-        "--proxy", nargs=2, type=date.fromisoformat, default=[date(2013, 1, 2), date(2013, 12, 31)]
-    )
-    parser.add_argument(
-        "--begins", nargs="+", type=date.fromisoformat, default=[date(2016, 2, 1), date(2016, 6, 1)]
-    )
-    parser.add_argument("--epsilon", nargs="+", default=["1", "0.1", "0.01"])
-    parser.add_argument("--trials", type=int, default=3)
-    given = parser.parse_args(arguments)
-    table = Table("ε", "begins", "prior", "m x L", "first day", "first week", "days 8 to 28", box=None)
-    try:
-        proxy = read_year(given.data, *given.proxy)
-        years = range(given.proxy[0].year, max(given.begins).year + 1)
-        days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", years))
-        values = np.concatenate(list(proxy.load_mw), axis=1)
-        public = replace(Measured.from_public(values, []), first_step=proxy.first_steps[0])
-        learned = learn_from_public(public, days)
-        rows = [(epsilon, begins) for epsilon in given.epsilon for begins in given.begins]
-        for epsilon, begins in track(rows, console=Console(stderr=True)):
-            load = read_year(given.data, begins, begins + timedelta(days=N_DAYS - 1))
-            general = HistoryInformed(PrivacyModel(epsilon, 48, 1), scale=KNOWN_LOAD_MW, days=days)
-            for name, mechanism in (("general", general), ("proxy", replace(general, components=learned))):
-                missed = errors_of(mechanism, load, given.trials)
-                means = (missed[0], missed[:WEEK].mean(), missed[WEEK:].mean())
-                blocks = f"{mechanism.blocks.n_blocks} x {mechanism.blocks.length}"
-                table.add_row(epsilon, str(begins), name, blocks, *(f"{mean:.1f}" for mean in means))
-    except OptStreamError as error:
-        sys.exit(str(error))
-    Console(width=100).print(table)
+    """Run every epsilon and beginning, with the proxy and without, and print."""
+    options = parser(__doc__, data=True)
+    options.add_argument("--proxy", nargs=2, type=a_day, default=[date(2013, 1, 2), date(2013, 12, 31)])
+    options.add_argument("--begins", nargs="+", type=a_day, default=[date(2016, 2, 1), date(2016, 6, 1)])
+    options.add_argument("--epsilon", nargs="+", default=["1", "0.1", "0.01"])
+    options.add_argument("--trials", type=int, default=3)
+    given = options.parse_args(arguments)
+    proxy = read_load(given.data, *given.proxy)
+    years = range(given.proxy[0].year, max(given.begins).year + 1)
+    days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", years))
+    public = Measured.from_public(np.concatenate(list(proxy.load_mw), axis=1), [])
+    learned = learn_from_public(replace(public, first_step=proxy.first_steps[0]), days)
+    rows = table(["ε", "begins", "prior", "m x L"], ["first day", "first week", "days 8 to 28"])
+    cases = [(epsilon, begins) for epsilon in given.epsilon for begins in given.begins]
+    for epsilon, begins in track(cases, console=Console(stderr=True)):
+        load = read_load(given.data, begins, begins + timedelta(days=N_DAYS - 1))
+        general = HistoryInformed(PrivacyModel(epsilon, 48, 1), scale=KNOWN_LOAD_MW, days=days)
+        for name, mechanism in (("general", general), ("proxy", replace(general, components=learned))):
+            missed = errors_of(mechanism, load, given.trials)
+            means = (missed[0], missed[:WEEK].mean(), missed[WEEK:].mean())
+            blocks = f"{mechanism.blocks.n_blocks} x {mechanism.blocks.length}"
+            rows.add_row(epsilon, str(begins), name, blocks, *(f"{mean:.1f}" for mean in means))
+    show(rows)
 
 
 if __name__ == "__main__":
-    main()
+    command(main)

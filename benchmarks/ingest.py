@@ -1,24 +1,24 @@
-"""A large metered dump: ingest beside a bare polars scan and sum of the same files.
+"""Ingests a large metered dump, beside a bare polars scan and sum of the same files.
 
-    python -m benchmarks.ingest [--into FOLDER] [--repeats 5] [--json FILE]
+    python -m benchmarks.ingest [--into FOLDER] [--repeats 5] [--customers 52084]
 
 30 million simulated half-hourly readings in 12 regions, customers as text of 14 digits, rows in several
 orders. Each measurement is a process of its own, and they take turns; imports are not counted. Measured are:
 
-bare    polars scans timestamp and value and sums by region and timestamp: floats, nothing checked
-sums    what `ingest` does before it looks at customers: footers, steps, bounds, absences, exact sums
-full    `ingest` whole: also that every row has a customer, once at a step and in one leaf
+bare     polars scans timestamp and value and sums by region and timestamp: floats, nothing checked
+sums     what `ingest` does before it looks at customers: footers, steps, bounds, absences, exact sums
+full     `ingest` whole: also that every row has a customer, once at a step and in one leaf
+hashed   that, while the files' keyed hashes are taken, as a night does
 
-The sums of the last two are compared with the exact ones. Small sizes say nothing of the targets.
+The sums are compared with the exact ones ("no" is expected of bare and sums where rows are repeated). Small
+sizes say nothing of the targets.
 """
 
 import argparse
 import json
-import subprocess
-import sys
 import tempfile
-import time
 from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -26,14 +26,15 @@ from typing import Any
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks.lay_out_readings import DAY, EXPECTED, ORDERS, STEPS, Size, lay_out
-from optstream.measurement.linear import open_private_period
-from tasks.ingest import Dump, discover, ingest
+from benchmarks.exact_meters import DAY, EXPECTED, ORDERS, Size, lay_out
+from benchmarks.fixture import STEPS, dump_of
+from benchmarks.measure import command, in_process, parser, show, table, timed
+from optstream.stream.private_period import open_private_period
+from tasks.ingest import ingest
 from tasks.ingest.cells import cells_of
 from tasks.ingest.days import inspected
+from tasks.inputs import hashing
 from tasks.settings import load_settings
 
 TARGETS = {"sums": 2.0, "full": 6.0}
@@ -41,7 +42,7 @@ LARGEST_PEAK_MB = 1500
 
 
 def bare(config: Path) -> NDArray[Any]:
-    """Float sums of kWh, (n_leaves, 48), by polars alone."""
+    """Return float sums of kWh, (n_leaves, 48), by polars alone."""
     source = pl.scan_parquet(config.parent / "dumps/**/*.parquet", hive_partitioning=True)
     sums = source.group_by("region", "timestamp").agg(pl.col("energy_kwh").sum()).collect(engine="streaming")
     leaf = pl.col("region").str.strip_prefix("zone-").cast(pl.Int64)
@@ -49,9 +50,9 @@ def bare(config: Path) -> NDArray[Any]:
 
 
 def sums(config: Path) -> NDArray[Any]:
-    """Exact sums in units, with the checks of every step and reading."""
+    """Return exact sums in units, with the checks of every step and reading."""
     settings = load_settings(config)
-    cells = cells_of(inspected(settings, [_dump(config)]), settings)
+    cells = cells_of(inspected(settings, [dump_of(settings, DAY)]), settings)
     if not cells.select((pl.col("step") >= 0).all()).item():
         raise SystemExit("the laid-out dump has rows without a step")
     units = np.zeros((len(settings.tree.leaves), STEPS), dtype=np.int64)
@@ -60,128 +61,125 @@ def sums(config: Path) -> NDArray[Any]:
 
 
 def full(config: Path) -> NDArray[Any]:
-    """The private period's own integers: the dump is simulated."""
-    (day,) = ingest(load_settings(config), [_dump(config)])
+    """Return the private period's own integers: the dump is simulated."""
+    settings = load_settings(config)
+    (day,) = ingest(settings, [dump_of(settings, DAY)])
     if day.period is None:
         raise SystemExit("the laid-out dump was refused")
     return open_private_period(day.period)
 
 
-MEASURED: dict[str, Callable[[Path], NDArray[Any]]] = {"bare": bare, "sums": sums, "full": full}
+def hashed(config: Path) -> NDArray[Any]:
+    """Return what `full` returns, and take the files' keyed hashes meanwhile."""
+    settings = load_settings(config)
+    with hashing(settings, [dump_of(settings, DAY)]):
+        return full(config)
 
 
-def _dump(config: Path) -> Dump:
-    found = discover(load_settings(config), [DAY])[DAY]
-    if not isinstance(found, Dump):
-        raise found
-    return found
+MEASURED: dict[str, Callable[[Path], NDArray[Any]]] = {
+    "bare": bare,
+    "sums": sums,
+    "full": full,
+    "hashed": hashed,
+}
 
 
-def one(what: str, config: Path) -> dict[str, Any]:
-    """Measure in this process: wall and processor seconds, peak resident memory, whether sums are exact."""
-    wall, processor = time.perf_counter(), time.process_time()
-    found = MEASURED[what](config)
-    taken = {"seconds": time.perf_counter() - wall, "cpu_seconds": time.process_time() - processor}
+@dataclass(frozen=True)
+class Run:
+    """What one measurement took: seconds on the wall and of processor, MB at its peak; if sums were exact."""
+
+    seconds: float
+    cpu_seconds: float
+    peak_mb: float
+    exact: bool
+
+
+def one(what: str, config: Path) -> Run:
+    """Measure in this process."""
+    taken, found = timed(lambda: MEASURED[what](config))
     units = np.rint(found * 1000).astype(np.int64) if what == "bare" else found
-    exact = np.array_equal(units, np.load(config.parent / EXPECTED))
-    return taken | {"peak_mb": _peak_mb(), "exact": exact}
-
-
-def _peak_mb() -> float:
     # Not getrusage: what it says may be the parent's peak.
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if "VmHWM" in line)
-    return int(line.split()[1]) / 1024
+    exact = np.array_equal(units, np.load(config.parent / EXPECTED))
+    return Run(taken.wall, taken.processor, int(line.split()[1]) / 1024, exact)
 
 
-def measure(config: Path, repeats: int) -> dict[str, dict[str, Any]]:
-    """Medians of each measurement, the largest peak, and whether every repeat was exact."""
-    runs: dict[str, list[dict[str, Any]]] = {what: [] for what in MEASURED}
+def measure(config: Path, repeats: int) -> dict[str, Run]:
+    """Return medians of each measurement, the largest peak, and whether every repeat was exact."""
+    runs: dict[str, list[Run]] = {what: [] for what in MEASURED}
     for _ in range(repeats):
         for what, found in runs.items():
-            command = [sys.executable, "-m", "benchmarks.ingest", "--one", what, str(config)]
-            found.append(json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout))
-    return {what: _together(found) for what, found in runs.items()}
-
-
-def _together(runs: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    taken = {name: median(run[name] for run in runs) for name in ("seconds", "cpu_seconds")}
-    return taken | {
-        "peak_mb": max(run["peak_mb"] for run in runs),
-        "exact": all(run["exact"] for run in runs),
+            document, _ = in_process("-m", "benchmarks.ingest", "--one", what, str(config))
+            found.append(Run(**document))
+    return {
+        what: Run(
+            median(run.seconds for run in found),
+            median(run.cpu_seconds for run in found),
+            max(run.peak_mb for run in found),
+            all(run.exact for run in found),
+        )
+        for what, found in runs.items()
     }
 
 
-def compare(folder: Path, orders: Sequence[str], size: Size, repeats: int, seed: int) -> list[dict[str, Any]]:
-    """Lay out and measure: a row for each order and measurement, with its ratio to the bare scan."""
-    rows = []
+def compare(
+    folder: Path, orders: Sequence[str], size: Size, repeats: int, seed: int
+) -> dict[str, dict[str, Run]]:
+    """Lay out what is not there yet and measure: the runs of each order."""
+    found = {}
     for order in orders:
-        home = folder / order
-        config = home / "optstream.toml"
+        config = folder / order / "optstream.toml"
         if not config.exists():
-            if home.exists():
-                raise SystemExit(f"{home} is half laid out; remove it, or name another folder")
-            lay_out(home, order, size, seed)
-        disk_mb = sum(file.stat().st_size for file in home.rglob("*.parquet")) / 2**20
-        found = measure(config, repeats)
-        for what, taken in found.items():
-            ratios = {
-                f"{name}_ratio": taken[name] / found["bare"][name] for name in ("seconds", "cpu_seconds")
-            }
-            rows.append({"order": order, "what": what, "disk_mb": disk_mb, **taken, **ratios})
-    return rows
+            if config.parent.exists():
+                raise SystemExit(f"{config.parent} is half laid out; remove it, or name another folder")
+            lay_out(config.parent, order, size, seed)
+        found[order] = measure(config, repeats)
+    return found
 
 
-def table_of(rows: Sequence[dict[str, Any]]) -> Table:
-    """The table as printed."""
-    table = Table(
-        "order", "MB on disk", "what", "s", "times bare", "CPU s", "times bare", "peak MB", "exact", box=None
-    )
-    for row in rows:
-        numbers = (f"{row['seconds']:.2f}", f"{row['seconds_ratio']:.2f}", f"{row['cpu_seconds']:.2f}")
-        ends = (f"{row['cpu_seconds_ratio']:.2f}", f"{row['peak_mb']:.0f}", "yes" if row["exact"] else "no")
-        table.add_row(row["order"], f"{row['disk_mb']:.0f}", row["what"], *numbers, *ends)
-    return table
-
-
-def verdicts(rows: Sequence[dict[str, Any]]) -> list[str]:
-    """The targets, each with the worst of what was measured."""
-    said = []
+def report(found: dict[str, dict[str, Run]]) -> None:
+    """Print the table, and the targets, each with the worst of what was measured."""
+    rows = table(["order", "what"], ["s", "times bare", "CPU s", "times bare", "peak MB", "exact"])
+    for order, runs in found.items():
+        peer = runs["bare"]
+        for what, run in runs.items():
+            rows.add_row(
+                order, what, f"{run.seconds:.2f}", f"{run.seconds / peer.seconds:.2f}",
+                f"{run.cpu_seconds:.2f}", f"{run.cpu_seconds / peer.cpu_seconds:.2f}",
+                f"{run.peak_mb:.0f}", "yes" if run.exact else "no",
+            )  # fmt: skip
+    show(rows)
     for what, target in TARGETS.items():
-        worst = max(row["seconds_ratio"] for row in rows if row["what"] == what)
-        said.append(f"{what}: at most {worst:.2f} times the bare scan; target {target:g}")
-    peak = max(row["peak_mb"] for row in rows)
-    return [*said, f"peak memory: at most {peak:.0f} MB; target {LARGEST_PEAK_MB}"]
+        worst = max(runs[what].seconds / runs["bare"].seconds for runs in found.values())
+        show(f"{what}: at most {worst:.2f} times the bare scan; target {target:g}")
+    peak = max(run.peak_mb for runs in found.values() for run in runs.values())
+    show(f"peak memory: at most {peak:.0f} MB; target {LARGEST_PEAK_MB}")
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Lay out where nothing lies yet, measure, print; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--one", nargs=2, metavar=("WHAT", "CONFIG"), help=argparse.SUPPRESS)
-    parser.add_argument("--into", type=Path, metavar="FOLDER", help="keep the dumps here, and use them again")
-    parser.add_argument("--orders", nargs="+", choices=ORDERS, default=ORDERS)
-    parser.add_argument("--customers", type=int, default=Size.customers, help="in a region")
-    parser.add_argument("--regions", type=int, default=Size.regions)
-    parser.add_argument("--decimals", type=int, choices=(3, 4, 5, 6), default=Size.decimals)
-    parser.add_argument("--repeats", type=int, default=5)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the figures here")
-    chosen = parser.parse_args(arguments)
-    if chosen.one:
-        print(json.dumps(one(chosen.one[0], Path(chosen.one[1]))))
-        return 0
-    size = Size(chosen.regions, chosen.customers, chosen.decimals)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Lay out where nothing lies yet, measure, print."""
+    options = parser(__doc__)
+    options.add_argument("--one", nargs=2, metavar=("WHAT", "CONFIG"), help=argparse.SUPPRESS)
+    options.add_argument(
+        "--into", type=Path, metavar="FOLDER", help="keep the dumps here, and use them again"
+    )
+    options.add_argument("--orders", nargs="+", choices=ORDERS, default=ORDERS)
+    options.add_argument("--customers", type=int, default=Size.customers, help="in a region")
+    options.add_argument("--regions", type=int, default=Size.regions)
+    options.add_argument("--decimals", type=int, choices=(3, 4, 5, 6), default=Size.decimals)
+    options.add_argument("--repeats", type=int, default=5)
+    options.add_argument("--seed", type=int, default=1)
+    given = options.parse_args(arguments)
+    if given.one:
+        print(json.dumps(asdict(one(given.one[0], Path(given.one[1])))))
+        return
+    size = Size(given.regions, given.customers, given.decimals)
     with tempfile.TemporaryDirectory() as temporary:
-        folder = (chosen.into or Path(temporary)).absolute()
-        rows = compare(folder, chosen.orders, size, chosen.repeats, chosen.seed)
-    console = Console(highlight=False, width=110)
-    console.print(f"{size.rows:,} readings, {size.decimals} decimals, medians of {chosen.repeats}")
-    console.print(table_of(rows))
-    for line in verdicts(rows):
-        console.print(line)
-    if chosen.json:
-        chosen.json.write_text(json.dumps({"readings": size.rows, "rows": rows}, indent=1))
-    return 0
+        folder = (given.into or Path(temporary)).absolute()
+        found = compare(folder, given.orders, size, given.repeats, given.seed)
+    show(f"{size.rows:,} readings, {size.decimals} decimals, medians of {given.repeats}")
+    report(found)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

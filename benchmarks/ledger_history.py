@@ -1,4 +1,4 @@
-"""A ledger with years of releases behind it, written in bulk. Used by ledger.py.
+"""Writes a ledger with years of releases behind it, in bulk. Used by `ledger`.
 
 The library would take hours for a million releases, a transaction for each step of each. So the rows that it
 would write are computed with the library's own functions and inserted together; `verify` must accept them.
@@ -13,21 +13,17 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.release_year import mechanism_for
-from optstream import AggregationTree, PrivacyModel
+from benchmarks.fixture import STEPS, french_tree, optstream
+from optstream import PrivacyModel
 from optstream.ledger import Ledger, ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounts import spend_rows, spends_hash
 from optstream.ledger.chain import event_hash
 from optstream.ledger.records import stamp
 from optstream.privacy import Spend
 
-STEPS = 48
 START = datetime(2016, 1, 1, 2, tzinfo=UTC)
 LEASE = timedelta(minutes=15)
-REGIONS = [f"region {number}" for number in range(12)]
-MECHANISM = mechanism_for(
-    "equally spaced", AggregationTree.from_parents({"FR": None} | dict.fromkeys(REGIONS, "FR"))
-)
+MECHANISM = optstream(french_tree())
 BODY = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 UNDRAWN = dict.fromkeys(
     ("measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised")
@@ -36,7 +32,7 @@ UNDRAWN = dict.fromkeys(
 
 @dataclass(frozen=True)
 class History:
-    """streams, each with a grant of its own, that published every day of so many, each so many times.
+    """Streams, each with a grant of its own, that published every day of so many, each so many times.
 
     A plan is that of `optstream init`'s example, six spends at epsilon 1; the grant is as many epsilons as
     there are revisions, so the windows are full.
@@ -48,10 +44,11 @@ class History:
 
     @property
     def releases(self) -> int:
+        """The number of releases in the ledger."""
         return self.streams * self.days * self.revisions
 
     def terms(self, stream: int) -> StreamTerms:
-        """The terms of one of the streams."""
+        """Return the terms of one of the streams."""
         model = PrivacyModel(str(self.revisions), STEPS, 10)
         return StreamTerms(
             f"stream {stream}", f"population {stream}", model, "tree", "strict", "30 min, UTC, elapsed"
@@ -86,7 +83,7 @@ class History:
         return ledger
 
     def _rows(self, names: list[str], heads: dict[int, str]) -> Iterator[dict[str, list[dict[str, Any]]]]:
-        """The rows of each release, night by night as they would have come; `heads` moves along."""
+        """Yield the rows of each release, night by night as they would have come; `heads` moves along."""
         release_id = 0
         numbers = dict.fromkeys(heads, 1)
         for day in range(self.days):
@@ -116,7 +113,7 @@ class History:
 
 
 def plan_of(day: int) -> tuple[Spend, ...]:
-    """The plan of a day, counted from the first."""
+    """Return the plan of a day, counted from the first."""
     return tuple(MECHANISM.plan(STEPS, STEPS * day))
 
 
@@ -131,7 +128,7 @@ def _release(
 
 
 def _moves(release: dict[str, Any], now: datetime) -> Iterator[tuple[str, dict[str, Any]]]:
-    """A release's events, each with the columns that it changes."""
+    """Yield a release's events, each with the columns that it changes."""
     digest = release["spends_hash"]
     yield "reserved", dict(release)
     yield "draw begun", {"drawing": True}

@@ -1,6 +1,6 @@
-"""All mechanisms on three public series: by how much they miss, what they cost, how long they take.
+"""Compares all mechanisms on three public series: by how much they miss, what they cost, how long they take.
 
-    python -m benchmarks.mechanisms --data FOLDER [--json FILE]
+    python -m benchmarks.mechanisms --data FOLDER [--trials 30] [--series load flu unemployment]
 
 The load of the 12 French regions in 2016 (a day of half-hours as period and window, alpha 1 MW), flu visits
 (weeks, a year, one visit) and unemployment (months, a year, one person). All of epsilon goes to the series
@@ -8,34 +8,82 @@ themselves: no hierarchy, no bound. The inputs are public, so their errors may b
 they are raw data. Noise is simulated; the same seeds give the same figures whatever the number of processes.
 """
 
-import argparse
-import json
 import os
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from multiprocessing import get_context
-from pathlib import Path
-from typing import Any
 
 import numpy as np
 from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.field import FIELD, Trial, run_trial
-from benchmarks.public_series import READERS, PublicSeries
-from benchmarks.real_year import add_data_option
-from optstream.errors import OptStreamError
+from benchmarks.measure import command, parser, show, table, timed
+from benchmarks.public_data import SERIES, PublicSeries
+from optstream import AggregationTree, EquallySpaced, OptStream, PrivacyModel, secure_noise, simulated_noise
+from optstream.measurement import L1Sampling
+from optstream.mechanisms import (
+    BudgetAbsorption,
+    BudgetDistribution,
+    Fast,
+    Fourier,
+    Laplace,
+    PeGaSus,
+    Sample,
+)
+from optstream.mechanisms.mechanism import Mechanism
+from optstream.privacy import Spend, worst_window
 
 EPSILONS = ("1", "0.1", "0.01")
 SECURE_PERIODS = 7
-WIDTH = 140  # of the table, also where the output is a file
+PEER = "Laplace = Uniform"
 
 Key = tuple[str, str, str]
 """Series, mechanism, epsilon."""
+
+
+def _optstream(model: PrivacyModel, series: PublicSeries, sampling: EquallySpaced | L1Sampling) -> OptStream:
+    """All of epsilon for the series themselves; a root above several is derived from them."""
+    names = [str(number) for number in range(series.values.shape[1])]
+    several = len(names) > 1
+    tree = AggregationTree.from_parents({"all": None} | (dict.fromkeys(names, "all") if several else {}))
+    shares = ["0", "1"] if several else ["1"]
+    return OptStream(model, tree, sampling=sampling, features=[], level_shares=shares, lower_bound=None)
+
+
+MECHANISMS: dict[str, Callable[[PrivacyModel, PublicSeries], Mechanism]] = {
+    PEER: lambda model, _: Laplace(model),
+    "Sample": lambda model, _: Sample(model),
+    "Fourier": lambda model, series: Fourier(model, series.n_points),
+    "BudgetDistribution": lambda model, _: BudgetDistribution(model),
+    "BudgetAbsorption": lambda model, _: BudgetAbsorption(model),
+    "PeGaSus, median": lambda model, _: PeGaSus(model),
+    "PeGaSus, average": lambda model, _: PeGaSus(model, smoother="average"),
+    "Fast": lambda model, series: Fast(model, series.n_points, process_deviation=series.deviation),
+    "Fast, fixed rate": lambda model, series: Fast(
+        model, series.n_points, sampling="fixed", process_deviation=series.deviation
+    ),
+    "OptStream, equal": lambda model, series: _optstream(model, series, EquallySpaced(series.n_points)),
+    "OptStream, L1": lambda model, series: _optstream(
+        model, series, L1Sampling(series.n_points, series.threshold)
+    ),
+}
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One release of a series. error: mean absolute, a step, over all series. epsilon: of the plan.
+
+    worst: epsilon of this very history's worst window. microseconds: a step and series, measured and
+    estimated.
+    """
+
+    error: float
+    epsilon: Fraction
+    worst: Fraction
+    microseconds: float
 
 
 @dataclass(frozen=True)
@@ -50,6 +98,7 @@ class Row:
 
     @classmethod
     def of(cls, trials: Sequence[Trial]) -> "Row":
+        """Return the row of some trials."""
         errors = np.array([trial.error for trial in trials])
         spread = float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else float("nan")
         return cls(
@@ -61,9 +110,34 @@ class Row:
         )
 
 
+def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ...] | None) -> Trial:
+    """Release the series period by period with one mechanism. seed: None for secure noise."""
+    model = PrivacyModel(epsilon, series.window, series.alpha, series.resolution)
+    mechanism = MECHANISMS[name](model, series)
+    noise = secure_noise() if seed is None else simulated_noise(np.random.SeedSequence(seed))
+    n_series, spends = series.values.shape[1], list[Spend]()
+
+    def release_all() -> list[np.ndarray]:
+        state, released = None, []
+        for values, first_step in zip(series.values, series.first_steps, strict=True):
+            release = mechanism.release(values, noise=noise, first_step=first_step, state=state)
+            state = release.state
+            spends.extend(release.spends)
+            released.append(release.values[-n_series:])
+        return released
+
+    taken, released = timed(release_all)
+    return Trial(
+        error=float(np.abs(np.array(released) - series.values).mean()),
+        epsilon=mechanism.epsilon,
+        worst=worst_window(spends, series.window).epsilon,
+        microseconds=1e6 * taken.wall / series.values.size,
+    )
+
+
 def compare(series: Mapping[str, PublicSeries], trials: int, seed: int, processes: int) -> dict[Key, Row]:
     """Run every key; the trials of a key are spread over processes."""
-    keys = [(name, field, epsilon) for epsilon in EPSILONS for name in series for field in FIELD]
+    keys = [(name, mechanism, epsilon) for epsilon in EPSILONS for name in series for mechanism in MECHANISMS]
     # One thread a process: the matrices are small, and the cores are taken by other rows.
     os.environ |= {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
@@ -79,39 +153,37 @@ def compare(series: Mapping[str, PublicSeries], trials: int, seed: int, processe
 
 
 def secure_microseconds(series: PublicSeries) -> dict[str, float]:
-    """A step and series with the noise of publication, each mechanism on its first periods."""
-    few = replace(
-        series, values=series.values[:SECURE_PERIODS], first_steps=series.first_steps[:SECURE_PERIODS]
-    )
-    run_trial("Laplace = Uniform", few, "1", None)  # so that nobody pays for loading the sampler
-    return {name: run_trial(name, few, "1", None).microseconds for name in FIELD}
+    """Return a step and series with the noise of publication, each mechanism on its first periods."""
+    few = first_periods(series, SECURE_PERIODS)
+    run_trial(PEER, few, "1", None)  # so that nobody pays for loading the sampler
+    return {name: run_trial(name, few, "1", None).microseconds for name in MECHANISMS}
+
+
+def first_periods(series: PublicSeries, count: int | None) -> PublicSeries:
+    """Return so many periods of the series, or all."""
+    return replace(series, values=series.values[:count], first_steps=series.first_steps[:count])
 
 
 def table_of(
     rows: Mapping[Key, Row], series: Mapping[str, PublicSeries], secure: Mapping[str, float]
 ) -> Table:
-    """Errors with their standard errors; * marks the least of a column's block."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("ε", "mechanism"):
-        table.add_column(name, no_wrap=True)
-    for one in series.values():
-        table.add_column(f"{one.name}, {one.unit}", justify="right", no_wrap=True)
-    for name in ("ε plan", "µs a step", "secure"):
-        table.add_column(name, justify="right", no_wrap=True)
+    """Return errors with their standard errors; * marks the least of a column's block."""
+    errors = [f"{one.name}, {one.unit}" for one in series.values()]
+    made = table(["ε", "mechanism"], [*errors, "ε plan", "µs a step", "secure"])
     for epsilon in EPSILONS:
-        least = {name: min(rows[name, field, epsilon].error for field in FIELD) for name in series}
-        for field in FIELD:
-            own = [rows[name, field, epsilon] for name in series]
-            table.add_row(
+        least = {name: min(rows[name, other, epsilon].error for other in MECHANISMS) for name in series}
+        for mechanism in MECHANISMS:
+            own = {name: rows[name, mechanism, epsilon] for name in series}
+            made.add_row(
                 epsilon,
-                field,
-                *(_error(row, row.error == least[name]) for name, row in zip(series, own, strict=True)),
-                f"{float(max(row.epsilon for row in own)):.6g}",
-                f"{own[0].microseconds:.0f}",
-                f"{secure[field]:.0f}" if field in secure else "",
+                mechanism,
+                *(_error(row, row.error == least[name]) for name, row in own.items()),
+                f"{float(max(row.epsilon for row in own.values())):.6g}",
+                f"{next(iter(own.values())).microseconds:.0f}",
+                f"{secure[mechanism]:.0f}" if mechanism in secure else "",
             )
-        table.add_section()
-    return table
+        made.add_section()
+    return made
 
 
 def _error(row: Row, is_least: bool) -> str:
@@ -120,63 +192,35 @@ def _error(row: Row, is_least: bool) -> str:
 
 
 def over_budget(rows: Mapping[Key, Row]) -> list[Key]:
-    """Rows whose plan costs more than asked, or whose history more than its plan. Exact."""
+    """Return rows whose plan costs more than asked, or whose history more than its plan. Exact."""
     return [key for key, row in rows.items() if row.epsilon > Fraction(key[2]) or row.worst > row.epsilon]
 
 
-def documents(rows: Mapping[Key, Row], seed: int) -> list[dict[str, Any]]:
-    """The rows for JSON: epsilons as exact fractions."""
-    return [
-        {"series": key[0], "mechanism": key[1], "asked": key[2], "seed": seed}
-        | {name: str(value) if isinstance(value, Fraction) else value for name, value in asdict(row).items()}
-        for key, row in rows.items()
-    ]
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run every row and print; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    add_data_option(parser, required=True)
-    parser.add_argument("--trials", type=int, default=30, help="runs of each row (default: 30)")
-    parser.add_argument(
-        "--periods", type=int, default=None, help="only so many of each series (default: all)"
-    )
-    parser.add_argument("--series", nargs="+", choices=READERS, default=list(READERS), help="(default: all)")
-    parser.add_argument("--seed", type=int, default=2016, help="of the simulated noise (default: 2016)")
-    parser.add_argument("--processes", type=int, default=2, help="trials at a time (default: 2)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write the rows there")
-    chosen = parser.parse_args(arguments)
-    try:
-        found = {name: READERS[name](chosen.data) for name in chosen.series}
-    except OptStreamError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    cut = slice(chosen.periods)
-    series = {
-        name: replace(one, values=one.values[cut], first_steps=one.first_steps[cut])
-        for name, one in found.items()
-    }
-    rows = compare(series, chosen.trials, chosen.seed, chosen.processes)
-    secure = secure_microseconds(next(iter(series.values())))
-    console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, WIDTH)
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Run every row and print."""
+    options = parser(__doc__, data=True)
+    options.add_argument("--trials", type=int, default=30, help="runs of each row (default: 30)")
+    options.add_argument("--periods", type=int, help="only so many of each series (default: all)")
+    options.add_argument("--series", nargs="+", choices=SERIES, default=list(SERIES), help="(default: all)")
+    options.add_argument("--seed", type=int, default=2016, help="of the simulated noise (default: 2016)")
+    options.add_argument("--processes", type=int, default=2, help="trials at a time (default: 2)")
+    given = options.parse_args(arguments)
+    series = {name: first_periods(SERIES[name](given.data), given.periods) for name in given.series}
+    rows = compare(series, given.trials, given.seed, given.processes)
     for one in series.values():
         n_periods, n_series, n_steps = one.values.shape
-        console.print(
+        show(
             f"{one.name}: {n_series} series, {n_periods} periods of {n_steps} steps, w = {one.window}, alpha "
             f"{one.alpha} {one.unit}, {one.n_points} points, L1 threshold {one.threshold}, mean "
             f"{one.values.mean():,.0f}"
         )
-    console.print(
-        f"mean absolute error a step ± its standard error over {chosen.trials} trials, seed {chosen.seed}; "
-        "µs a step and series of the first series, with simulated and with secure noise"
+    show(
+        f"mean absolute error a step ± its standard error over {given.trials} trials, seed {given.seed}; "
+        "µs a step and series of the first series, with simulated and with secure noise",
+        table_of(rows, series, secure_microseconds(next(iter(series.values())))),
+        f"rows that cost more than was asked, or than their plan: {over_budget(rows) or 'none'}",
     )
-    console.print(table_of(rows, series, secure))
-    console.print(f"rows that cost more than was asked, or than their plan: {over_budget(rows) or 'none'}")
-    if chosen.json:
-        chosen.json.write_text(json.dumps(documents(rows, chosen.seed), indent=1), encoding="utf-8")
-    return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

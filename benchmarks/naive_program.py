@@ -1,13 +1,29 @@
-"""The consistency program as the OptStream paper writes it, one variable a node and feature part.
+"""Solves the consistency program as the OptStream paper writes it, one variable a node and feature part.
 
 The peer that `benchmarks/release.py` times beside the closed form, and the oracle of the tests.
 """
 
+from collections.abc import Sequence
+from typing import Any, Literal
+
 import cvxpy
 import numpy as np
+from numpy.typing import NDArray
+
+from optstream.stream import AggregationTree, Feature, Measured
+
+Values = NDArray[np.float64]
 
 
-def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolation_weight=0.2, **options):
+def naive_program(
+    measured: Measured,
+    tree: AggregationTree,
+    features: Sequence[Feature],
+    weights: Literal["paper", "variance"],
+    lower_bound: float | None = 0.0,
+    interpolation_weight: float = 0.2,
+    **options: Any,
+) -> tuple[Values, Any]:
     """Return (values (n_nodes, n_steps), the cvxpy problem) for one period of public or noisy measurements.
 
     Variables for every node, feature and part; constraints say that parts and children add up. `weights`
@@ -15,9 +31,9 @@ def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolat
     to the solver.
     """
     n_nodes, n_steps = len(tree.nodes), measured.n_steps
+    grid = np.arange(n_steps)
     series = measured.interpolation
     if series is None:
-        grid = np.arange(n_steps)
         series = np.array([np.interp(grid, measured.positions, row) for row in measured.point_values])
     steps = [cvxpy.Variable(n_steps) for _ in range(n_nodes)]
     parts = [[cvxpy.Variable(feature.n_parts) for feature in features] for _ in range(n_nodes)]
@@ -26,6 +42,7 @@ def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolat
         if weights == "paper":
             terms.append(cvxpy.sum_squares(steps[node] - series[node]) / n_steps)
         else:
+            assert measured.point_variances is not None
             chosen = list(measured.positions)
             own = _worth(measured.point_variances[node], len(chosen), measured)
             share = np.full(n_steps, interpolation_weight * np.mean(own))
@@ -36,6 +53,7 @@ def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolat
             if weights == "paper":
                 terms.append(cvxpy.sum_squares(misfit) / feature.n_parts)
             else:
+                assert measured.sum_variances is not None
                 own = _worth(measured.sum_variances[number][node], feature.n_parts, measured)
                 terms.append(cvxpy.sum_squares(cvxpy.multiply(np.sqrt(own), misfit)))
             constraints.append(parts[node][number] == feature.matrix @ steps[node])
@@ -49,5 +67,5 @@ def naive_program(measured, tree, features, weights, lower_bound=0.0, interpolat
     return np.array([variable.value for variable in steps]), program
 
 
-def _worth(variances, n_columns, measured):
+def _worth(variances: Values, n_columns: int, measured: Measured) -> Values:
     return np.broadcast_to(1 / (variances * float(measured.resolution) ** 2), (n_columns,))

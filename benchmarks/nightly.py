@@ -1,33 +1,29 @@
-"""Where the time of a night goes: import, orchestration, ingest, validate, release, publish.
+"""Shows where the time of a night goes: import, orchestration, ingest, validate, release, publish.
 
-    python benchmarks/nightly.py
+    python -m benchmarks.nightly
 
 A simulated day of 12 regions. Three whole processes, each started afresh: the first time ever (the
-orchestrator makes its database), the next day, and against a server that already runs. Last, the release
-itself in a process that is warm.
+orchestrator makes its database), the next day, and against a server that already runs; beside them the peer,
+a script without any guarantee. Last, the release itself in a process that is warm.
 """
 
 import argparse
 import json
-import os
-import subprocess
-import sys
+import statistics
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
-from rich.console import Console
-from rich.table import Table
-
+from benchmarks.fixture import stream
+from benchmarks.measure import command, in_process, parser, show, table, timed
 from benchmarks.prefect_server import free_port, running_server
+from flows.terminal import Terminal
 from optstream import secure_noise
-from tasks.example import EXAMPLE
 from tasks.mechanism import mechanism_for
-from tasks.settings import load_settings
-from tasks.simulate import simulate
+from tasks.settings import Settings, load_settings
 
 FIRST = date(2016, 2, 1)
 PARTS = {
@@ -38,10 +34,11 @@ PARTS = {
 }
 
 
-class Stopwatch:
+class Stopwatch(Terminal):
     """Takes the terminal's place and notes how long each step took."""
 
     def __init__(self) -> None:
+        super().__init__(as_json=True)
         self.seconds: dict[str, float] = {}
 
     @contextmanager
@@ -53,7 +50,7 @@ class Stopwatch:
 
 
 def one_night(config: Path, day: str) -> None:
-    """What `optstream run` does, timed; prints one JSON line. Runs in a process of its own."""
+    """Do what `optstream run` does, timed; print one JSON line. Runs in a process of its own."""
     started = time.perf_counter()
     from flows.orchestrator import prepare
 
@@ -70,60 +67,57 @@ def one_night(config: Path, day: str) -> None:
 
 
 def whole_process(config: Path, day: date, **environment: str) -> dict[str, float]:
-    """Seconds of each part of one night, the rest being orchestration, and of the whole process."""
-    started = time.perf_counter()
-    command = [sys.executable, "-m", "benchmarks.nightly", "--night", str(config), f"{day}"]
-    done = subprocess.run(command, env=os.environ | environment, capture_output=True, text=True, check=True)
-    total = time.perf_counter() - started
-    steps = json.loads(done.stdout)
+    """Return the seconds of each part of one night, of the rest (orchestration), and of the whole."""
+    night = ("-m", "benchmarks.nightly", "--night", str(config), f"{day}")
+    steps, total = in_process(*night, codes=(0,), **environment)
     parts = {"import": steps["import"]}
     parts |= {part: sum(steps[name] for name in names) for part, names in PARTS.items()}
     return parts | {"orchestration": total - sum(parts.values()), "whole process": total}
 
 
-def release_itself(config: Path) -> float:
-    """Seconds of measure and estimate with secure noise, median of 21, in a warm process."""
-    settings = load_settings(config)
+def bare_night(settings: Settings, day: date) -> float:
+    """Return the seconds of the script without guarantees, start of Python included."""
+    dumps, into = str(settings.input_folder), str(settings.folder / "bare")
+    value = settings.input_of(day).value
+    return in_process("-m", "benchmarks.bare_script", dumps, value, into, f"{day}", f"{day}")[1]
+
+
+def release_itself(settings: Settings) -> float:
+    """Return the seconds of measure and estimate with secure noise, median of 21, in a warm process."""
     mechanism = mechanism_for(settings, FIRST)
     load = [[4500.0] * 48] * len(settings.tree.leaves)
-    seconds = []
-    for _ in range(21):
-        started = time.perf_counter()
-        mechanism.release(load, noise=secure_noise())
-        seconds.append(time.perf_counter() - started)
-    return sorted(seconds)[10]
+    return statistics.median(
+        timed(lambda: mechanism.release(load, noise=secure_noise()))[0].wall for _ in range(21)
+    )
 
 
-def main() -> int:
-    """Measure and print the table; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--night", nargs=2, metavar=("CONFIG", "DAY"), help=argparse.SUPPRESS)
-    night = parser.parse_args().night
-    if night:
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print the table."""
+    options = parser(__doc__)
+    options.add_argument("--night", nargs=2, metavar=("CONFIG", "DAY"), help=argparse.SUPPRESS)
+    if night := options.parse_args(arguments).night:
         one_night(Path(night[0]), night[1])
-        return 0
+        return
     with tempfile.TemporaryDirectory() as folder:
-        config = Path(folder) / "optstream.toml"
-        config.write_text(EXAMPLE)
-        settings = load_settings(config)
         days = [FIRST + timedelta(days=number) for number in range(4)]
-        simulate(settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days)
+        settings = stream(Path(folder), days=days)
         columns = {
-            "first time": whole_process(config, days[0]),
-            "next day": whole_process(config, days[1]),
+            "first time": whole_process(settings.file, days[0]),
+            "next day": whole_process(settings.file, days[1]),
         }
         with running_server(Path(folder) / "prefect", free_port()) as url:
-            whole_process(config, days[2], PREFECT_API_URL=url)
-            columns["server runs"] = whole_process(config, days[3], PREFECT_API_URL=url)
-        itself = release_itself(config)
-    table = Table("seconds", *columns, box=None)
+            whole_process(settings.file, days[2], PREFECT_API_URL=url)
+            columns["server runs"] = whole_process(settings.file, days[3], PREFECT_API_URL=url)
+        columns["bare script"] = {"whole process": bare_night(settings, days[0])}
+        itself = release_itself(settings)
+    rows = table(["seconds"], columns)
     for part in ("import", "orchestration", *PARTS, "whole process"):
-        table.add_row(part, *(f"{column[part]:.2f}" for column in columns.values()))
-    console = Console(highlight=False)
-    console.print(table)
-    console.print(f"the release itself (measure and estimate, 13 nodes, secure noise): {itself * 1e3:.1f} ms")
-    return 0
+        rows.add_row(part, *(f"{column[part]:.2f}" if part in column else "" for column in columns.values()))
+    show(
+        rows,
+        f"the release itself (measure and estimate, 13 nodes, secure noise): {itself * 1e3:.1f} ms",
+    )
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -1,6 +1,6 @@
-"""How fast a release is: the closed form in a batch beside the program as the paper writes it, in one run.
+"""Times a release: the closed form in a batch beside the program as the paper writes it, in one run.
 
-    python benchmarks/release.py [--periods 366] [--programs 20] [--data FOLDER]
+    python -m benchmarks.release [--periods 366] [--programs 20] [--data FOLDER]
 
 13 nodes (the French regions and the nation), 48 steps, the paper's features. Three tables: the estimates of a
 batch, beside the program as the paper writes it; a year released day by day with both samplers, with a
@@ -8,161 +8,182 @@ made-up load and, given --data, the real one of 2016; and what a noise sample co
 seconds: unlike the clock's, they hold on a busy machine.
 """
 
-import argparse
-import sys
-import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
-from rich.console import Console
-from rich.table import Table
 
+from benchmarks.fixture import STEPS, french_tree, optstream
+from benchmarks.measure import command, fastest, in_words, parser, show, table, timed
 from benchmarks.naive_program import naive_program
-from benchmarks.real_year import add_data_option, read_year
-from benchmarks.release_year import SAMPLINGS, YearSeconds, a_year, mechanism_for
+from benchmarks.public_data import read_load
 from optstream import AggregationTree, secure_noise, simulated_noise
-from optstream.errors import OptStreamError
 from optstream.estimation import make_consistent
+from optstream.noise import NoiseSource
 from optstream.stream import Measured
-from tasks.load_shapes import FRENCH_REGIONS
 
 SEED = 20160201
-WIDTH = 120  # of the tables, also where the output is a file
+SAMPLINGS = {"equally spaced": False, "L1": True}
+Values = NDArray[np.float64]
 
 
-def main() -> int:
-    """Measure and print; return the exit code."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--periods", type=int, default=366, help="periods in the batch (default: 366)")
-    parser.add_argument("--programs", type=int, default=20, help="programs solved as the peer (default: 20)")
-    add_data_option(parser, required=False)
-    arguments = parser.parse_args()
-    console = Console(highlight=False, soft_wrap=True)
-    console.width = max(console.width, WIDTH)
-    tree = AggregationTree.from_parents({"FR": None} | dict.fromkeys(FRENCH_REGIONS, "FR"))
-    load = 4500 + 500 * np.random.default_rng(SEED).standard_normal((arguments.periods, 12, 48))
-    try:
-        years = {"made up": (tree, load)}
-        if arguments.data:
-            real = read_year(arguments.data)
-            years["2016"] = (real.tree, real.load_mw[: arguments.periods])
-    except OptStreamError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    program = show_batch(console, tree, load, arguments.programs)
-    show_years(console, years, program)
-    show_noise(console)
-    return 0
+@dataclass
+class TimedNoise:
+    """Draws noise from its source, and notes how long it drew and how much."""
+
+    source: NoiseSource = field(default_factory=secure_noise)
+    seconds: float = 0.0
+    samples: int = 0
+
+    def __post_init__(self) -> None:
+        self.simulated = self.source.simulated
+
+    def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
+        """Return what the source draws."""
+        taken, drawn = timed(lambda: self.source.discrete_laplace(scale, size))
+        self.seconds += taken.processor
+        self.samples += drawn.size
+        return drawn
 
 
-def show_batch(console: Console, tree: AggregationTree, load: NDArray[np.float64], n_programs: int) -> float:
-    """Equally spaced: the closed form beside the program. Return the program's seconds a period."""
-    n_periods, mechanism = len(load), mechanism_for("equally spaced", tree)
+@dataclass(frozen=True)
+class YearSeconds:
+    """CPU seconds of a year. measure: without the noise. closed_form: estimates without bound. estimate: with
+    the bound, hence with the solver where the closed form went below it, on `to_solver` periods.
+    """
+
+    measure: float
+    noise: float
+    samples: int
+    closed_form: float
+    estimate: float
+    to_solver: int
+
+    @property
+    def besides_noise(self) -> float:
+        """Measuring and estimating together."""
+        return self.measure + self.estimate
+
+
+def draw(tree: AggregationTree, load: Values, noise: NoiseSource, l1: bool = False) -> list[Measured]:
+    """Measure load (n_days, n_leaves, 48) day by day, states passed on."""
+    mechanism, drawn, state = optstream(tree, l1=l1), list[Measured](), None
+    for number, day in enumerate(load):
+        drawn.append(mechanism.measure(day, noise=noise, first_step=STEPS * number, state=state))
+        state = drawn[-1].state
+    return drawn
+
+
+def a_year(l1: bool, tree: AggregationTree, load: Values) -> YearSeconds:
+    """Release the load day by day with secure noise."""
+    mechanism, unbounded = (optstream(tree, l1=l1, lower_bound=bound) for bound in (0.0, None))
+    noise = TimedNoise()
+    measuring, drawn = timed(lambda: draw(tree, load, noise, l1))
+    closed_form, free = timed(lambda: [unbounded.estimate(measured) for measured in drawn])
+    estimating, _ = timed(lambda: [mechanism.estimate(measured) for measured in drawn])
+    return YearSeconds(
+        measure=measuring.processor - noise.seconds,
+        noise=noise.seconds,
+        samples=noise.samples,
+        closed_form=closed_form.processor,
+        estimate=estimating.processor,
+        to_solver=sum(bool((release.values[tree.leaf_indices] < 0).any()) for release in free),
+    )
+
+
+def show_batch(tree: AggregationTree, load: Values, n_programs: int) -> float:
+    """Print the closed form beside the program, equally spaced; return the program's seconds a period."""
+    n_periods, mechanism = len(load), optstream(tree)
     features = mechanism.features
-    started = time.process_time()
-    drawn = [
-        mechanism.measure(day, noise=secure_noise(), first_step=48 * number)
-        for number, day in enumerate(load)
-    ]
-    drawing = time.process_time() - started
-    one_by_one = timed(lambda: [mechanism.estimate(measured) for measured in drawn])
+    drawing, drawn = timed(lambda: draw(tree, load, secure_noise()))
+    one_by_one, _ = timed(lambda: [mechanism.estimate(measured) for measured in drawn])
     batch = together(drawn)
-    batched = min(timed(lambda: make_consistent(batch, tree, features)) for _ in range(5))
-    series = make_consistent(batch, tree, features)
+    batched, series = fastest(lambda: make_consistent(batch, tree, features), 5)
     programs = range(0, n_periods, max(1, n_periods // n_programs))
-    started = time.process_time()
-    solved = [naive_program(drawn[number], tree, features, "variance")[0] for number in programs]
-    program = time.process_time() - started
+    program, solved = timed(
+        lambda: [naive_program(drawn[number], tree, features, "variance")[0] for number in programs]
+    )
     gap = max(np.abs(series[number] - x).max() / x.max() for number, x in zip(programs, solved, strict=True))
-    alone = timed(lambda: secure_noise().discrete_laplace(4e5, (13 * (10 + 5) * n_periods,)))
-    table = Table("what", "periods", "CPU seconds", "a period", box=None)
-    rows = [
+    alone, _ = timed(lambda: secure_noise().discrete_laplace(4e5, (13 * (10 + 5) * n_periods,)))
+    rows = table(["what"], ["periods", "CPU seconds", "a period"])
+    for name, periods, taken in (
         ("closed form, batch", n_periods, batched),
         ("closed form, one by one", n_periods, one_by_one),
         ("program as in the paper (cvxpy)", len(programs), program),
         ("measure, secure noise included", n_periods, drawing),
         ("of that, the noise alone", n_periods, alone),
-    ]
-    for name, periods, seconds in rows:
-        table.add_row(name, str(periods), f"{seconds:.4f}", f"{seconds / periods * 1e6:,.0f} µs")
-    console.print(table)
-    ratio = (program / len(programs)) / (batched / n_periods)
-    console.print(f"batch over program: {ratio:,.0f} times faster; largest relative difference {gap:.1e}\n")
-    return program / len(programs)
+    ):
+        rows.add_row(name, str(periods), f"{taken.processor:.4f}", in_words(taken.processor / periods))
+    each = program.processor / len(programs)
+    ratio = each / (batched.processor / n_periods)
+    show(rows, f"batch over program: {ratio:,.0f} times faster; largest relative difference {gap:.1e}\n")
+    return each
 
 
-def show_years(
-    console: Console, years: dict[str, tuple[AggregationTree, NDArray[np.float64]]], program: float
-) -> None:
-    """A year day by day with each sampler; the aim is 2 s besides noise, and 10 times that for L1."""
-    table = Table(box=None)
-    for name in ("load", "points", "days"):
-        table.add_column(name)
-    for name in ("measure", "closed form", "estimate", "to solver", "besides noise", "noise", "samples"):
-        table.add_column(name, justify="right")
-    for load, (tree, values) in years.items():
-        for sampling in SAMPLINGS:
-            a_year(sampling, tree, values[:3])  # imports and caches
-            year = a_year(sampling, tree, values)
-            table.add_row(load, sampling, str(len(values)), *seconds_of(year))
-    console.print(table)
-    n_days = len(next(iter(years.values()))[1])
-    console.print(
+def show_years(loads: dict[str, tuple[AggregationTree, Values]], program: float) -> None:
+    """Print a year day by day with each sampler; program: seconds a period of the paper's."""
+    names = ("measure", "closed form", "estimate", "to solver", "besides noise", "noise", "samples")
+    rows = table(["load", "points", "days"], names)
+    for load, (tree, values) in loads.items():
+        for sampling, l1 in SAMPLINGS.items():
+            a_year(l1, tree, values[:3])  # imports and caches
+            year = a_year(l1, tree, values)
+            rows.add_row(
+                load, sampling, str(len(values)), f"{year.measure:.2f}", f"{year.closed_form:.2f}",
+                f"{year.estimate:.2f}", str(year.to_solver), f"{year.besides_noise:.2f}", f"{year.noise:.2f}",
+                f"{year.samples:,}",
+            )  # fmt: skip
+    n_days = len(next(iter(loads.values()))[1])
+    show(
+        rows,
         "CPU seconds; besides noise = measure + estimate, which is the closed form, and the solver if it is "
-        f"below 0; the program as in the paper would take {program * n_days:,.1f} s for the estimates\n"
+        f"below 0; the program as in the paper would take {program * n_days:,.1f} s for the estimates\n",
     )
 
 
-def seconds_of(year: YearSeconds) -> list[str]:
-    """The cells of a year."""
-    return [
-        f"{year.measure:.2f}",
-        f"{year.closed_form:.2f}",
-        f"{year.estimate:.2f}",
-        str(year.to_solver),
-        f"{year.besides_noise:.2f}",
-        f"{year.noise:.2f}",
-        f"{year.samples:,}",
-    ]
+def show_noise(scale: float = 4e5, n_samples: int = 100_000) -> None:
+    """Print samples a second, in one batch; the best of five."""
+    generator, size = np.random.default_rng(SEED), (n_samples,)
+    rows = table(["noise"], ["samples a second", "a sample"])
+    for name, work in {
+        "secure noise (OpenDP, exact)": lambda: secure_noise().discrete_laplace(scale, size),
+        "simulated noise (two geometric draws)": lambda: simulated_noise(SEED).discrete_laplace(scale, size),
+        "numpy's laplace (floats)": lambda: generator.laplace(0.0, scale, size),
+    }.items():
+        seconds = fastest(work, 5)[0].processor
+        rows.add_row(name, f"{n_samples / seconds:,.0f}", f"{seconds / n_samples * 1e6:.3f} µs")
+    show(rows)
 
 
-def show_noise(console: Console, scale: float = 4e5, n_samples: int = 100_000) -> None:
-    """Samples a second, in one batch; the best of five."""
-    generator = np.random.default_rng(SEED)
-    sources = {
-        "secure noise (OpenDP, exact)": lambda: secure_noise().discrete_laplace(scale, (n_samples,)),
-        "simulated noise (two geometric draws)": lambda: simulated_noise(SEED).discrete_laplace(
-            scale, (n_samples,)
-        ),
-        "numpy's laplace (floats)": lambda: generator.laplace(0.0, scale, n_samples),
-    }
-    table = Table("noise", "samples a second", "a sample", box=None)
-    for name, draw in sources.items():
-        seconds = min(timed(draw) for _ in range(5))
-        table.add_row(name, f"{n_samples / seconds:,.0f}", f"{seconds / n_samples * 1e6:.3f} µs")
-    console.print(table)
-
-
-def timed(work) -> float:
-    """CPU seconds that a call takes."""
-    started = time.process_time()
-    work()
-    return time.process_time() - started
-
-
-def together(drawn: list[Measured]) -> Measured:
-    """Periods with the same plan as one batch. Their noisy numbers are public already."""
+def together(drawn: Sequence[Measured]) -> Measured:
+    """Return periods with the same plan as one batch. Their noisy numbers are public already."""
     first = drawn[0]
-    unit = float(first.resolution)
-    steps = np.full((len(drawn), first.points.shape[0], first.n_steps), np.nan)
-    steps[..., list(first.positions)] = [measured.point_values for measured in drawn]
-    for number, measured in enumerate(drawn):
-        for node, row in enumerate(measured.point_values):
-            steps[number, node] = np.interp(np.arange(first.n_steps), first.positions, row)
+    assert first.point_variances is not None
+    assert first.sum_variances is not None
+    unit, steps = float(first.resolution), np.arange(first.n_steps)
+    series = [[np.interp(steps, first.positions, row) for row in measured.point_values] for measured in drawn]
     sums = [np.array([measured.feature_sums[k] for measured in drawn]) for k in range(len(first.sums))]
     variances = [first.point_variances * unit**2, *(entry * unit**2 for entry in first.sum_variances)]
-    return Measured.from_public(steps, sums, variances, first.positions)
+    return Measured.from_public(np.array(series), sums, variances, first.positions)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Measure and print."""
+    options = parser(__doc__, data=False)
+    options.add_argument("--periods", type=int, default=366, help="periods in the batch (default: 366)")
+    options.add_argument("--programs", type=int, default=20, help="programs solved as the peer (default: 20)")
+    given = options.parse_args(arguments)
+    tree = french_tree()
+    load = 4500 + 500 * np.random.default_rng(SEED).standard_normal((given.periods, 12, STEPS))
+    loads = {"made up": (tree, load)}
+    if given.data:
+        real = read_load(given.data, date(2016, 1, 1), date(2016, 12, 31))
+        loads["2016"] = (real.tree, real.load_mw[: given.periods])
+    show_years(loads, show_batch(tree, load, given.programs))
+    show_noise()
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -287,7 +287,6 @@ class Settings(Section):
         return self.report_folder / "summaries.parquet"
 
     @property
-<<<<<<< HEAD
     def long_spans_file(self) -> Path:
         """What a month and a year lose by the plans of late, which statements repeat each night."""
         return self.report_folder / "long_spans.json"
@@ -296,11 +295,11 @@ class Settings(Section):
     def composed_file(self) -> Path:
         """What the charges of a month and a year compose to, which the operators' page tells."""
         return self.report_folder / "composed.json"
-=======
+
+    @property
     def catalogue_number_file(self) -> Path:
         """The number of the catalogue that was signed last."""
         return self.trusted_folder / "signed" / self.stream.name / "number"
->>>>>>> attackfolder
 
     @property
     def serve_folder(self) -> Path:

@@ -3,7 +3,8 @@
 import pytest
 
 from benchmarks import history_cost
-from benchmarks.history_cost import main, tree_of
+from benchmarks.fixture import tree_of
+from benchmarks.history_cost import main
 
 
 @pytest.mark.parametrize("count", [3, 13, 125, 1000])

@@ -1,13 +1,11 @@
 """The benchmark of ingest at a tiny size: what it lays out, what it compares, what it prints."""
 
-import json
-
 import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.ingest import LARGEST_PEAK_MB, MEASURED, TARGETS, main, one, verdicts
-from benchmarks.lay_out_readings import EXPECTED, ORDERS, Size, lay_out
+from benchmarks.exact_meters import EXPECTED, ORDERS, Size, lay_out
+from benchmarks.ingest import LARGEST_PEAK_MB, MEASURED, TARGETS, compare, main, one, report
 
 SMALL = Size(regions=3, customers=50)
 
@@ -24,6 +22,8 @@ def test_what_is_measured_agrees_on_the_sums(tmp_path, order, decimals):
     found = {what: measured(config) for what, measured in MEASURED.items()}
     expected = np.load(config.parent / EXPECTED)
     assert np.array_equal(found["full"], expected)
+    assert np.array_equal(found["hashed"], expected)
+    assert (config.parent / "trusted" / "input.key").exists()
     # the others count what is there twice
     assert np.array_equal(found["sums"], expected) == (order != "repeated")
     # half a unit a reading is what rounding may change
@@ -55,38 +55,32 @@ def test_orders_are_what_they_say(tmp_path):
 
 
 def test_the_figures_stand_side_by_side(tmp_path, capsys):
-    target = tmp_path / "figures.json"
-    asked = [
-        "--regions",
-        "2",
-        "--customers",
-        "10",
-        "--repeats",
-        "1",
-        "--orders",
-        "step",
-        "--json",
-        str(target),
-    ]
-    assert main(asked) == 0
-    document = json.loads(target.read_text())
-    assert document["readings"] == 960
-    assert [(row["order"], row["what"]) for row in document["rows"]] == [("step", what) for what in MEASURED]
-    for row in document["rows"]:
-        assert row["exact"]
-        assert row["seconds_ratio"] == row["seconds"] / document["rows"][0]["seconds"]
-        assert row["cpu_seconds"] > 0
-        assert 20 < row["peak_mb"] < LARGEST_PEAK_MB
-        assert row["disk_mb"] > 0
-    printed = capsys.readouterr().out
-    for line in [*verdicts(document["rows"]), "960 readings"]:
-        assert line in printed
-    assert set(TARGETS) < set(MEASURED)
+    found = compare(tmp_path, ["step"], Size(regions=2, customers=10), repeats=1, seed=1)
+    assert list(found) == ["step"]
+    assert list(found["step"]) == list(MEASURED)
+    for run in found["step"].values():
+        assert run.exact
+        assert run.cpu_seconds > 0
+        assert 20 < run.peak_mb < LARGEST_PEAK_MB
+    report(found)
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[:2] for line in lines[1:5]] == [["step", what] for what in MEASURED]
+    ratio = found["step"]["full"].seconds / found["step"]["bare"].seconds
+    assert f"full: at most {ratio:.2f} times the bare scan; target {TARGETS['full']:g}" in lines
+
+
+def test_dumps_that_were_kept_are_measured_again(tmp_path, capsys):
+    size = ["--regions", "2", "--customers", "10", "--repeats", "1", "--orders", "step"]
+    lay_out(tmp_path / "step", "step", Size(regions=2, customers=10), 1)
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")}
+    main(["--into", str(tmp_path), *size])
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*.parquet")} == before
+    assert "960 readings" in capsys.readouterr().out
 
 
 def test_wrong_sums_are_told(tmp_path):
     config = lay_out(tmp_path / "day", "step", SMALL, 1)
-    assert one("full", config)["exact"]
+    assert one("full", config).exact
     expected = np.load(config.parent / EXPECTED)
     np.save(config.parent / EXPECTED, expected + 1)
-    assert not one("full", config)["exact"]
+    assert not one("full", config).exact

@@ -6,9 +6,18 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.field import FIELD, run_trial
-from benchmarks.mechanisms import EPSILONS, Row, compare, main, over_budget, table_of
-from benchmarks.public_series import PublicSeries, load_of_2016
+from benchmarks.measure import command
+from benchmarks.mechanisms import (
+    EPSILONS,
+    MECHANISMS,
+    Row,
+    compare,
+    main,
+    over_budget,
+    run_trial,
+    table_of,
+)
+from benchmarks.public_data import PublicSeries, load_of_2016
 from optstream import PrivacyModel, simulated_noise
 from optstream.mechanisms import Laplace, Uniform
 
@@ -20,7 +29,7 @@ WAVES = PublicSeries(
 
 def test_every_mechanism_is_run_priced_and_no_dearer_than_asked():
     rows = compare({"waves": WAVES}, trials=2, seed=1, processes=1)
-    assert set(rows) == {("waves", field, epsilon) for field in FIELD for epsilon in EPSILONS}
+    assert set(rows) == {("waves", mechanism, epsilon) for mechanism in MECHANISMS for epsilon in EPSILONS}
     assert over_budget(rows) == []
     assert all(0 < row.error < 1e6 and row.standard_error > 0 for row in rows.values())
     table = table_of(rows, {"waves": WAVES}, {})
@@ -58,8 +67,12 @@ def test_laplace_misses_by_its_scale():
 
 
 def test_a_missing_file_is_named_with_the_remedy(tmp_path, capsys):
-    assert main(["--data", str(tmp_path), "--series", "flu"]) == 2
-    assert "flu_ilinet_weekly.parquet cannot be read; name the folder with --data" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        command(lambda: main(["--data", str(tmp_path), "--series", "flu"]))
+    assert ended.value.code == 2
+    said = capsys.readouterr().err
+    assert said.startswith("error: ")
+    assert "flu_ilinet_weekly.parquet cannot be read; name the folder with --data" in said
 
 
 def test_on_the_load_of_february_laplace_misses_by_48_mw(real_data):

@@ -77,15 +77,31 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
-@pytest.mark.parametrize(
-    "point", ["before write in _write < DrawingFile.fill, 1", "after replace in DrawingFile.fill < _drawn, 1"]
-)
-def test_an_owner_that_wakes_up_while_another_draws(bench, point):
+def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
+    """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
+    world = bench.world()
+    judge = Judge(world)
+    point = "after replace in DrawingFile.fill < _drawn, 1"
+    sleeper = bench.nursery.start(bench.night(world, act="stop", point=point))
+    assert sleeper.wait() == "stopped"
+    other = bench.nursery.start(bench.night(world, hours=1))
+    assert other.wait() == "ended"
+    assert other.last_words().is_good
+    sleeper.go_on()
+    assert sleeper.wait() == "ended"
+    assert not sleeper.last_words().is_good
+    assert judge.look() == []
+    assert bench.rerun([judge], hours=2) == []
+    assert judge.voids() == 0
+
+
+def test_an_owner_that_wakes_up_while_another_draws(bench):
     """Both have sampled: only what the newest owner drew may be recorded."""
     world = bench.world()
     judge = Judge(world)
     nights = []
     for hours in range(2):
+        point = "before write in _write < DrawingFile.fill, 1"
         night = bench.nursery.start(bench.night(world, hours=hours, act="stop", point=point))
         assert night.wait() == "stopped"
         nights.append(night)

@@ -117,6 +117,7 @@ class LocalTurn:
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Replace a file in one step; the turn is alone, so that no other can have taken its place."""
         self._make(split(name)[0])
         replace(self._root, name, data)
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.lay_out_published import lay_out_published
+from benchmarks.fixture import lay_out_published
 from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.places import open_place
 from tasks.pages import PublicFacts, public_facts

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.lay_out_published import NOISE_MW
+from benchmarks.fixture import NOISE_MW
 from optstream import read_published
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.places import open_place

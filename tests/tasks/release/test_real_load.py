@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from benchmarks.lay_out_meters import lay_out_meters, meters_configuration
+from benchmarks.public_data import lay_out_meters, meters_configuration
 from optstream import read_published
 from tasks.import_rte import read_load, rte_configuration, write_loads
 from tasks.work import Status

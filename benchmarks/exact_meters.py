@@ -1,9 +1,8 @@
-"""A simulated day of household meters, metered and at any size, as dumps. Used by ingest.py.
+"""Writes a simulated day of household meters, of any size, as dumps. Used by `ingest`.
 
-What is laid out is made of integers, so that the exact sum of every cell is known beside it.
+It is made of integers, so that the exact sum of every cell is known.
 """
 
-import json
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -12,56 +11,23 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from benchmarks.fixture import STEPS, metered, stream
+
 DAY = date(2016, 2, 1)
 START = datetime(2016, 2, 1, tzinfo=UTC)
-STEPS = 48
 FILES, ROW_GROUP = 4, 2**17
 MOST_KWH = 6
 ORDERS = ("customer", "step", "shuffled", "repeated")
 """Rows by customer and step; by step and customer; in no order; that, with 1 in 1,000 repeated or moved."""
 EXPECTED = "expected_units.npy"
-CONFIGURATION = """\
-[stream]
-name = "simulated-meters"
-step = "30min"
-time_zone = "UTC"
-[mechanism]
-name = "OptStream"
-[privacy]
-epsilon = "1"
-population = "simulated-households"
-window = 48
-alpha = "6"
-resolution = "0.001"
-bounds = ["0", "6"]
-[hierarchy.parents]
-nation = ""
-{parents}
-[budget]
-levels = ["1/2", "1/2"]
-[sampling]
-method = "equally_spaced"
-n_samples = 10
-[input]
-folder = {folder}
-schema = "metered"
-timestamp = "timestamp"
-customer = "customer_id"
-value = "energy_kwh"
-[published]
-folder = "published"
-value = "energy_kwh"
-[trusted]
-folder = "trusted"
-[ledger]
-url = "sqlite:///trusted/ledger.sqlite"
-"""
 
 
 @dataclass(frozen=True)
 class Size:
-    """regions; customers in each, who each have a reading at every one of the 48 steps; and the decimals of
-    a reading in kWh (with 4, a tenth of them are ties of the resolution 0.001)."""
+    """How much is written. customers: in each region; each has a reading at every one of the 48 steps.
+
+    decimals: of a reading in kWh; with 4, a tenth of the readings are ties of the resolution 0.001.
+    """
 
     regions: int = 12
     customers: int = 52_084
@@ -69,20 +35,22 @@ class Size:
 
     @property
     def rows(self) -> int:
+        """The number of readings, those that are repeated not counted."""
         return self.regions * self.customers * STEPS
 
 
 def lay_out(folder: Path, order: str, size: Size, seed: int) -> Path:
     """Write the dumps of one day, the exact sums that they hold, and a configuration; return the latter.
 
-    A customer is 14 digits as text. A region is four files of row groups of 131,072 rows, and one more where
-    rows are repeated: the last, and of the regions after a mover's own, so that none of its rows counts.
+    A customer is 14 digits as text. A region is four files of row groups of 131,072 rows. Where rows are
+    repeated it is one more, read last: customers of the region itself, whose first rows count, and of the
+    region before, who are then in two regions at a step and count in neither.
     """
     rng = np.random.default_rng(seed)
     people = rng.choice(9 * 10**13, size.regions * size.customers, replace=False, shuffle=False) + 10**13
     regions = [f"zone-{number}" for number in range(size.regions)]
     names = [pl.Series(np.sort(own)).cast(pl.String) for own in np.split(people, size.regions)]
-    expected = np.empty((size.regions, STEPS), dtype=np.int64)
+    expected, before = np.empty((size.regions, STEPS), dtype=np.int64), None
     for number, region in enumerate(regions):
         which = _arranged(order, size.customers, rng)
         mantissas = _readings(which % STEPS, size, rng)
@@ -91,17 +59,20 @@ def lay_out(folder: Path, order: str, size: Size, seed: int) -> Path:
         home = folder / "dumps" / f"region={region}" / f"date={DAY}"
         home.mkdir(parents=True)
         each = -(-rows.height // FILES)
-        for file in range(FILES):
-            _write(rows[file * each : (file + 1) * each], home / f"part-{file}.parquet")
+        for part in range(FILES):
+            _write(rows[part * each : (part + 1) * each], home / f"part-{part}.parquet")
         if order == "repeated":
-            movers = _again(names[number - 1], size, rng) if number else rows.clear()
-            _write(pl.concat([_again(names[number], size, rng), movers]), home / "part-9.parquet")
+            again, _ = _again(names[number], size, rng)
+            if before is not None:
+                moved, movers = _again(names[number - 1], size, rng)
+                own = np.isin(before[0] // STEPS, movers)
+                expected[number - 1] -= _exact_sums(before[0][own] % STEPS, before[1][own], size)
+                again = pl.concat([again, moved])
+            _write(again, home / "part-9.parquet")
+            before = which, mantissas
         (home / "_SUCCESS").touch()
     np.save(folder / EXPECTED, expected)
-    parents = "\n".join(f'{region} = "nation"' for region in regions)
-    file = folder / "optstream.toml"
-    file.write_text(CONFIGURATION.format(parents=parents, folder=json.dumps(str(folder / "dumps"))))
-    return file
+    return stream(folder, metered(folder / "dumps", regions)).file
 
 
 def _arranged(order: str, customers: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -118,7 +89,8 @@ def _readings(steps: NDArray[np.int64], size: Size, rng: np.random.Generator) ->
     """Skewed, with a daily swing, in units of the last decimal."""
     swing = 0.15 + 0.1 * np.sin(steps * (2 * np.pi / STEPS))
     kwh = np.minimum(rng.gamma(1.5, size=len(steps)) * swing, MOST_KWH)
-    return np.floor(kwh * 10**size.decimals).astype(np.int64)
+    units: NDArray[np.int64] = np.floor(kwh * 10**size.decimals).astype(np.int64)
+    return units
 
 
 def _exact_sums(steps: NDArray[np.int64], mantissas: NDArray[np.int64], size: Size) -> NDArray[np.int64]:
@@ -129,11 +101,11 @@ def _exact_sums(steps: NDArray[np.int64], mantissas: NDArray[np.int64], size: Si
     return sums
 
 
-def _again(names: pl.Series, size: Size, rng: np.random.Generator) -> pl.DataFrame:
-    """A thousandth of a region's customers once more, each at every step, with other readings."""
+def _again(names: pl.Series, size: Size, rng: np.random.Generator) -> tuple[pl.DataFrame, NDArray[np.int64]]:
+    """A thousandth of a region's customers once more, each at every step, with other readings; and who."""
     few = rng.choice(len(names), max(len(names) // 1000, 1), replace=False)
     which = (few[:, None] * STEPS + np.arange(STEPS)).ravel()
-    return _frame(names, which, _readings(which % STEPS, size, rng), size)
+    return _frame(names, which, _readings(which % STEPS, size, rng), size), few
 
 
 def _frame(

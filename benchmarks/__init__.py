@@ -1,0 +1,22 @@
+"""Measures what OptStream costs, each program beside a peer that does less or does it plainly, in one run.
+
+Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asserts a time.
+
+    program        question                                                    peer
+    nightly        where the seconds of a night go                             a bare script
+    backfill       how long years take, and whether days become slower         a bare script
+    ingest         a large metered dump: time, memory, keyed hashes            polars' own sums
+    ledger         whether the ledger stays fast as it grows                   bare SQLite commits
+    release        measuring and estimating a period                           cvxpy, numpy
+    mechanisms     error, cost and time of all mechanisms on public series     Laplace
+    history_cost   HistoryInformed by number of nodes                          OptStream
+    history_proxy  what a public proxy is worth to a stream that begins        general prior medians
+    leakage        the loss function                                           HiGHS, Algorithm 1
+    report_page    the page of ten years: size, making, painting               polars' scan, an empty page
+
+    demo, noise_coverage, fuzz are `make demo`, `make coverage`, `make fuzz`.
+
+What they share: `fixture` makes streams (configuration, dumps, published days), `exact_meters` a large day
+of meters, `ledger_history` a long ledger; `public_data` reads the public series; `measure` times and prints;
+`prefect_server` runs a server. Peers are `bare_script`, `naive_program` and `linear_fractional`.
+"""

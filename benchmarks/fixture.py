@@ -1,0 +1,204 @@
+"""Makes the streams that benchmarks measure, in a folder: hierarchy, configuration, dumps, published days."""
+
+import json
+from collections.abc import Iterable, Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from optstream import AggregationTree, EquallySpaced, Feature, OptStream, PrivacyModel
+from optstream.catalogue import (
+    NoiseScale,
+    ReleaseStatement,
+    StagedRelease,
+    StandardErrors,
+    error_columns,
+    publish,
+    stage,
+)
+from optstream.measurement import L1Sampling
+from optstream.stream import Calendar
+from tasks.example import EXAMPLE
+from tasks.ingest import Dump, discover
+from tasks.load_shapes import FRENCH_REGIONS, daily_load, region_of
+from tasks.settings import Settings, load_settings
+from tasks.simulate import simulate
+
+STEPS = 48
+"""Half-hours of a day, and of the window, in every benchmark's stream."""
+FLAT_UP_TO, LEAVES_A_REGION = 13, 30
+NOISE_MW = 300.0
+AT_ONCE = 200
+METERED = """\
+[stream]
+name = "household-meters"
+step = "30min"
+time_zone = {time_zone}
+day = {day}
+[mechanism]
+name = "OptStream"
+[privacy]
+epsilon = "1"
+population = "trial-households"
+window = 48
+alpha = "6"                     # kWh: the whole of a reading, so that presence is protected too
+resolution = "0.001"
+bounds = ["0", "6"]
+[hierarchy.parents]
+town = ""
+{leaves}
+[budget]
+levels = ["1/2", "1/2"]
+[sampling]
+method = "equally_spaced"
+n_samples = 10
+[input]
+folder = {dumps}
+schema = "metered"
+timestamp = "timestamp"
+customer = "customer_id"
+value = "energy_kwh"
+marker = "_SUCCESS"
+[published]
+folder = "published"
+value = "energy_kwh"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+
+def tree_of(n_nodes: int) -> AggregationTree:
+    """Return a nation of so many nodes: leaves alone up to 13, beyond them regions of about 30 leaves."""
+    parents: dict[str, str | None] = {"nation": None}
+    if n_nodes <= FLAT_UP_TO:
+        return AggregationTree.from_parents(parents | {f"{n}": "nation" for n in range(n_nodes - 1)})
+    n_regions = max(2, round((n_nodes - 1) / (LEAVES_A_REGION + 1)))
+    parents |= {f"r{n}": "nation" for n in range(n_regions)}
+    leaves = n_nodes - 1 - n_regions
+    return AggregationTree.from_parents(parents | {f"l{n}": f"r{n % n_regions}" for n in range(leaves)})
+
+
+def french_tree() -> AggregationTree:
+    """Return the nation and its twelve regions."""
+    return AggregationTree.from_parents({"FR": None, **dict.fromkeys(FRENCH_REGIONS, "FR")})
+
+
+def optstream(
+    tree: AggregationTree,
+    *,
+    epsilon: str = "1",
+    alpha: int = 10,
+    l1: bool = False,
+    lower_bound: float | None = 0,
+) -> OptStream:
+    """Return the paper's mechanism: ten points of 48, its day parts, equal shares for the levels."""
+    return OptStream(
+        PrivacyModel(epsilon, STEPS, alpha),
+        tree,
+        sampling=L1Sampling(10, 1000) if l1 else EquallySpaced(10),
+        features=Feature.day_parts(STEPS),
+        level_shares=[f"1/{tree.n_levels}"] * tree.n_levels,
+        lower_bound=lower_bound,
+    )
+
+
+def stream(
+    folder: Path, text: str = EXAMPLE, days: Sequence[date] = (), ledger: str | None = None
+) -> Settings:
+    """Write a configuration into the folder, and simulated dumps of the days; return the settings.
+
+    text: the configuration, `optstream init`'s unless another is given. ledger: its URL, unless the text's.
+    """
+    if ledger:
+        text = text.replace("sqlite:///trusted/ledger.sqlite", ledger)
+    file = folder / "optstream.toml"
+    file.write_text(text, encoding="utf-8")
+    settings = load_settings(file)
+    if days:
+        simulate(settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=days)
+    return settings
+
+
+def metered(dumps: Path, leaves: Iterable[str], time_zone: str = "UTC", day: str = "elapsed") -> str:
+    """Return the configuration of metered dumps, kWh a half-hour, its leaves below one town."""
+    return METERED.format(
+        dumps=json.dumps(str(dumps)),
+        leaves="\n".join(f'{leaf} = "town"' for leaf in leaves),
+        time_zone=json.dumps(time_zone),
+        day=json.dumps(day),
+    )
+
+
+def dump_of(settings: Settings, day: date) -> Dump:
+    """Return the day's dump. Raises the error that discovering it gave."""
+    found = discover(settings, [day])[day]
+    if not isinstance(found, Dump):
+        raise found
+    return found
+
+
+def lay_out_published(
+    folder: Path | str, first: date, n_days: int, *, with_noise_column: bool = True, seed: int = 0
+) -> None:
+    """Publish n_days from the first day on without a night, 13 nodes by half-hours, as OptStream writes them.
+
+    The figures are simulated load with normal noise of `NOISE_MW`: nothing in them was anybody's.
+    """
+    tree, calendar = french_tree(), Calendar(30, "Europe/Paris", "elapsed")
+    days = [first + timedelta(days=number) for number in range(n_days)]
+    for start in range(0, n_days, AT_ONCE):
+        some = days[start : start + AT_ONCE]
+        releases = [_release(tree, calendar, day, with_noise_column, seed) for day in some]
+        publish(folder, releases, lambda _: "simulated")
+
+
+def _release(
+    tree: AggregationTree, calendar: Calendar, day: date, with_noise_column: bool, seed: int
+) -> tuple[StagedRelease, ReleaseStatement]:
+    mechanism = {
+        "name": "OptStream", "weights": "variance", "level_shares": ["1/3", "2/3"],
+        "sampling": {"method": "equally_spaced", "n_samples": 10},
+    }  # fmt: skip
+    statement = ReleaseStatement(
+        stream="simulated-load", period=day, revision=0, vintage=0,
+        model=PrivacyModel("1", STEPS, 10), mechanism=mechanism, calibration="strict",
+        epsilon_plan=Fraction(1), epsilon_own=Fraction(1),
+        noise=tuple(NoiseScale(level, "samples", Fraction(400_000)) for level in (0, 1)),
+        simulated=False, code_version="0.1.0", configuration_hash="0" * 64, value_column="load_mw",
+        step_minutes=30, time_zone="Europe/Paris", day="elapsed",
+        standard_errors=StandardErrors("all", "none") if with_noise_column else None,
+    )  # fmt: skip
+    rows = _rows(tree, calendar, day, seed)
+    return stage(rows if with_noise_column else rows.drop(error_columns("load_mw")), statement), statement
+
+
+def _rows(tree: AggregationTree, calendar: Calendar, day: date, seed: int) -> pl.DataFrame:
+    leaves = np.array([daily_load(region_of(leaf, None), leaf, day, calendar, seed) for leaf in tree.leaves])
+    noise = np.random.default_rng([seed, day.toordinal()]).normal(0.0, NOISE_MW, leaves.shape)
+    noisy = np.round(np.maximum(leaves + noise, 0.0), 3)
+    values = tree.add_up(np.asarray(noisy, dtype=np.float64))
+    spread = np.sqrt(tree.add_up(np.full(leaves.shape, NOISE_MW**2, dtype=np.float64)))
+    n_nodes, n_steps = values.shape
+    of_node, of_step = np.repeat(np.arange(n_nodes), n_steps), np.tile(np.arange(n_steps), n_nodes)
+    above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
+    stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    return pl.DataFrame(
+        {
+            "date": pl.repeat(day, values.size, dtype=pl.Date(), eager=True),
+            "step": pl.Series(of_step, dtype=pl.Int32),
+            "timestamp": stamps.gather(of_step),
+            "node": pl.Series(tree.nodes).gather(of_node),
+            "parent": pl.Series(above, dtype=pl.String).gather(of_node),
+            "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
+            "load_mw": values.ravel(),
+            "load_mw_noise_se": spread.ravel(),
+            "load_mw_se": pl.repeat(None, values.size, dtype=pl.Float64(), eager=True),
+            "revision": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
+            "vintage": pl.repeat(0, values.size, dtype=pl.Int32(), eager=True),
+        }
+    )
