@@ -1,4 +1,4 @@
-"""The number of the catalogue that was signed last, kept in the trusted zone, where nobody else turns it back."""
+"""The number of the catalogue that was signed last, kept in the trusted zone."""
 
 from pathlib import Path
 

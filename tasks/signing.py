@@ -91,5 +91,5 @@ def _unconfirmed(
             what = "lists an older release of it" if day in listed else "does not list it"
             yield (
                 f"{day} is published, and catalogue.json {what}; `optstream publish {day}` puts it back, or "
-                f"`optstream withdraw --date {day}` gives it up (`optstream ledger verify` names all such days)"
+                f"`optstream withdraw --date {day}` gives it up (`optstream ledger verify` names all)"
             )

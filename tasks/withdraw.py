@@ -19,8 +19,9 @@ def withdraw(run: Run, work: Work, reason: str, days: Collection[date] = ()) -> 
 
     The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
     the ledger calls withdrawn, which `ledger verify` finds, and the same call completes the work. Nothing is
-    refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a day that was never reserved and where
-    another run holds it, PublicationError if the folder cannot be written.
+    refunded, and no raw state is left. days: all that the same command withdraws. Raises LedgerError for a
+    day that was never reserved and where another run holds it, PublicationError if the folder cannot be
+    written.
     """
     latest = _free(run, work)  # before a folder is made for it
     done = withdraw_published(

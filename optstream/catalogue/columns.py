@@ -25,9 +25,10 @@ def read_columns(
 ) -> pl.DataFrame:
     """The wanted columns of the file of a listed release, in the file's order of rows.
 
-    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors. The file's hash is compared with the catalogue's, so the columns are those that were published.
-    Raises PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or
-    has other columns or rows than a release.
+    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors.
+    The file's hash is compared with the catalogue's, so the columns are those that were published. Raises
+    PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
+    other columns or rows than a release.
     """
     data = _verified(place, entry)
     claims = claims_of(data)
@@ -70,7 +71,7 @@ def _is_sound(column: pl.Series) -> bool:
     if column.dtype.is_float():
         return bool((column.abs() < LARGEST_VALUE).all())
     if column.dtype.is_integer():
-        return bool(column.is_between(0, DEEPEST_LEVEL if column.name == "level" else 2**31).all())
+        return bool((column >= 0).all() and (column.name != "level" or (column <= DEEPEST_LEVEL).all()))
     return True
 
 

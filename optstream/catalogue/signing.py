@@ -90,8 +90,8 @@ class Signer:
                 stated = decode(data)[1].rows_hash
             if data and stated != entry.rows_hash:
                 raise PublicationError(
-                    f"nothing was signed and nothing published: {CATALOGUE} lists {entry.period} with another "
-                    f"rows_hash than its file has; restore {CATALOGUE} from a copy"
+                    f"nothing was signed and nothing published: {CATALOGUE} lists {entry.period} with "
+                    f"another rows_hash than its file has; restore {CATALOGUE} from a copy"
                 )
 
     def has_signed(self, turn: Turn, catalogue: Catalogue, **others: Ed25519PublicKey) -> bool:
@@ -127,17 +127,19 @@ def read_public_keys(given: GivenKeys) -> Keys:
 
 
 def _keys_of(given: Path | str) -> Iterable[Ed25519PublicKey]:
-    text = given if isinstance(given, str) and "-----BEGIN" in given else _text_of(Path(given))
+    is_text = isinstance(given, str) and "-----BEGIN" in given
+    text = str(given) if is_text else _text_of(Path(given))
+    what = "a public key" if is_text else f"the public key {given}"
     found = _PEM.findall(text)
     if not found:
-        raise ParameterError("a public key must be the text of a PEM file, -----BEGIN PUBLIC KEY-----")
+        raise ParameterError(f"{what} must be the text of a PEM file, -----BEGIN PUBLIC KEY-----")
     for pem in found:
         try:
             key = load_pem_public_key(pem.encode("ascii"))
         except (ValueError, UnsupportedAlgorithm):
             key = None
         if not isinstance(key, Ed25519PublicKey):
-            raise ParameterError("a public key must be an Ed25519 key, as `optstream keys new` makes")
+            raise ParameterError(f"{what} must be an Ed25519 key, as `optstream keys new` makes")
         yield key
 
 

@@ -24,7 +24,7 @@ PUBLIC_FOLDER, PUBLIC_FILE = 0o755, 0o644
 """Modes of what is made in a published folder, whatever the umask: readers may read, only its owner write."""
 HIDDEN_FOLDER = 0o700
 DEEPEST = 8
-"""Folders below the published one that are looked into; ours are two deep. Each holds a descriptor meanwhile."""
+"""So deep folders are looked into; ours are two deep. Each holds a descriptor meanwhile."""
 
 
 @contextmanager
