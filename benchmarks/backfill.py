@@ -17,13 +17,10 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-import polars as pl
-
 from benchmarks.fixture import stream
 from benchmarks.measure import command, in_process, parser, show, table
 from benchmarks.prefect_server import free_port, running_server
 from benchmarks.public_data import lay_out_load
-from optstream.catalogue import read_published
 from optstream.ledger import open_ledger
 from optstream.stream import days_from
 from tasks.import_rte import rte_configuration
@@ -86,17 +83,6 @@ def by_the_ledger(settings: Settings) -> dict[int, float]:
     }
 
 
-def largest_gap(settings: Settings) -> float:
-    """Return the most by which a published parent differs from the sum of its children, at any step."""
-    value, root = settings.published.value, settings.tree.nodes[0]
-    rows = read_published(settings.published_folder)
-    sums = rows.group_by("date", "step").agg(
-        above=pl.col(value).filter(pl.col("node") == root).sum(),
-        below=pl.col(value).filter(pl.col("node") != root).sum(),
-    )
-    return float(sums.select((pl.col("above") - pl.col("below")).abs().max()).item())
-
-
 def lay_out(folder: Path, given: Namespace) -> tuple[Settings, date]:
     """Write the configuration and the dumps; return the settings and the last day."""
     text, last = rte_configuration(folder / "dumps"), LAST
@@ -123,7 +109,6 @@ def measure(settings: Settings, last: date, workers: int) -> None:
         table_of(tasks, len(days)),
         f"ms from a draw to the next, by year: {yearly}",
         f"published {len(published)} days; refused {first.days('refused')}",
-        f"regions against nation, largest difference: {largest_gap(settings):g}",
         f"again: {len(again.days('published'))} days in {again.seconds:.1f} s",
         f"the bare script: {bare:.1f} s",
         f"{len(published)} days in {first.seconds:.1f} s",

@@ -1,4 +1,4 @@
-"""`make demo`: a fortnight of simulated dumps, released with real noise by the commands that a user types.
+"""Releases a fortnight of simulated dumps with real noise, by the commands that a user types: `make demo`.
 
     python benchmarks/demo.py --into demo
 
@@ -49,7 +49,7 @@ def optstream(*arguments: str) -> int:
 
 
 def show(settings: Settings) -> None:
-    """A small table of what was published, and where everything is."""
+    """Print a small table of what was published, and where everything is."""
     rows = read_published(settings.published_folder)
     value = settings.published.value
     root = settings.tree.nodes[0]

@@ -1,4 +1,4 @@
-"""Thousands of hostile inputs for every reader of what strangers write: `make fuzz`.
+"""Feeds thousands of hostile inputs to every reader of what others write: `make fuzz`.
 
 Two generators: hypothesis, which knows the grammar (`tests/properties`), and atheris (libFuzzer), which knows
 which lines of the code an input reached. Each (input, generator) runs in a process of its own, so that one
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-HOUSE = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[1]
 NAMES = ("configuration", "hierarchy", "dumps", "transition matrix", "catalogue", "measurements")
 GENERATORS = ("hypothesis", "atheris")
 MOST_SECONDS = 60
@@ -37,7 +37,7 @@ THOROUGH = 10
 
 @dataclass
 class Tally:
-    """What happened so far; written down every now and then, for the process may die."""
+    """Counts what happened so far; it is written down every now and then, for the process may die."""
 
     path: Path
     runs: int = 0
@@ -47,12 +47,13 @@ class Tally:
     started: float = field(default_factory=time.monotonic)
 
     def take(self, world: Any, read: Any, case: Any, size: int) -> None:
+        """Read one case of `size` inputs; count it, and note what it raised and spent."""
         try:
             read(world, case)
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt):
                 raise
-            frames = [one for one in traceback.extract_tb(error.__traceback__) if str(HOUSE) in one.filename]
+            frames = [one for one in traceback.extract_tb(error.__traceback__) if str(ROOT) in one.filename]
             own = [one for one in frames if ".venv" not in one.filename][-1]
             key = f"{type(error).__name__} at {Path(own.filename).name}:{own.lineno}"
             self.crashes[key] = self.crashes.get(key, 0) + 1
@@ -65,17 +66,19 @@ class Tally:
             self.write()
 
     def write(self) -> None:
+        """Write the counts down."""
         known = {**asdict(self), "path": str(self.path), "seconds": time.monotonic() - self.started}
         self.path.write_text(json.dumps(known))
 
 
 def main() -> None:
+    """Run each input with each generator, print a line each; exit with 1 for a crash or a spend."""
     arguments = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     arguments.add_argument("--runs", type=int, default=10_000)
     arguments.add_argument("--seed", type=int, default=1)
     arguments.add_argument("--input", choices=NAMES, action="append")
     arguments.add_argument("--generator", choices=GENERATORS, action="append")
-    arguments.add_argument("--found", type=Path, default=HOUSE / "fuzz-found", help="where crashes are kept")
+    arguments.add_argument("--found", type=Path, default=ROOT / "fuzz-found", help="where crashes are kept")
     arguments.add_argument("--tally", type=Path, help=argparse.SUPPRESS)
     given = arguments.parse_args()
     if given.tally:
@@ -103,7 +106,7 @@ def _in_a_process(name: str, generator: str, runs: int, seed: int, found: Path) 
         command = [sys.executable, __file__, "--input", name, "--generator", generator]
         command += ["--runs", str(runs), "--seed", str(seed), "--tally", str(tally)]
         # A library's panic prints its frames, whose names Rust would look up first.
-        environment = {**os.environ, "PYTHONPATH": str(HOUSE), "RUST_BACKTRACE": "0", "TMPDIR": folder}
+        environment = {**os.environ, "PYTHONPATH": str(ROOT), "RUST_BACKTRACE": "0", "TMPDIR": folder}
         environment.pop("OPTSTREAM_LEDGER_URL", None)
         with log.open("wb") as file:
             code = subprocess.run(command, env=environment, stdout=file, stderr=file, cwd=folder).returncode

@@ -73,44 +73,33 @@ MECHANISMS: dict[str, Callable[[PrivacyModel, PublicSeries], Mechanism]] = {
 
 
 @dataclass(frozen=True)
-class Trial:
-    """One release of a series. error: mean absolute, a step, over all series. epsilon: of the plan.
+class Row:
+    """One trial of a key, or several together. error: mean absolute, a step, over all series, in their unit.
 
-    worst: epsilon of this very history's worst window. microseconds: a step and series, measured and
-    estimated.
+    epsilon: of the plan. worst: epsilon of this very history's worst window. microseconds: a step and series,
+    measured and estimated. standard_error: of the error, over trials; nan of a single one.
     """
 
     error: float
     epsilon: Fraction
     worst: Fraction
     microseconds: float
+    standard_error: float = float("nan")
 
 
-@dataclass(frozen=True)
-class Row:
-    """Trials of one key together: mean error, its standard error, largest epsilons, median time."""
-
-    error: float
-    standard_error: float
-    epsilon: Fraction
-    worst: Fraction
-    microseconds: float
-
-    @classmethod
-    def of(cls, trials: Sequence[Trial]) -> "Row":
-        """Return the row of some trials."""
-        errors = np.array([trial.error for trial in trials])
-        spread = float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else float("nan")
-        return cls(
-            float(errors.mean()),
-            spread,
-            max(trial.epsilon for trial in trials),
-            max(trial.worst for trial in trials),
-            float(np.median([trial.microseconds for trial in trials])),
-        )
+def together(trials: Sequence[Row]) -> Row:
+    """Return the mean error with its standard error, the largest epsilons, the median time."""
+    errors = np.array([trial.error for trial in trials])
+    return Row(
+        error=float(errors.mean()),
+        epsilon=max(trial.epsilon for trial in trials),
+        worst=max(trial.worst for trial in trials),
+        microseconds=float(np.median([trial.microseconds for trial in trials])),
+        standard_error=float(errors.std(ddof=1) / np.sqrt(errors.size)) if errors.size > 1 else float("nan"),
+    )
 
 
-def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ...] | None) -> Trial:
+def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ...] | None) -> Row:
     """Release the series period by period with one mechanism. seed: None for secure noise."""
     model = PrivacyModel(epsilon, series.window, series.alpha, series.resolution)
     mechanism = MECHANISMS[name](model, series)
@@ -127,7 +116,7 @@ def run_trial(name: str, series: PublicSeries, epsilon: str, seed: tuple[int, ..
         return released
 
     taken, released = timed(release_all)
-    return Trial(
+    return Row(
         error=float(np.abs(np.array(released) - series.values).mean()),
         epsilon=mechanism.epsilon,
         worst=worst_window(spends, series.window).epsilon,
@@ -149,7 +138,7 @@ def compare(series: Mapping[str, PublicSeries], trials: int, seed: int, processe
             for key in keys
         }
         watched = track(jobs.items(), "rows", len(jobs), console=Console(stderr=True))
-        return {key: Row.of([job.result() for job in running]) for key, running in watched}
+        return {key: together([job.result() for job in running]) for key, running in watched}
 
 
 def secure_microseconds(series: PublicSeries) -> dict[str, float]:

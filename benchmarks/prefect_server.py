@@ -1,4 +1,4 @@
-"""A real `prefect server` for tests and benchmarks: on loopback, with a home of its own, surely stopped."""
+"""Runs a real `prefect server` for tests and benchmarks: on loopback, with its own home, surely stopped."""
 
 import os
 import signal
@@ -53,7 +53,7 @@ def running_server(home: Path, port: int | None = None, *, with_pages: bool = Fa
 
 
 def free_port() -> int:
-    """A port of loopback that nobody listens on now."""
+    """Return a port of loopback that nobody listens on now."""
     with socket.socket() as probe:
         probe.bind((LOOPBACK, 0))
         return int(probe.getsockname()[1])

@@ -65,7 +65,7 @@ def make(folder: Path, kept: Path) -> bytes:
 
 def scan(folder: Path) -> pl.DataFrame:
     """Return the mean of each node and day by polars alone: without catalogue, hashes or revisions."""
-    source = pl.scan_parquet(folder / "data/**/*.parquet", hive_partitioning=False)
+    source = pl.scan_parquet(folder / "data/**/*.parquet", hive_partitioning=True)
     return source.group_by("date", "node").agg(pl.col("load_mw").mean()).collect()
 
 

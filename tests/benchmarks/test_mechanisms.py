@@ -37,7 +37,7 @@ def test_every_mechanism_is_run_priced_and_no_dearer_than_asked():
 
 
 def test_a_row_that_costs_too_much_is_named():
-    row = Row(1.0, 0.1, Fraction(1), Fraction(1), 1.0)
+    row = Row(1.0, Fraction(1), Fraction(1), 1.0)
     rows = {
         ("a", "fits", "1"): row,
         ("a", "dear plan", "0.1"): row,
