@@ -47,9 +47,9 @@ JUMP = 10.0
 """The last reading: it ends the group."""
 KNOWN = (3900, 2427)
 """The leaked comparison noises, in units of 0.01. Four readings of 0 are in the group when the leaked day
-begins. With its reading of 0 their deviation is 0, and with `JUMP` too 16.67: the one joins and the other does
-not if the threshold lies in (39, 40.94). If one of the four is 1, the deviations are 1.6 and 16.33, and there
-is no such threshold: an outcome of one side has probability 0 on the other."""
+begins. With its reading of 0 their deviation is 0, and with `JUMP` too 16.67: the one joins and the other
+does not if the threshold lies in (39, 40.94). If one of the four is 1, the deviations are 1.6 and 16.33, and
+there is no such threshold: an outcome of one side has probability 0 on the other."""
 
 Marks = Callable[[Sequence[Measured]], frozenset[int]]
 """Which days count as lost once the noise of the last one is known, by number."""
