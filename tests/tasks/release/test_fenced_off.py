@@ -85,34 +85,37 @@ def test_a_recording_whose_answer_was_lost_and_whose_release_was_adopted(either,
     assert read_verified(either.settings.measurements_of(DAY, 0), record.measurements_hash)
 
 
+@pytest.fixture
+def served(house, postgresql_url):
+    """The small stream with its ledger on a database that has a clock of its own."""
+    house.configure("sqlite:///trusted/ledger.sqlite", postgresql_url)
+    return house
+
+
 @pytest.mark.parametrize("behind", [timedelta(hours=1), timedelta(0)], ids=["behind", "right"])
-def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(either, monkeypatch, behind):
+def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(served, monkeypatch, behind):
     """By the server the lease is over; by the machine's clock the owner would still be alive."""
-    if "sqlite" in either.settings.ledger_url:
-        pytest.skip("SQLite has no clock of its own")
-    either.now = datetime.now(UTC)
-    by_server = open_ledger(either.settings.ledger_url, database_time=True)
-    away(either.ledger, monkeypatch, 10**6)
+    served.now = datetime.now(UTC)
+    by_server = open_ledger(served.settings.ledger_url, database_time=True)
+    away(served.ledger, monkeypatch, 10**6)
     lease = timedelta(seconds=1)
-    either.release(DAY, patience=timedelta(0), ledger=by_server, lease=lease, owner="dead")
+    served.release(DAY, patience=timedelta(0), ledger=by_server, lease=lease, owner="dead")
     monkeypatch.undo()
-    drawn = measurements(either)
+    drawn = measurements(served)
     while by_server.find("two-regions", DAY.isoformat()).lease_until >= datetime.now(UTC):
         pass
-    either.now = datetime.now(UTC) - behind
-    assert status(either.release(DAY, noise=no_noise(), ledger=by_server, owner="next")) is Status.PUBLISHED
-    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
+    served.now = datetime.now(UTC) - behind
+    assert status(served.release(DAY, noise=no_noise(), ledger=by_server, owner="next")) is Status.PUBLISHED
+    assert (served.record(DAY).redraws, measurements(served)) == (0, drawn)
     by_server.close()
 
 
-def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ahead(either):
-    if "sqlite" in either.settings.ledger_url:
-        pytest.skip("SQLite has no clock of its own")
-    by_server = open_ledger(either.settings.ledger_url, database_time=True)
-    either.release(DAY, steps=chunk.STEPS[:5], ledger=by_server)
-    release_lease(either.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
+def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ahead(served):
+    by_server = open_ledger(served.settings.ledger_url, database_time=True)
+    served.release(DAY, steps=chunk.STEPS[:5], ledger=by_server)
+    release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
     with pytest.raises(LedgerError, match="held by no run"):
-        release_lease(either.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
+        release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
     by_server.close()
 
 
