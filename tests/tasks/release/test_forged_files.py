@@ -1,0 +1,86 @@
+"""Files of the published folder that somebody else wrote: each is named, and none stops pages or checks."""
+
+import hashlib
+from dataclasses import replace
+from datetime import date
+from functools import partial
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.parquet import decode
+from tasks import publish_again as again
+from tasks.pages import write_pages
+from tasks.work import Status, Work, each
+
+DAY = date(2016, 6, 1)
+ABSURD = {
+    "text for values": lambda rows: rows.with_columns(pl.col("load_mw").cast(pl.String)),
+    "no node": lambda rows: rows.drop("node"),
+    "numbers for nodes": lambda rows: rows.with_columns(pl.lit(3).alias("node")),
+    "steps that a node lacks": lambda rows: rows.filter((pl.col("node") != "84") | (pl.col("step") > 3)),
+    "no value": lambda rows: rows.with_columns(pl.lit(None, dtype=pl.Float64).alias("load_mw")),
+    "infinite": lambda rows: rows.with_columns(pl.lit(float("inf")).alias("load_mw")),
+    "nothing": lambda rows: rows.head(0),
+}
+
+
+def forge(house, change):
+    """Put a consistent file of other rows in the place of the day's, under its own statement."""
+    folder = house.folder / "published"
+    catalogue = read_catalogue(folder)
+    (entry,) = catalogue.entries
+    data = (folder / entry.file).read_bytes()
+    footer = pq.ParquetFile(pa.BufferReader(data)).metadata.metadata
+    sink = pa.BufferOutputStream()
+    pq.write_table(change(decode(data)[0]).to_arrow().replace_schema_metadata(footer), sink)
+    made = sink.getvalue().to_pybytes()
+    entry = replace(entry, file_hash=hashlib.sha256(made).hexdigest())
+    (folder / entry.file).write_bytes(made)
+    (folder / "catalogue.json").write_bytes(replace(catalogue, entries=(entry,)).to_bytes())
+
+
+@pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))
+def test_a_page_names_a_forged_file_as_damaged(house, change):
+    house.release(DAY)
+    forge(house, change)
+    written = write_pages(house.settings, house.ledger, house.now)
+    assert (written.problem, written.lost) == (None, (DAY,))
+
+
+def test_folders_in_folders_are_strays_however_deep(house):
+    house.release(DAY)
+    deep = house.folder.joinpath("published/data", *["a"] * 300)
+    deep.mkdir(parents=True)
+    (line,) = check_files(house.folder / "published")
+    assert "'data/a/a/a/a/a/a/a/a/a' is not listed" in line
+
+
+@pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])
+def test_a_forged_manifest_is_no_statement(house, monkeypatch, text):
+    """The file is lost, the staging purged, and the version another one."""
+    house.release(DAY)
+    folder = house.folder / "published"
+    (entry,) = read_catalogue(folder).entries
+    (folder / entry.file).unlink()
+    (folder / entry.manifest).write_bytes(text)
+    for path in house.settings.staging_of(DAY, 0).iterdir():
+        path.unlink()
+    real = again.statement_of
+    monkeypatch.setattr(again, "statement_of", lambda *facts: replace(real(*facts), code_version="9"))
+    (work,) = each([Work(DAY)], partial(again.publish_again, house.run()))
+    assert work.outcome.status is Status.FAILED
+    assert "bring trusted/staging or the published file back from a copy" in work.outcome.message
+
+
+def test_a_folder_in_the_place_of_a_file_is_named(house):
+    house.release(DAY)
+    path = house.folder / "published" / read_catalogue(house.folder / "published").entries[0].file
+    path.unlink()
+    path.mkdir()
+    (work,) = each([Work(DAY)], partial(again.publish_again, house.run()))
+    assert work.outcome.status is Status.FAILED
+    assert "is a folder, and a file should be there: remove it" in work.outcome.message
