@@ -98,8 +98,8 @@ def measure(settings: Settings, last: date, workers: int) -> None:
     days = days_from(FIRST, last)
     with running_server(settings.folder / "prefect", free_port()) as url:
         first = fill(settings.file, FIRST, last, workers, PREFECT_API_URL=url)
-        tasks = task_seconds(url)
         again = fill(settings.file, FIRST, last, workers, PREFECT_API_URL=url)
+        tasks = task_seconds(url)  # now, for the server may record a run's tasks after the run
     words = [str(settings.input_folder), settings.input_of(FIRST).value, str(settings.folder / "bare")]
     _, bare = in_process("-m", "benchmarks.bare_script", *words, f"{FIRST}", f"{last}")
     published = first.days("published")
