@@ -63,7 +63,7 @@ def task_seconds(url: str) -> Tasks:
         offset = 0
         while runs := client.read_task_runs(limit=PAGE, offset=offset):
             for run in runs:
-                name = run.name.rpartition("-")[0]
+                name = run.name if run.name in STEPS else run.name.rpartition("-")[0]
                 count, seconds = found.get(name, (0, 0.0))
                 found[name] = count + 1, seconds + run.total_run_time.total_seconds()
             offset += PAGE

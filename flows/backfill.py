@@ -65,9 +65,11 @@ def backfill(
         with _marked(settings) as mark:
             done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
             longest = max(timedelta(minutes=lease_minutes), LEASE)
-            done, until = held_by_others(done, datetime.now(UTC), longest)
+            # by the clock that the leases go by, which may be the database's
+            now = ledger.lease_time(datetime.now(UTC))
+            done, until = held_by_others(done, now, longest)
             if until is not None:
-                time.sleep(max(0.0, (until - datetime.now(UTC)).total_seconds()) + MARGIN_SECONDS)
+                time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
                 busy = [work.day for work in done if _is_awaited(work)]
                 again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
                 done = [*(work for work in done if not _is_awaited(work)), *again]
