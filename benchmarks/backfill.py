@@ -23,8 +23,8 @@ from benchmarks.prefect_server import free_port, running_server
 from benchmarks.public_data import lay_out_load
 from optstream.ledger import open_ledger
 from optstream.stream import days_from
-from tasks.import_rte import rte_configuration
-from tasks.settings import Settings
+from tasks.config import Settings
+from tasks.sample_data.rte import rte_configuration
 
 FIRST, LAST = date(2013, 1, 1), date(2016, 12, 31)
 STEPS = ("look up", "discover dumps", "ingest", "validate", "reserve", "draw", "estimate", "publish")
@@ -49,7 +49,7 @@ class Filled:
 def fill(config: Path, first: date, last: date, workers: int, **environment: str) -> Filled:
     """Run the command in a process of its own."""
     words = ["backfill", "--config", str(config), "--from", f"{first}", "--to", f"{last}", "--json"]
-    code = "from flows.command_line import main; main()"
+    code = "from flows.cli.main import main; main()"
     return Filled(*in_process("-c", code, *words, "--workers", str(workers), codes=(0, 1), **environment))
 
 

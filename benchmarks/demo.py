@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.table import Table
 
 from optstream import read_published
-from tasks.settings import Settings, load_settings
+from tasks.config import Settings, load_settings
 
 FIRST, DAYS, SEED = date(2016, 2, 1), 14, 0
 
@@ -45,7 +45,7 @@ def optstream(*arguments: str) -> int:
     """Run one command of the product, showing it first."""
     shown = [*arguments[:4], "…", arguments[-1]] if len(arguments) > 9 else arguments
     print(f"\n$ optstream {' '.join(shown)}", flush=True)
-    return subprocess.run([sys.executable, "-m", "flows.command_line", *arguments], check=False).returncode
+    return subprocess.run([sys.executable, "-m", "flows.cli.main", *arguments], check=False).returncode
 
 
 def show(settings: Settings) -> None:

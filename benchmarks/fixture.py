@@ -21,11 +21,11 @@ from optstream.catalogue import (
 )
 from optstream.measurement import L1Sampling
 from optstream.stream import Calendar
-from tasks.example import EXAMPLE
+from tasks.config import Settings, load_settings
+from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, discover
-from tasks.load_shapes import FRENCH_REGIONS, daily_load, region_of
-from tasks.settings import Settings, load_settings
-from tasks.simulate import simulate
+from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load, region_of
+from tasks.sample_data.simulate import simulate
 
 STEPS = 48
 """Half-hours of a day, and of the window, in every benchmark's stream."""

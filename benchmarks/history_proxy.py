@@ -21,11 +21,11 @@ from benchmarks.public_data import Load, read_load
 from optstream import PrivacyModel, simulated_noise
 from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.public_proxy import learn_from_public
+from optstream.mechanisms.history_informed.public_prior import learn_from_public
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
-from tasks.evaluation.data import CALENDAR
-from tasks.public_holidays import public_holidays
+from tasks.config.public_holidays import public_holidays
+from tasks.studies.evaluation.data import CALENDAR
 
 N_DAYS, WEEK = 28, 7
 

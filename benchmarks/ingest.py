@@ -31,11 +31,11 @@ from benchmarks.exact_meters import DAY, EXPECTED, ORDERS, Size, lay_out
 from benchmarks.fixture import STEPS, dump_of
 from benchmarks.measure import command, in_process, parser, show, table, timed
 from optstream.stream.private_period import open_private_period
+from tasks.config import load_settings
 from tasks.ingest import ingest
 from tasks.ingest.cells import cells_of
 from tasks.ingest.days import inspected
-from tasks.inputs import hashing
-from tasks.settings import load_settings
+from tasks.release.input_hashes import hashing
 
 TARGETS = {"sums": 2.0, "full": 6.0}
 LARGEST_PEAK_MB = 1500

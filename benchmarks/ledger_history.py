@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.fixture import STEPS, french_tree, optstream
 from optstream import PrivacyModel
 from optstream.ledger import Ledger, ReleaseState, StreamTerms, open_ledger
-from optstream.ledger.accounts import spend_rows, spends_hash
-from optstream.ledger.chain import event_hash
+from optstream.ledger.accounting.spends import spend_rows, spends_hash
+from optstream.ledger.hash_chain import event_hash
 from optstream.ledger.records import stamp
 from optstream.privacy import Spend
 

@@ -33,7 +33,7 @@ from optstream.mechanisms import (
     PeGaSus,
     Sample,
 )
-from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.base import Mechanism
 from optstream.privacy import Spend, worst_window
 
 EPSILONS = ("1", "0.1", "0.01")

@@ -20,10 +20,10 @@ from pathlib import Path
 from benchmarks.fixture import stream
 from benchmarks.measure import command, in_process, parser, show, table, timed
 from benchmarks.prefect_server import free_port, running_server
-from flows.terminal import Terminal
+from flows.cli.console import Terminal
 from optstream import secure_noise
-from tasks.mechanism import mechanism_for
-from tasks.settings import Settings, load_settings
+from tasks.config import Settings, load_settings
+from tasks.release.build_mechanism import mechanism_for
 
 FIRST = date(2016, 2, 1)
 PARTS = {
@@ -52,11 +52,11 @@ class Stopwatch(Terminal):
 def one_night(config: Path, day: str) -> None:
     """Do what `optstream run` does, timed; print one JSON line. Runs in a process of its own."""
     started = time.perf_counter()
-    from flows.orchestrator import prepare
+    from flows.orchestration.environment import prepare
 
     settings = load_settings(config)
     orchestrator = prepare(settings.trusted_folder)
-    from flows.nightly import run_days
+    from flows.orchestration.release import run_days
 
     imported = time.perf_counter() - started
     orchestrator.wait()

@@ -1,6 +1,6 @@
 """Counts how often a noise-only band holds the truth, on simulated load: the table that report pages show.
 
-    make coverage   # python -m benchmarks.noise_coverage --into tasks/pages/coverage.json
+    make coverage   # python -m benchmarks.noise_coverage --into tasks/reports/coverage.json
 
 The example's mechanism releases simulated days with simulated noise. The band is 1.96 published standard
 deviations of the noise (`load_mw_noise_se`) on each side: one that left nothing out would hold 95 % of the
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from benchmarks.fixture import stream
 from benchmarks.measure import command, parser, show
 from optstream.noise import simulated_noise
-from tasks.example import EXAMPLE
-from tasks.load_shapes import daily_load, region_of
-from tasks.mechanism import mechanism_for
-from tasks.settings import Settings
+from tasks.config import Settings
+from tasks.config.example import EXAMPLE
+from tasks.release.build_mechanism import mechanism_for
+from tasks.sample_data.load_shapes import daily_load, region_of
 
 EPSILONS = ("1", "0.1", "0.01")
 FIRST, EVERY_DAYS, N_DAYS = date(2016, 1, 6), 12, 30

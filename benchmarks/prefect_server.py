@@ -12,7 +12,7 @@ from pathlib import Path
 from urllib.error import URLError
 from urllib.request import ProxyHandler, build_opener
 
-from flows.orchestrator import environment
+from flows.orchestration.environment import environment
 
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 300  # two cores that run whole suites beside it have needed 100 s

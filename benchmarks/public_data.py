@@ -18,10 +18,10 @@ from benchmarks.fixture import metered
 from optstream import AggregationTree
 from optstream.errors import DumpError, ParameterError
 from optstream.stream import days_from
-from tasks.evaluation.data import CALENDAR, LOAD, read_flu, read_unemployment
-from tasks.import_rte import RegionLoad, write_loads
-from tasks.load_shapes import stable_hash
-from tasks.write_dumps import write_dump
+from tasks.sample_data.load_shapes import stable_hash
+from tasks.sample_data.rte import RegionLoad, write_loads
+from tasks.sample_data.write_dumps import write_dump
+from tasks.studies.evaluation.data import CALENDAR, LOAD, read_flu, read_unemployment
 
 ZONES = ("zone-0", "zone-1", "zone-2", "zone-3")
 LOAD_COLUMNS = ("timestamp_local", "region_code", "load_mw")

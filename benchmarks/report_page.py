@@ -18,9 +18,9 @@ import polars as pl
 from benchmarks.fixture import lay_out_published
 from benchmarks.measure import command, parser, show, timed
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.places import open_place
-from tasks.pages import public_facts, public_page
-from tasks.pages.summaries import Summaries
+from optstream.catalogue.backends import open_place
+from tasks.reports import public_facts, public_page
+from tasks.reports.summaries import Summaries
 from tests.browser import find_chromium, running_chromium, visit
 
 LAST = date(2016, 11, 19)

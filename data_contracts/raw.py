@@ -6,7 +6,7 @@ for aggregated input a null or a duplicate is the supplier's fault.
 """
 
 from data_contracts.judge import Rule
-from optstream.catalogue.claims import Limits
+from optstream.storage.parquet_limits import Limits
 
 NAME = "raw"
 LIMITS = Limits(rows=2**31, columns=10_000)

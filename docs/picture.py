@@ -25,11 +25,11 @@ from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, OptStreamError, ParameterError
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
-from tasks.load_shapes import FRENCH_REGIONS
-from tasks.mechanism import mechanism_for
-from tasks.settings import Settings, load_settings
-from tasks.simulate import aggregated_day, as_laid_out
-from tasks.write_dumps import dump_folder
+from tasks.config import Settings, load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.sample_data.load_shapes import FRENCH_REGIONS
+from tasks.sample_data.simulate import aggregated_day, as_laid_out
+from tasks.sample_data.write_dumps import dump_folder
 
 CONFIDENCE, N_DRAWS = 0.95, 1000
 PIXELS_PER_POINT = 2

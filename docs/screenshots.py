@@ -20,7 +20,7 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from benchmarks.prefect_server import running_server
-from tasks.settings import Settings, load_settings
+from tasks.config import Settings, load_settings
 from tests.browser import find_chromium, running_chromium, visit
 
 SIZES = {"narrow": 360, "wide": 1280}
@@ -74,7 +74,7 @@ def prefect_pages(browser: Any, settings: Settings, into: Path) -> None:
                 ["simulate", "--from", f"{day}", "--to", f"{day + timedelta(days=1)}"],
                 ["run", "--date", f"{day}"],
             ):
-                command = [sys.executable, "-m", "flows.command_line", *words, "--config", str(config)]
+                command = [sys.executable, "-m", "flows.cli.main", *words, "--config", str(config)]
                 subprocess.run(command, env=os.environ | known, check=True, stdout=subprocess.DEVNULL)
             (run,) = ask(api, "flow_runs", {})
             (release,) = ask(api, "artifacts", {"artifacts": {"key": {"any_": ["optstream-release"]}}})

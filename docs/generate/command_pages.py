@@ -5,7 +5,7 @@ from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from flows.command_line import app
+from flows.cli.main import app
 
 HEAD = """\
 # Commands

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from tasks.example import EXAMPLE
-from tasks.settings.mechanisms import MECHANISMS
-from tasks.settings.section import Section
-from tasks.settings.sections import OPTIONAL, SECTIONS, Change
+from tasks.config.example import EXAMPLE
+from tasks.config.mechanisms import MECHANISMS
+from tasks.config.section import Section
+from tasks.config.sections import OPTIONAL, SECTIONS, Change
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\

@@ -8,7 +8,7 @@ from typing import Any
 from data_contracts import private_period, raw, release
 from data_contracts.judge import Rule
 from optstream.catalogue.rows import empty_rows
-from tasks.ledger_columns import COLUMNS
+from tasks.ledger.export_columns import COLUMNS
 
 HEAD = """\
 # Files and contracts

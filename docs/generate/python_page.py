@@ -10,7 +10,7 @@ ROOMS = (
     "optstream.measurement",
     "optstream.estimation",
     "optstream.estimation.queries",
-    "optstream.estimation.smoothing",
+    "optstream.estimation.pegasus.smoothing",
     "optstream.mechanisms",
     "optstream.catalogue",
     "optstream.ledger",

@@ -1,6 +1,6 @@
 """The audits of mechanisms, of controls that are broken on purpose, and of the controls' honest twins.
 
-`optstream audit` runs these and the seventh family (`history_cases` in `tasks/audit.py`).
+`optstream audit` runs these and the seventh family (`history_cases` in `tasks/studies/audit.py`).
 """
 
 from collections.abc import Callable, Sequence

@@ -3,14 +3,14 @@
 from optstream.catalogue.check import check_files
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
-from optstream.catalogue.long_spans import LongSpan
-from optstream.catalogue.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
-from optstream.catalogue.standard_errors import StandardErrors, error_columns
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statements.long_spans import LongSpan
+from optstream.catalogue.statements.noise_scales import NoiseScale, noise_scales
+from optstream.catalogue.statements.standard_errors import StandardErrors, error_columns
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.catalogue.sweep import finish_listing
 from optstream.catalogue.withdraw import Withdrawal, withdraw
 

@@ -5,15 +5,15 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from optstream.catalogue.backends import Location, Place, open_place
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, DATA, SUPERSEDED, release_name, superseded_folder
 from optstream.catalogue.page import check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
-from optstream.catalogue.places import Location, Place, open_place
 from optstream.catalogue.read import lost, read_file, read_rows
-from optstream.catalogue.statement import ReleaseStatement
-from optstream.catalogue.untrusted import LARGEST_RELEASE
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.storage.bounded_read import LARGEST_RELEASE
 
 if TYPE_CHECKING:
     from optstream.catalogue.signing import GivenKeys

@@ -7,14 +7,14 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from optstream.catalogue.claims import claims_of
+from optstream.catalogue.backends import Place
 from optstream.catalogue.index import Entry
 from optstream.catalogue.parquet import LIMITS, decode
-from optstream.catalogue.places import Place
 from optstream.catalogue.read import read_file
 from optstream.catalogue.rows import MAY_BE_NULL, kind_of
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.storage.parquet_limits import claims_of
 
 LARGEST_VALUE = 1e100
 DEEPEST_LEVEL = 100

@@ -8,10 +8,10 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
+from optstream.catalogue.backends import Location, Readable, StoreUrl, open_place
 from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_file
-from optstream.catalogue.places import Location, Readable, StoreUrl, open_place
 from optstream.catalogue.rows import check_value_column
-from optstream.catalogue.statement import LONGEST_TEXT
+from optstream.catalogue.statements.statement import LONGEST_TEXT
 from optstream.errors import ParameterError, PublicationError
 
 FORMAT = "optstream.catalogue/1"

@@ -13,9 +13,9 @@ import hashlib
 import re
 from collections.abc import Callable
 
+from optstream.catalogue.backends import Location, Place, Readable, Turn, open_place
 from optstream.catalogue.index import Catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, PAGE
-from optstream.catalogue.places import Location, Place, Readable, Turn, open_place
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
 from optstream.errors import PublicationError
 

@@ -18,8 +18,8 @@ import polars as pl
 import pyarrow as pa  # type: ignore[import-untyped]
 import pyarrow.parquet as pq  # type: ignore[import-untyped]
 
-from optstream.catalogue.claims import Limits, claims_of
 from optstream.errors import PublicationError
+from optstream.storage.parquet_limits import Limits, claims_of
 
 ROWS_KEY = b"optstream.rows_sha256"
 STATEMENT_KEY = b"optstream.statement"

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from optstream.catalogue.backends import Location, Turn, open_place
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, release_name
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.places import Location, Turn, open_place
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.stage import StagedRelease
-from optstream.catalogue.statement import ReleaseStatement
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.catalogue.sweep import clear_superseded, delete_files
 from optstream.catalogue.times import settle_times
 from optstream.errors import PublicationError

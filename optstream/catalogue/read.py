@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
+from optstream.catalogue.backends import Location, Place, open_place
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import superseded_file
 from optstream.catalogue.parquet import Footer, decode
-from optstream.catalogue.places import Location, Place, open_place
 from optstream.catalogue.rows import empty_rows, hash_rows, with_errors
 from optstream.catalogue.stage import dated_rows
-from optstream.catalogue.statement import ReleaseStatement
-from optstream.catalogue.untrusted import LARGEST_RELEASE
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.storage.bounded_read import LARGEST_RELEASE
 
 if TYPE_CHECKING:
     from optstream.catalogue.signing import GivenKeys

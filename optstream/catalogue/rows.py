@@ -7,7 +7,7 @@ from datetime import date
 
 import polars as pl
 
-from optstream.catalogue.standard_errors import error_columns
+from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.errors import ParameterError, PublicationError
 
 _BEFORE = {

@@ -18,6 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
+from optstream.catalogue.backends import Place, Readable, Turn
 from optstream.catalogue.index import (
     LARGEST_CATALOGUE,
     LARGEST_SEQUENCE,
@@ -27,9 +28,8 @@ from optstream.catalogue.index import (
 )
 from optstream.catalogue.layout import CATALOGUE, signature_file
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.places import Place, Readable, Turn
-from optstream.catalogue.untrusted import LARGEST_RELEASE
 from optstream.errors import ParameterError, PublicationError
+from optstream.storage.bounded_read import LARGEST_RELEASE
 
 Keys = Mapping[str, Ed25519PublicKey]
 """Public keys by their identifiers."""

@@ -9,6 +9,7 @@ those may go, and higher ones are spared.
 import hashlib
 from datetime import date
 
+from optstream.catalogue.backends import Location, Turn, open_place
 from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
     data_folder,
@@ -17,10 +18,9 @@ from optstream.catalogue.layout import (
     superseded_folder,
 )
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.places import Location, Turn, open_place
-from optstream.catalogue.statement import ReleaseStatement
-from optstream.catalogue.untrusted import LARGEST_RELEASE
+from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
+from optstream.storage.bounded_read import LARGEST_RELEASE
 
 Rank = tuple[int, int]
 

@@ -8,6 +8,7 @@ of an inode stays, which no program can set; in an object store, when each objec
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
+from optstream.catalogue.backends import Turn
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     CATALOGUE,
@@ -20,7 +21,6 @@ from optstream.catalogue.layout import (
     data_folder,
     superseded_folder,
 )
-from optstream.catalogue.places import Turn
 
 HIDDEN = (INCOMING, LOCK)
 """What copies of the folder carry along too, though no reader needs it."""

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 
+from optstream.catalogue.backends import Location, Turn, open_place
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
-from optstream.catalogue.places import Location, Turn, open_place
 from optstream.catalogue.signing import Signer, put_catalogue
 from optstream.catalogue.sweep import delete_files
 from optstream.catalogue.times import settle_times

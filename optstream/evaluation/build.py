@@ -25,7 +25,7 @@ from optstream.mechanisms import (
     PeGaSus,
     Sample,
 )
-from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Feature

@@ -8,7 +8,7 @@ import numpy as np
 
 from optstream.evaluation.data import STEPS_PER_DAY, Values
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend, worst_window

@@ -17,7 +17,7 @@ from optstream.evaluation.happenings import HAPPENINGS, JOINS, NOTHING, before, 
 from optstream.evaluation.metrics import covered, mean_absolute_error, step_errors
 from optstream.evaluation.releases import Released, release_days
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
 from optstream.stream import Measured
 

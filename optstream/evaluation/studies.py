@@ -29,7 +29,7 @@ from optstream.evaluation.forecasting import LEARNED_DAYS, forecast_errors
 from optstream.evaluation.metrics import covered, mean_absolute_error, relative_error, step_errors, violation
 from optstream.evaluation.releases import Released, release_counts, release_days, side_by_side
 from optstream.evaluation.streams import stream, unusual
-from optstream.mechanisms.suggestion import error_bound, suggest_n_samples
+from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
 from optstream.noise import NoiseSource, simulated_noise
 
 RELATIVE_FLOOR = 1.0

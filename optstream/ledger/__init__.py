@@ -1,7 +1,8 @@
 """Spends and releases, durable: exactly one release a period, and no window above its grant."""
 
+from optstream.ledger.accounting.headroom import Stretch
+from optstream.ledger.accounting.summaries import ReleaseOutline
 from optstream.ledger.ledger import Ledger, open_ledger
-from optstream.ledger.outline import ReleaseOutline
 from optstream.ledger.records import (
     PromiseLoss,
     ReleaseRecord,
@@ -10,8 +11,7 @@ from optstream.ledger.records import (
     StreamTerms,
     WindowLoss,
 )
-from optstream.ledger.room import Stretch
-from optstream.ledger.vintages import Vintage
+from optstream.ledger.transactions.revisions import Vintage
 
 __all__ = [
     "Ledger",

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, Engine
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger import transitions, vintages
-from optstream.ledger.engine import open_engine, reading, time_of_database, writing
-from optstream.ledger.enrol import amend, enrol
+from optstream.ledger.database.engine import open_engine, reading, time_of_database, writing
 from optstream.ledger.reader import Reader
 from optstream.ledger.records import Reservation, StreamTerms
-from optstream.ledger.reserve import Request, reserve
-from optstream.ledger.vintages import Vintage
+from optstream.ledger.transactions import revisions, transitions
+from optstream.ledger.transactions.enrol import amend, enrol
+from optstream.ledger.transactions.reserve import Request, reserve
+from optstream.ledger.transactions.revisions import Vintage
 from optstream.privacy import Spend
 
 Result = TypeVar("Result")
@@ -208,7 +208,7 @@ class Ledger(Reader):
         """
         key = (stream, period, revision)
         return self._write(
-            lambda connection: vintages.revise(connection, key, owner, self._time(connection, now), lease)
+            lambda connection: revisions.revise(connection, key, owner, self._time(connection, now), lease)
         )
 
     def record_vintage(self, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
@@ -216,11 +216,11 @@ class Ledger(Reader):
 
         Its number must be above all others of the release; spends and measurements stay as they are.
         """
-        self._write(lambda connection: vintages.record_vintage(connection, reservation, vintage, now))
+        self._write(lambda connection: revisions.record_vintage(connection, reservation, vintage, now))
 
     def record_vintage_published(self, reservation: Reservation, number: int, now: datetime) -> None:
         """Record that the catalogue lists a staged vintage, and let its release go."""
-        self._write(lambda connection: vintages.vintage_published(connection, reservation, number, now))
+        self._write(lambda connection: revisions.vintage_published(connection, reservation, number, now))
 
     def void(
         self,

@@ -6,18 +6,20 @@ from typing import Any
 from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
-from optstream.ledger import chain, schema, transitions, vintages
-from optstream.ledger.accounts import charged_to_release
-from optstream.ledger.charges import charged_to_grant, cost_touching, window_reach
-from optstream.ledger.engine import reading
-from optstream.ledger.enrol import find_grant, find_stream, terms_of
-from optstream.ledger.history import cost_of_all
-from optstream.ledger.promises import promises_of
+from optstream.ledger import hash_chain
+from optstream.ledger.accounting.amendments import promises_of
+from optstream.ledger.accounting.charges import charged_to_grant, cost_touching, window_reach
+from optstream.ledger.accounting.history import cost_of_all
+from optstream.ledger.accounting.spends import charged_to_release
+from optstream.ledger.database import schema
+from optstream.ledger.database.engine import reading
+from optstream.ledger.database.schema import grants, releases
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
-from optstream.ledger.schema import grants, releases
-from optstream.ledger.shared_verify import problems_by_processes
 from optstream.ledger.survey import Survey
-from optstream.ledger.vintages import Vintage
+from optstream.ledger.transactions import revisions, transitions
+from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
+from optstream.ledger.transactions.revisions import Vintage
+from optstream.ledger.verification.parallel import problems_by_processes
 from optstream.privacy import PrivacyModel, Spend
 
 
@@ -98,7 +100,7 @@ class Reader(Survey):
         only = (schema.vintages.c.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return {} if row is None else vintages.of_stream(connection, row.id, *only)
+            return {} if row is None else revisions.of_stream(connection, row.id, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
         """New estimates of one release, rising; none for an unknown one."""
@@ -106,7 +108,7 @@ class Reader(Survey):
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             release = None if row is None else transitions.find_row(connection, row.id, period, revision)
-            return () if release is None else tuple(vintages.of_release(connection, release.id))
+            return () if release is None else tuple(revisions.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
         """What the worst window loses, of those that have one of these steps; all streams of the grant."""
@@ -170,13 +172,13 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
-            chain.check_contains(connection, [] if known is None else [known])
+            hash_chain.check_contains(connection, [] if known is None else [known])
             return str(row.head)
 
     def contains_head(self, head: str) -> bool:
         """Whether some event has this hash; if not, the ledger is older than what gave the hash."""
         with reading(self._engine) as connection:
-            return not chain.missing(connection, [head])
+            return not hash_chain.missing(connection, [head])
 
     def verify(self, processes: int = 1) -> list[str]:
         """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.

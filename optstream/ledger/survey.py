@@ -6,15 +6,16 @@ from datetime import datetime
 
 from sqlalchemy import Engine, select
 
-from optstream.ledger import chain, outline
-from optstream.ledger.engine import reading
-from optstream.ledger.enrol import find_grant, find_stream, terms_of
-from optstream.ledger.kept_promises import losses_with
+from optstream.ledger import hash_chain
+from optstream.ledger.accounting import summaries
+from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
+from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.accounting.long_span import Spent, spent_over
+from optstream.ledger.database.engine import reading
+from optstream.ledger.database.schema import events, streams
+from optstream.ledger.export import Batch, batches
 from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms
-from optstream.ledger.room import Stretch, last_charged, stretches
-from optstream.ledger.schema import events, streams
-from optstream.ledger.span import Spent, spent_over
-from optstream.ledger.tables import Batch, batches
+from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
 from optstream.privacy import PrivacyModel, Spend
 
 
@@ -59,9 +60,9 @@ class Survey:
     def streams(self) -> tuple[str, ...]:
         """The names of all enrolled streams, sorted."""
         with reading(self._engine) as connection:
-            return outline.stream_names(connection)
+            return summaries.stream_names(connection)
 
-    def outlines(self, stream: str, steps: range | None = None) -> Iterator[outline.ReleaseOutline]:
+    def outlines(self, stream: str, steps: range | None = None) -> Iterator[summaries.ReleaseOutline]:
         """A stream's releases without their spends, by first step, then revision; none for an unknown one.
 
         steps: only releases that begin at one of them. Memory does not grow with the history; the
@@ -70,31 +71,31 @@ class Survey:
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is not None:
-                yield from outline.outlines(connection, row.id, steps)
+                yield from summaries.outlines(connection, row.id, steps)
 
     def has_known_noise(self, stream: str, steps: range) -> bool:
         """Whether the noise of a first release that begins at one of these steps was compromised."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return row is not None and outline.has_known_noise(connection, row.id, steps)
+            return row is not None and summaries.has_known_noise(connection, row.id, steps)
 
     def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
         """How many releases of a stream are in each state; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return {} if row is None else outline.count_by_state(connection, row.id)
+            return {} if row is None else summaries.count_by_state(connection, row.id)
 
-    def last_release(self, stream: str) -> outline.ReleaseOutline | None:
+    def last_release(self, stream: str) -> summaries.ReleaseOutline | None:
         """The release of a stream that begins last, in its newest revision; None without releases."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return None if row is None else outline.last_release(connection, row.id)
+            return None if row is None else summaries.last_release(connection, row.id)
 
     def event_times(self, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
         """When each release had its last event of a kind ("drawn", "published", …); reads all events."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            return {} if row is None else outline.event_times(connection, row.id, kind)
+            return {} if row is None else summaries.event_times(connection, row.id, kind)
 
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
         """What each window with one of these steps is charged, equal neighbours together.
@@ -133,7 +134,7 @@ class Survey:
     def missing_heads(self, heads: Iterable[str]) -> list[str]:
         """Those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
         with reading(self._engine) as connection:
-            return chain.missing(connection, heads)
+            return hash_chain.missing(connection, heads)
 
     def last_event_at(self, stream: str) -> datetime | None:
         """The instant of a stream's last event, by the clock of who wrote it; None without any."""

@@ -1,19 +1,19 @@
 """One file for each published mechanism, composed of the rooms below."""
 
-from optstream.mechanisms.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.budget_distribution import BudgetDistribution
 from optstream.mechanisms.fast import Fast
 from optstream.mechanisms.fourier import Fourier
 from optstream.mechanisms.hierarchical import Hierarchical
-from optstream.mechanisms.history_informed import HistoryInformed
-from optstream.mechanisms.history_informed_tree import HistoryInformedTree
+from optstream.mechanisms.history_informed.history_informed import HistoryInformed
+from optstream.mechanisms.history_informed.tree import HistoryInformedTree
 from optstream.mechanisms.laplace import Laplace
-from optstream.mechanisms.optstream import OptStream
-from optstream.mechanisms.pegasus import PeGaSus
-from optstream.mechanisms.pegasus_tree import PeGaSusTree
+from optstream.mechanisms.optstream.optstream import OptStream
+from optstream.mechanisms.pegasus.pegasus import PeGaSus
+from optstream.mechanisms.pegasus.tree import PeGaSusTree
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.sample import Sample
 from optstream.mechanisms.uniform import Uniform
+from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
+from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 
 __all__ = [
     "BudgetAbsorption",

@@ -7,15 +7,15 @@ from typing import Any, ClassVar, Literal
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.extrapolation import StraightLine
-from optstream.estimation.kalman import ConstantState
-from optstream.estimation.sampling_control import IntervalLaw, Predictor, SamplingController, follow
-from optstream.estimation.sampling_interval import AdaptiveInterval, FixedInterval
+from optstream.estimation.fast.controller import IntervalLaw, Predictor, SamplingController, follow
+from optstream.estimation.fast.kalman import ConstantState
+from optstream.estimation.fast.linear import StraightLine
+from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
 from optstream.measurement.in_turn import measure_in_turn
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.fast_parameters import check_fast
-from optstream.mechanisms.memory import measured_steps, memory_of, own_state
 from optstream.mechanisms.series import OnlineMechanism
+from optstream.mechanisms.state import measured_steps, memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend
 from optstream.stream import Measured, PrivatePeriod, State

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate, make_consistent
-from optstream.estimation.variances import reconciled_variances
+from optstream.estimation.hierarchy.error_propagation import reconciled_variances
 from optstream.measurement.levels import level_period, together
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares

@@ -9,8 +9,8 @@ from optstream.estimation import Estimate
 from optstream.estimation.holding import hold
 from optstream.measurement.linear import SAMPLES
 from optstream.measurement.steps import measure_steps
-from optstream.mechanisms.memory import held_after, measured_steps, memory_of, own_state, still_seen
 from optstream.mechanisms.series import OnlineMechanism
+from optstream.mechanisms.state import held_after, measured_steps, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.window_budget import WindowBudget

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.mechanisms.mechanism import Mechanism
+from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy.exact import round_up_to_float

@@ -8,13 +8,13 @@ from datetime import datetime
 
 from optstream.errors import ConfigurationError
 from optstream.noise import secure_noise
+from tasks.config import Settings
 from tasks.doctor.finding import Finding, Severity, wrong
 from tasks.doctor.noise import noise
 from tasks.doctor.places import places
 from tasks.doctor.record import record
 from tasks.doctor.stores import stores
 from tasks.doctor.surroundings import Ask, ask_server, surroundings
-from tasks.settings import Settings
 
 ORDER = list(Severity)
 

@@ -12,10 +12,10 @@ from tempfile import NamedTemporaryFile
 from sqlalchemy.engine import make_url
 from sqlalchemy.exc import ArgumentError
 
+from tasks.config import Settings
+from tasks.config.paths import ledger_database, lies_within
 from tasks.doctor.finding import Finding, warning, wrong
-from tasks.permissions import exposed, mode_of, quoted, writable
-from tasks.settings import Settings
-from tasks.settings.paths import ledger_database, lies_within
+from tasks.operations.permissions import exposed, mode_of, quoted, writable
 
 MOUNTS = Path("/proc/self/mountinfo")
 LONGEST_WALK = 100_000

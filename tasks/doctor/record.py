@@ -5,19 +5,19 @@ from contextlib import suppress
 from datetime import date, datetime, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.places import Location
+from optstream.catalogue.backends import Location
 from optstream.errors import LedgerError, OptStreamError
 from optstream.ledger import Ledger, ReleaseState, open_ledger
 from optstream.stream import Measured
+from tasks.config import Layout, Settings
+from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.expired import release_folders
 from tasks.ingest.discover import DATED, MOST_FILES, PREFIX
 from tasks.ingest.folders import entries_of
-from tasks.lineage import told_releases
-from tasks.settings import Layout, Settings
-from tasks.settings.paths import ledger_database
-from tasks.trusted_store import read_verified
-from tasks.witness import behind
+from tasks.operations.expired import release_folders
+from tasks.release.lineage import told_releases
+from tasks.release.witness import behind
+from tasks.storage.private_files import read_verified
 
 CLOCK_SLACK = timedelta(minutes=5)
 

@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 
-from optstream.catalogue.places import StoreUrl
-from optstream.catalogue.places.objects import check_conditions
-from optstream.catalogue.places.store import open_store
+from optstream.catalogue.backends import StoreUrl
+from optstream.catalogue.backends.object_store import check_conditions
 from optstream.errors import PublicationError
+from optstream.storage.store import open_store
+from tasks.config import Settings
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.settings import Settings
 
 
 def stores(settings: Settings) -> Iterator[Finding]:

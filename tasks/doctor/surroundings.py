@@ -11,9 +11,9 @@ from urllib.request import ProxyHandler, build_opener
 
 from sqlalchemy.engine import make_url
 
+from tasks.config import Settings
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.permissions import OTHERS, mode_of, quoted
-from tasks.settings import Settings
+from tasks.operations.permissions import OTHERS, mode_of, quoted
 
 # as Prefect and pydantic take them
 TRUE, FALSE = {"1", "true", "t", "yes", "y", "on"}, {"0", "false", "f", "no", "n", "off", ""}

@@ -5,13 +5,13 @@ from functools import partial
 
 import polars as pl
 
+from tasks.config import Settings
 from tasks.ingest import reading as kinds
 from tasks.ingest.files import size_of
 from tasks.ingest.reading import KINDS
 from tasks.ingest.rows import NO_STEP, customer_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
-from tasks.settings import Settings
 
 FILES_A_PLAN = 96
 """Files read by one lazy plan: each takes a blocking thread, and polars warns of a deadlock at 512."""

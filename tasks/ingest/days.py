@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from data_contracts.raw import raw_rules
 from optstream.stream import PrivatePeriod
+from tasks.config import Settings
 from tasks.ingest.cells import cells_of, nobody_of
 from tasks.ingest.discover import PREFIX, Dump
 from tasks.ingest.metrics import metrics_of
@@ -18,7 +19,6 @@ from tasks.ingest.places import Place, places_of
 from tasks.ingest.rows import is_readable
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.ingest.spread import Spread
-from tasks.settings import Settings
 
 
 @dataclass(frozen=True)

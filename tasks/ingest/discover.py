@@ -5,8 +5,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 
-from optstream.catalogue.places import Location, StoreUrl
+from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
+from tasks.config import Layout, Settings
 from tasks.ingest.folders import (
     UNREADABLE_IN_A_STORE,
     Found,
@@ -16,7 +17,6 @@ from tasks.ingest.folders import (
     names_in,
     read_small,
 )
-from tasks.settings import Layout, Settings
 
 LARGEST_LIST = 2**24
 MOST_FILES = 10_000

@@ -5,8 +5,8 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from optstream.catalogue.places import Location, StoreUrl
-from optstream.catalogue.places.store import open_store
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.storage.store import open_store
 
 UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 """Marks that readers of URLs take for something else."""

@@ -15,10 +15,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.errors import ConfigurationError
+from tasks.config import Settings
 from tasks.ingest.rows import customer_of, rows_of, scan, scan_numbered, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
-from tasks.settings import Settings
 
 STEP_BITS = 16
 """The low bits of a key hold the step (a day has 1,500 at most), the others the start of the hash."""

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from tasks.config import Settings
 from tasks.ingest.cells import with_places
 from tasks.ingest.metrics import CELL_RULES
 from tasks.ingest.schema import SourceFile
-from tasks.settings import Settings
 
 
 @dataclass(frozen=True)

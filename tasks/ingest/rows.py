@@ -2,11 +2,11 @@
 
 import polars as pl
 
+from tasks.config import Settings
+from tasks.config.fields import LONGEST_COLUMN
 from tasks.ingest.files import scan_file
 from tasks.ingest.reading import Reading, reading
 from tasks.ingest.schema import UNREADABLE, SourceFile
-from tasks.settings import Settings
-from tasks.settings.fields import LONGEST_COLUMN
 
 OUTSIDE, OFF_GRID, NO_TIMESTAMP = -1, -2, -3
 NO_STEP = 3

@@ -8,11 +8,11 @@ from typing import Any
 import polars as pl
 
 from data_contracts.raw import LIMITS
-from optstream.catalogue.places import Location
+from optstream.catalogue.backends import Location
 from optstream.stream import Calendar
+from tasks.config import Layout, Settings
 from tasks.ingest.files import claims_in, scan_file
 from tasks.ingest.reading import countable
-from tasks.settings import Layout, Settings
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)
 """What polars raises on a file that is not what it says; its texts can carry values, so none is kept."""

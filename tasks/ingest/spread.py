@@ -5,8 +5,8 @@ from typing import Any, TypeVar
 
 from pydantic import SecretStr
 
+from tasks.config import Settings
 from tasks.ingest.schema import SourceFile
-from tasks.settings import Settings
 
 Given = TypeVar("Given")
 Result = TypeVar("Result")

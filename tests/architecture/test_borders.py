@@ -49,7 +49,7 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
     assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
     writers = {path for path in SOURCES if {"raw_bytes", "with_raw"} & set(names_in(path))} - allowed
     # the audit keeps that of made-up days in a folder of its own, as a draw does
-    assert writers == {Path("tasks/draw.py"), Path("tasks/audit_compromised.py")}
+    assert writers == {Path("tasks/release/draw.py"), Path("tasks/studies/audit_compromised.py")}
 
 
 def test_only_measurement_builds_measurements():
@@ -60,14 +60,14 @@ def test_only_measurement_builds_measurements():
 
 
 def test_only_the_grouper_hands_raw_state_to_the_next_period():
-    """`tasks.compromise` looks at its groups; raw state of another kind would be noise that it misses."""
+    """`tasks.operations.compromise` looks at its groups, and would miss raw state of another kind."""
     makers = {path for path in SOURCES if any(call.endswith("RawState") for call in calls_in(path))}
     assert makers == {Path("optstream/measurement/grouping.py"), Path("optstream/stream/state.py")}
 
 
 def test_only_what_an_operator_declares_is_claimed_to_be_public():
     claims = {path for path in SOURCES if any(call.endswith("from_public") for call in calls_in(path))}
-    assert claims == {Path("tasks/public_proxy.py")}
+    assert claims == {Path("tasks/studies/public_proxy.py")}
 
 
 @pytest.mark.parametrize(

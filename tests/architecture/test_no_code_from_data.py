@@ -22,7 +22,7 @@ ATTRIBUTES = {
 of processes unpickle what the other process says."""
 KEYWORDS = {"allow_pickle"}
 OWN_PROCESSES = {
-    "optstream/ledger/shared_verify.py": {"recv"},
+    "optstream/ledger/verification/parallel.py": {"recv"},
     "optstream/evaluation/engine.py": {"ProcessPoolExecutor"},
 }
 """What unpickles the words of processes that are forks of the same program and open no file of others."""

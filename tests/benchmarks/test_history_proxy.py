@@ -9,7 +9,7 @@ import pytest
 from benchmarks import history_proxy
 from benchmarks.history_proxy import main
 from optstream.errors import DumpError
-from tasks.evaluation.data import LOAD
+from tasks.studies.evaluation.data import LOAD
 
 FIRST, LAST = date(2013, 3, 4), date(2013, 4, 25)
 

@@ -9,7 +9,7 @@ import pytest
 from benchmarks.public_data import lay_out_load, lay_out_meters, meters_configuration, read_load, zones
 from optstream.errors import DumpError, ParameterError
 from optstream.stream import AggregationTree
-from tasks.settings import load_settings
+from tasks.config import load_settings
 
 FIRST, LAST = date(2016, 3, 26), date(2016, 3, 28)  # the second day has two slots that do not exist
 STAMPS = [datetime(2016, 3, 26) + timedelta(minutes=30) * slot for slot in range(3 * 48)]

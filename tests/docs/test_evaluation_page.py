@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from optstream.evaluation import EXPERIMENTS
-from tasks.evaluation.page import UNMET
+from tasks.studies.evaluation.page import UNMET
 
 PAGE = Path(__file__).parents[2] / "docs/evaluation.md"
 TEXT = PAGE.read_text(encoding="utf-8")

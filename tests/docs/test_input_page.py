@@ -5,9 +5,9 @@ from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
-from tasks.example import EXAMPLE
-from tasks.settings import Layout, load_settings
-from tasks.settings.sections import Change, Input
+from tasks.config import Layout, load_settings
+from tasks.config.example import EXAMPLE
+from tasks.config.sections import Change, Input
 
 PAGE = (Path(__file__).parents[2] / "docs/input.md").read_text(encoding="utf-8")
 

@@ -3,13 +3,13 @@
 import re
 from pathlib import Path
 
-from flows.watch_pages import LETTERS, RULER
-from tasks.example import EXAMPLE
-from tasks.settings import load_settings
-from tasks.settings.sections import Watch
-from tasks.watch import Kind, Severity
-from tasks.watch.alarms import EXPIRY_WARNING
-from tasks.watch.regions import ALIKE
+from flows.cli.show_watch import LETTERS, RULER
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.config.sections import Watch
+from tasks.monitoring import Kind, Severity
+from tasks.monitoring.alarms import EXPIRY_WARNING
+from tasks.monitoring.regions import ALIKE
 
 PAGE = (Path(__file__).parents[2] / "docs/monitoring.md").read_text(encoding="utf-8")
 

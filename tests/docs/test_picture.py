@@ -11,10 +11,10 @@ import vl_convert
 from docs.day_chart import BAND, MEASURED, RELEASED, TRUTH, draw
 from docs.picture import mechanism_of, noise_band, simulated_truth
 from optstream.errors import DumpError, ParameterError
-from tasks.example import EXAMPLE
-from tasks.settings import Settings, load_settings
-from tasks.simulate import simulate
-from tasks.write_dumps import write_dump
+from tasks.config import Settings, load_settings
+from tasks.config.example import EXAMPLE
+from tasks.sample_data.simulate import simulate
+from tasks.sample_data.write_dumps import write_dump
 
 DAY = date(2016, 2, 1)
 

@@ -3,12 +3,12 @@
 import re
 from pathlib import Path
 
-from tasks.example import EXAMPLE
-from tasks.pages.coverage import measured_coverage
-from tasks.pages.facts import RECENT_DAYS
-from tasks.pages.figures import Z
-from tasks.pages.public import MOST_NODES, MOST_POINTS
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.reports.coverage import measured_coverage
+from tasks.reports.facts import RECENT_DAYS
+from tasks.reports.figures import Z
+from tasks.reports.public import MOST_NODES, MOST_POINTS
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "report.md").read_text(encoding="utf-8")

@@ -13,7 +13,7 @@ from docs.generate import __main__ as generate
 from docs.generate.configuration_page import meanings, tables
 from docs.generate.data_page import data_page
 from docs.generate.python_page import ROOMS, public_names
-from flows.help_texts import TEXTS
+from flows.cli.help_texts import TEXTS
 
 FETCHING = {"script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "input"}
 FETCHING_LINKS = {"stylesheet", "icon", "preload", "prefetch", "preconnect", "dns-prefetch", "manifest"}

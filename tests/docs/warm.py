@@ -2,7 +2,7 @@
 
 `python -m tests.docs.warm SOCKET` imports what takes long and does nothing; for each call it forks a
 process, which takes over the caller's words, folder, environment and streams, and runs
-`flows.command_line.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
+`flows.cli.main.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
 asks, waits, and ends as that process did. Neither polars' threads nor a noise buffer exist before the
 fork, as in tests/faults/nursery.py.
 """
@@ -33,7 +33,7 @@ WARM = (
     "prefect.task_engine",
     "pyarrow.dataset",
     "scipy.sparse",
-    "tasks.settings",
+    "tasks.config",
     "typer",
 )
 """What takes long to import; nothing that opens the noise."""
@@ -126,7 +126,7 @@ def _answer(call: socket.socket, streams: list[int], words: list[str], folder: s
 
 def _run() -> int:
     """The command line; its exit code."""
-    from flows.command_line import main
+    from flows.cli.main import main
 
     try:
         main()

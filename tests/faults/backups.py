@@ -23,7 +23,7 @@ from optstream.catalogue import find_catalogue
 from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, open_ledger
 from optstream.privacy import worst_window
-from tasks.ledger_check import verify
+from tasks.ledger.verify import verify
 from tests.faults.attacks import Tally
 from tests.faults.bench import Bench
 from tests.faults.books import read_books

@@ -7,7 +7,7 @@ from datetime import date
 from itertools import count
 from pathlib import Path
 
-from tasks.simulate import simulate
+from tasks.sample_data.simulate import simulate
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords, Night
 from tests.faults.nursery import Nursery, open_nursery

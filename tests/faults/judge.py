@@ -15,7 +15,7 @@ from pathlib import Path
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
 from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, ReleaseState
-from tasks.pages.numbers import day_in_words
+from tasks.reports.numbers import day_in_words
 from tests.faults.books import Books, read_books
 from tests.faults.night import LastWords
 from tests.faults.world import World

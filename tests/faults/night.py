@@ -18,11 +18,10 @@ from typing import Any
 from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
-from tasks import chunk, vintage
-from tasks.pages import write_pages
-from tasks.release import Run, enrol, let_go
-from tasks.withdraw import withdraw
-from tasks.work import Work, each
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Work, each
+from tasks.release.run import Run, enrol, let_go, revise, steps
+from tasks.reports import write_pages
 from tests.faults import acts
 from tests.faults.hook import Hook
 from tests.faults.world import World
@@ -131,7 +130,7 @@ def _hooked(night: Night, world: World, said: LastWords) -> AbstractContextManag
 
 
 def _walk(night: Night, world: World, said: LastWords) -> None:
-    """What `flows.nightly.release_days` does, but for Prefect."""
+    """What `flows.orchestration.release.release_days` does, but for Prefect."""
     settings = world.settings
     ledger = open_ledger(settings.ledger_url, busy_timeout_seconds=night.patience_seconds)
     noise = LoggedNoise(world, night.raises)
@@ -153,23 +152,23 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
 
 def _released(run: Run, works: list[Work]) -> list[Work]:
     enrol(run)
-    for step in chunk.READING:
+    for step in steps.READING:
         works = step.take(run, works)
     done = []
-    for group in chunk.groups(run, works):
-        for step in chunk.RELEASING:
+    for group in steps.groups(run, works):
+        for step in steps.RELEASING:
             group = _taken(step, run, group)
         done += group
-    vintage.record_listed(run)
-    works = vintage.due(run)
-    for step in chunk.REVISING:
+    revise.record_listed(run)
+    works = revise.due(run)
+    for step in steps.REVISING:
         works = step.take(run, works)
     failed = [work for work in works if work.outcome and not work.outcome.status.is_good]
     let_go(run, [*done, *works])
     return done + failed
 
 
-def _taken(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
+def _taken(step: steps.Step, run: Run, works: list[Work]) -> list[Work]:
     noise = run.noise
     if step.name != "draw" or not isinstance(noise, LoggedNoise):
         return step.take(run, works)

@@ -35,7 +35,7 @@ def schedule(configuration: Path) -> str:
     """Have the server schedule one run; its id."""
     from prefect.client.orchestration import get_client
 
-    from flows.nightly import release_days
+    from flows.orchestration.release import release_days
 
     with get_client(sync_client=True) as client:
         parameters = {"config": str(configuration), "days": [DAY]}
@@ -47,7 +47,7 @@ def deliver(configuration: Path, flow_run: str) -> Any:
     from prefect.client.orchestration import get_client
     from prefect.flow_engine import run_flow
 
-    from flows.nightly import release_days
+    from flows.orchestration.release import release_days
 
     with get_client(sync_client=True) as client:
         run = client.read_flow_run(flow_run)  # type: ignore[arg-type]
@@ -56,9 +56,9 @@ def deliver(configuration: Path, flow_run: str) -> Any:
 
 def release(configuration: Path, hours: float = 0.0, flow_run: str | None = None, stop_at: str = "") -> int:
     """Run the flow; the exit code."""
-    from flows import nightly
-    from flows.terminal import Terminal
-    from tasks.settings import load_settings
+    from flows.cli.console import Terminal
+    from flows.orchestration import release as nightly
+    from tasks.config import load_settings
 
     assert nightly.datetime is datetime
     nightly.datetime = ahead(hours)  # type: ignore[misc]

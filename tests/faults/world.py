@@ -7,7 +7,7 @@ from datetime import date, timedelta
 from functools import cached_property
 from pathlib import Path
 
-from tasks.settings import Settings, load_settings
+from tasks.config import Settings, load_settings
 
 STREAM = "two-regions"
 DAYS = tuple(date(2016, 6, 1) + timedelta(days=number) for number in range(6))

@@ -4,7 +4,7 @@ from typing import Any
 
 from typer.testing import CliRunner
 
-from flows.command_line import app
+from flows.cli.main import app
 
 
 def invoke(*words: str) -> Any:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.prefect_server import LOOPBACK, free_port, running_server
-from flows.orchestrator import environment
+from flows.orchestration.environment import environment
 
 PORT = free_port()
 API_URL = f"http://{LOOPBACK}:{PORT}/api"

@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.request import ProxyHandler, Request, build_opener
 
-from tasks.settings import Settings, load_settings
-from tasks.simulate import simulate
-from tasks.watch.deadlines import last_ended
+from tasks.config import Settings, load_settings
+from tasks.monitoring.deadlines import last_ended
+from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 
 HOUSE = Path(__file__).parents[2]
@@ -154,7 +154,7 @@ class Served:
 def serving(settings: Settings, *words: str, **variables: str) -> Iterator[Served]:
     """Run it; on leaving it is stopped as an operator would, or killed."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
-    command = [sys.executable, "-m", "flows.command_line", "serve", "-c", str(settings.file), *words]
+    command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(settings.file), *words]
     output = settings.folder / "output.txt"
     environment = inherited | {"PYTHONPATH": str(HOUSE), "PYTHONUNBUFFERED": "1"} | variables
     with output.open("wb") as said:

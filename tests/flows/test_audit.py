@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from flows.audit import audit_and_show
-from flows.terminal import Terminal
-from tasks.audit import audit_cases
+from flows.cli.console import Terminal
+from flows.cli.show_audit import audit_and_show
+from tasks.studies.audit import audit_cases
 
 CASES = [*audit_cases(only="inverted"), *audit_cases(only="half the query")]
 
@@ -49,7 +49,7 @@ def test_a_bar_is_shown_where_somebody_watches(capsys):
 def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 
-    from flows.command_line import app
+    from flows.cli.main import app
     from tests.faults.world import CONFIGURATION, SAMPLING
 
     monkeypatch.chdir(tmp_path)

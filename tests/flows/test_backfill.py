@@ -6,13 +6,13 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from flows import workers
+from flows.orchestration import workers
 from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from tasks import chunk
-from tasks.settings import load_settings
-from tasks.simulate import simulate
+from tasks.config import load_settings
+from tasks.release.run import steps
+from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.command import invoke
 
@@ -94,15 +94,15 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     from datetime import UTC, datetime
 
     from optstream.noise import secure_noise
-    from tasks.release import Run, enrol
-    from tasks.work import Work
+    from tasks.release.day import Work
+    from tasks.release.run import Run, enrol
 
     settings = load_settings(here / "optstream.toml")
     past = datetime.now(UTC) - timedelta(hours=1)
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
     enrol(run)
     works = [Work(LAST)]
-    for step in chunk.STEPS[:6]:
+    for step in steps.STEPS[:6]:
         works = step.take(run, works)
     drawn = run.ledger.find("two-regions", str(LAST)).measurements_hash
 
@@ -144,7 +144,7 @@ def test_a_cluster_needs_a_shared_ledger_and_a_server(here, monkeypatch):
 
 def test_a_worker_that_sees_another_trusted_folder_releases_nothing(here):
     """Drawn days would seem to have lost their measurements there."""
-    from flows.backfill import release_month
+    from flows.orchestration.backfill import release_month
 
     mark = here / "trusted/.backfill-elsewhere"
     with pytest.raises(ConfigurationError, match="mount the same one"):

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.backfill import MARK, _marked
-from tasks.settings import load_settings
-from tasks.simulate import simulate
+from flows.orchestration.backfill import MARK, _marked
+from tasks.config import load_settings
+from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 
 FIRST = date(2016, 5, 20)
@@ -52,7 +52,7 @@ def test_no_process_lives_on(settings, prefect_api):
     simulate(
         settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
     )
-    command = ["-m", "flows.command_line", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
+    command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
     process = subprocess.Popen(
         [sys.executable, *command, "--workers", "2", "--config", str(settings.file)],
         cwd=Path(__file__).parents[2],
@@ -62,7 +62,9 @@ def test_no_process_lives_on(settings, prefect_api):
         start_new_session=True,
     )
     try:
-        assert waited(lambda: sum("tasks.apart" in line for line in session_of(process.pid).values()) == 2)
+        assert waited(
+            lambda: sum("tasks.ingest.sandbox" in line for line in session_of(process.pid).values()) == 2
+        )
         process.kill()
         process.wait()
         assert waited(lambda: not session_of(process.pid)), session_of(process.pid)

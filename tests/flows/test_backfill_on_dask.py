@@ -9,14 +9,14 @@ from datetime import date, timedelta
 import pytest
 from distributed import LocalCluster
 
-from flows.backfill import run_backfill
-from flows.workers import task_runner
+from flows.orchestration.backfill import run_backfill
+from flows.orchestration.workers import task_runner
 from optstream.catalogue import check_files, read_published
 from optstream.ledger import ReleaseState, open_ledger
-from tasks.ledger_check import verify
-from tasks.settings import load_settings
-from tasks.simulate import simulate
-from tasks.work import Status
+from tasks.config import load_settings
+from tasks.ledger.verify import verify
+from tasks.release.day import Status
+from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 
 FIRST, LAST = date(2016, 5, 20), date(2016, 6, 10)

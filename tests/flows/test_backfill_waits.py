@@ -4,10 +4,10 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from flows.backfill import held_by_others
-from flows.backfill_command import _counted, _n_over, _progress
-from flows.terminal import Terminal
-from tasks.work import Outcome, Status, Work
+from flows.cli.backfill import _counted, _n_over, _progress
+from flows.cli.console import Terminal
+from flows.orchestration.backfill import held_by_others
+from tasks.release.day import Outcome, Status, Work
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

@@ -6,10 +6,10 @@ from datetime import date
 import pytest
 from typer.testing import CliRunner
 
-from flows import command_line, options
-from flows.command_line import app, check_house
+from flows.cli import main, options
+from flows.cli.main import app, check_house
 from optstream.errors import ConfigurationError, OptStreamError
-from tasks.settings import load_settings
+from tasks.config import load_settings
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_wrong_words_are_explained_and_do_nothing(here, words, message):
 def test_a_missing_configuration_is_one_line(here, words, monkeypatch, capsys):
     monkeypatch.setattr("sys.argv", ["optstream", *words])
     with pytest.raises(SystemExit) as stopped:
-        command_line.main()
+        main.main()
     assert stopped.value.code == 2
     (line,) = capsys.readouterr().err.splitlines()
     assert line.startswith("error: the configuration optstream.toml cannot be read")
@@ -93,7 +93,7 @@ def test_another_distributions_package_is_named(monkeypatch, tmp_path):
 
         return ModuleSpec(name, None, origin=str(tmp_path / name / "__init__.py"))
 
-    monkeypatch.setattr(command_line, "find_spec", elsewhere)
+    monkeypatch.setattr(main, "find_spec", elsewhere)
     with pytest.raises(ConfigurationError, match="'tasks' comes from another distribution"):
         check_house()
 

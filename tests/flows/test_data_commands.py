@@ -4,9 +4,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from flows.command_line import app
+from flows.cli.main import app
 from optstream.errors import DumpError
-from tasks.settings import load_settings
+from tasks.config import load_settings
 
 NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
 

@@ -5,8 +5,8 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from flows.command_line import app
-from flows.nightly import release_days
+from flows.cli.main import app
+from flows.orchestration.release import release_days
 from optstream.errors import ConfigurationError
 from tasks.doctor.surroundings import ask_server
 

@@ -5,10 +5,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from flows.command_line import app
+from flows.cli.main import app
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
-from tasks.settings import load_settings
+from tasks.config import load_settings
 
 DRY = ("run", "--date", "2016-02-01", "--dry-run")
 

@@ -5,8 +5,8 @@ import json
 import polars as pl
 from typer.testing import CliRunner
 
-from flows.command_line import app
-from flows.evaluate import chosen_experiments
+from flows.cli.main import app
+from flows.cli.show_evaluation import chosen_experiments
 from optstream.errors import ParameterError
 
 
@@ -53,7 +53,7 @@ def test_a_page_of_private_results_is_refused_before_anything_runs(tmp_path):
 
 
 def test_what_is_not_installed_is_said_first(tmp_path, monkeypatch):
-    from tasks.evaluation import run as task
+    from tasks.studies.evaluation import run as task
 
     monkeypatch.setattr(task, "find_spec", lambda name: None)
     result = run("--into", str(tmp_path / "r"), "--only", "3", "--short")

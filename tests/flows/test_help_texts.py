@@ -8,8 +8,8 @@ from typer.core import TyperGroup
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from flows.command_line import app
-from flows.help_texts import TEXTS
+from flows.cli.help_texts import TEXTS
+from flows.cli.main import app
 
 LONGEST_LINE = 62  # what fits beside the longest name in a terminal of 80 columns
 

@@ -6,12 +6,12 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 from typer.testing import CliRunner
 
-from flows.command_line import app
+from flows.cli.main import app
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
-from tasks.mechanism import mechanism_for
-from tasks.release import Run, enrol
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.run import Run, enrol
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 

@@ -7,11 +7,11 @@ from datetime import date
 import pytest
 
 from optstream.errors import DumpError, ParameterError
-from optstream.mechanisms.public_proxy import medians_of
+from optstream.mechanisms.history_informed.public_prior import medians_of
 from optstream.stream import days_from
-from tasks.mechanism import mechanism_for
-from tasks.settings import load_settings
-from tasks.simulate import simulate
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION
 from tests.flows.command import invoke
 

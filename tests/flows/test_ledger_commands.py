@@ -7,14 +7,14 @@ from itertools import pairwise
 import pytest
 from typer.testing import CliRunner
 
-from flows.command_line import app
-from flows.ledger_pages import clock
+from flows.cli.main import app
+from flows.cli.show_ledger import clock
 from optstream.errors import LedgerError
 from optstream.ledger import open_ledger
 from optstream.stream import Calendar
-from tasks.mechanism import mechanism_for
-from tasks.release import Run, enrol
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.run import Run, enrol
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 

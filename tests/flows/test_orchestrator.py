@@ -14,14 +14,14 @@ from urllib.parse import urlsplit
 import pytest
 
 from benchmarks.prefect_server import free_port
-from flows.orchestrator import ALWAYS, DEFAULTS, Orchestrator, environment, prepare
+from flows.orchestration.environment import ALWAYS, DEFAULTS, Orchestrator, environment, prepare
 from optstream.errors import ConfigurationError
 
 READING = "4711.8151"
 START = """
 import sys
 from pathlib import Path
-from flows.orchestrator import prepare
+from flows.orchestration.environment import prepare
 orchestrator = prepare(Path(sys.argv[1]))
 """
 RUN = (

@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 import yaml
 
-from flows.deployments import (
+from flows.orchestration.deployments import (
     MISSED_HEARTBEATS,
     deployment_documents,
     register,
     work_pool_of,
     zombie_document,
 )
-from flows.orchestrator import HEARTBEAT
-from tasks.example import EXAMPLE
-from tasks.night import looks_of
-from tasks.settings import load_settings
+from flows.orchestration.environment import HEARTBEAT
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.planning.nightly import looks_of
 
 HOUSE = Path(__file__).parents[2]
 KEPT = (

@@ -14,12 +14,12 @@ from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
 from prefect.client.schemas.sorting import FlowRunSort
 
-from flows.backfill import run_backfill
-from flows.nightly import run_days
-from flows.terminal import Terminal
-from flows.watch import watch_here
-from tasks.settings import load_settings
-from tasks.simulate import simulate
+from flows.cli.console import Terminal
+from flows.orchestration.backfill import run_backfill
+from flows.orchestration.release import run_days
+from flows.orchestration.watch import watch_here
+from tasks.config import load_settings
+from tasks.sample_data.simulate import simulate
 from tests.browser import Visit, visit
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.conftest import API_URL
@@ -144,7 +144,7 @@ def test_the_other_artifacts(chromium, shown, name, key, said):
 
 def test_artifacts_hold_published_values_only(shown):
     """Every figure of the picture is of the published file: made again from that folder, it is the same."""
-    from tasks.pages.one_day import day_in_markdown
+    from tasks.reports.one_day import day_in_markdown
 
     run = shown["runs"]["two-regions 2016-05-30"]
     wanted = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[run.id]))

@@ -7,9 +7,9 @@ from functools import partial
 import pytest
 
 from optstream.catalogue import read_catalogue
-from tasks.pages import write_pages
-from tasks.withdraw import withdraw
-from tasks.work import Work, each
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Work, each
+from tasks.reports import write_pages
 from tests.flows.command import invoke
 from tests.tasks.release.conftest import CONFIGURATION, House
 

@@ -81,7 +81,7 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, killed, api):
 
 
 def test_a_second_serve_of_a_stream_is_refused_and_says_whose_it_is(nights, api):
-    command = [sys.executable, "-m", "flows.command_line", "serve", "-c", str(nights.settings.file)]
+    command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(nights.settings.file)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     done = subprocess.run(
         command, env=environment, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60
@@ -138,7 +138,7 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     print(f"killed run: its day PUBLISHED {time.monotonic() - begun:.0f} s after it was killed")
     assert killed.events_of(day).count("drawn") == 1
     verified = subprocess.run(
-        [sys.executable, "-m", "flows.command_line", "ledger", "verify", "-c", str(killed.settings.file)],
+        [sys.executable, "-m", "flows.cli.main", "ledger", "verify", "-c", str(killed.settings.file)],
         cwd=HOUSE,
         capture_output=True,
         text=True,

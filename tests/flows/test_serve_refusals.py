@@ -2,9 +2,9 @@
 
 import pytest
 
-from flows.orchestrator import HEARTBEAT, heartbeat_seconds
-from flows.server import Orchestrator, check_address
-from flows.service import OF_THE_SERVER, _password
+from flows.orchestration.environment import HEARTBEAT, heartbeat_seconds
+from flows.orchestration.server import Orchestrator, check_address
+from flows.orchestration.supervisor import OF_THE_SERVER, _password
 from optstream.errors import ConfigurationError
 
 

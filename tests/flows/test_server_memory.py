@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from flows import server
-from flows.server_memory import DATABASE, LARGEST, LOG, bound_memory
+from flows.orchestration import server
+from flows.orchestration.server_memory import DATABASE, LARGEST, LOG, bound_memory
 
 ROWS = 50
 START = """
@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from flows import server_memory
 server_memory.bound_memory.__defaults__ = (1000,)
-from flows.orchestrator import prepare
+from flows.orchestration.environment import prepare
 prepare(Path(sys.argv[1])).wait(300)
 """
 ASKED = """

@@ -6,8 +6,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.ledger import open_ledger
-from tasks.settings import load_settings
-from tasks.simulate import simulate
+from tasks.config import load_settings
+from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, STREAM
 from tests.flows.command import invoke
 

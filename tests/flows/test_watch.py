@@ -14,14 +14,14 @@ from urllib.request import Request, urlopen
 import pytest
 from typer.testing import CliRunner
 
-from flows.command_line import app
-from flows.nightly import run_days
-from flows.terminal import Terminal
+from flows.cli.console import Terminal
+from flows.cli.main import app
+from flows.orchestration.release import run_days
 from optstream.errors import ConfigurationError
-from tasks.settings import load_settings
-from tasks.simulate import simulate
-from tasks.trusted_store import exclusive_in
-from tasks.watch.deadlines import last_ended
+from tasks.config import load_settings
+from tasks.monitoring.deadlines import last_ended
+from tasks.sample_data.simulate import simulate
+from tasks.storage.private_files import exclusive_in
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.listeners import mail_server, webhook
 
@@ -67,7 +67,7 @@ def told(prefect_api):
 
 
 def watch(settings):
-    from flows.watch import watch_here
+    from flows.orchestration.watch import watch_here
 
     return watch_here(load_settings(settings.file))
 
@@ -148,7 +148,7 @@ def artifact(key):
 def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_address_is_no_secret_lost(
     here, told
 ):
-    from flows.watch import NotToldError
+    from flows.orchestration.watch import NotToldError
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -164,7 +164,7 @@ def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_addres
 
 
 def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
-    from flows.apprise_block import AppriseUrl
+    from flows.orchestration.notifications import AppriseUrl
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -197,7 +197,7 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
 
 
 def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefect_api):
-    from flows.watch import watch_stream
+    from flows.orchestration.watch import watch_stream
 
     spoilt = here / "spoilt.toml"
     spoilt.write_text("[stream")
@@ -212,8 +212,8 @@ def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefec
 
 def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     """Operators see it in `status` and on their page; events, notifications and artifacts leave the zone."""
-    from tasks.suspect_readings import Suspect
-    from tasks.watch import facts
+    from tasks.monitoring import facts
+    from tasks.monitoring.suspect_readings import Suspect
 
     settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
@@ -239,7 +239,7 @@ def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(h
 
 def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
     """As on a full disk: better twice than never."""
-    from flows.watch import NotToldError
+    from flows.orchestration.watch import NotToldError
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -257,7 +257,7 @@ def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
 
 def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, told):
     """It would hold the one place of its deployment, and no other would ever look."""
-    from flows.watch import watch_stream
+    from flows.orchestration.watch import watch_stream
 
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])

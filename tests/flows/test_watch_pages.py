@@ -2,8 +2,8 @@
 
 from datetime import date, timedelta
 
-from flows.watch_pages import LETTERS, month_lines, stretches
-from tasks.watch import DayState, State
+from flows.cli.show_watch import LETTERS, month_lines, stretches
+from tasks.monitoring import DayState, State
 
 FIRST = date(2006, 1, 15)
 TEN_YEARS = [FIRST + timedelta(days=number) for number in range(3653)]

@@ -33,7 +33,7 @@ def optstream(tmp_path_factory):
     subprocess.run(
         [sys.executable, *install, "--ignore-installed", str(wheel)], check=True, capture_output=True
     )
-    code = "import sys; from flows.command_line import main; sys.argv[0] = 'optstream'; main()"
+    code = "import sys; from flows.cli.main import main; sys.argv[0] = 'optstream'; main()"
     return [str(folder / "env/bin/python"), "-c", code]
 
 

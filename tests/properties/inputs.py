@@ -13,11 +13,11 @@ from optstream.catalogue import check_files, read_published
 from optstream.catalogue.index import parse_catalogue
 from optstream.privacy.leakage import LossFunction, backward_transition
 from optstream.stream import Measured
-from tasks.example import EXAMPLE
-from tasks.mechanism import mechanism_for
-from tasks.release import terms_of
-from tasks.settings import load_settings
-from tasks.transition_file import read_transition
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.run import terms_of
+from tasks.studies.transition_file import read_transition
 from tests.properties import catalogues, configurations, dumps, hierarchies, measurements, transitions
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered

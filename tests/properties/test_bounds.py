@@ -11,13 +11,13 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue import parquet as release_files
-from optstream.catalogue.claims import Limits, claims_of
-from optstream.catalogue.places import open_place
+from optstream.catalogue.backends import open_place
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
+from optstream.storage.parquet_limits import Limits, claims_of
 from optstream.stream import AggregationTree, Measured
-from tasks.example import EXAMPLE
+from tasks.config import hierarchy, load_settings, loading
+from tasks.config.example import EXAMPLE
 from tasks.ingest import discover
-from tasks.settings import hierarchy, load_settings, loading
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole
 from tests.properties.dumps import FIRST_DAY, Delivered, sound

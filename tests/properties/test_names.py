@@ -11,10 +11,10 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ConfigurationError, DumpError
-from tasks.example import EXAMPLE
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.config.fields import is_node_name
 from tasks.ingest import discover
-from tasks.settings import load_settings
-from tasks.settings.fields import is_node_name
 from tests.properties.configurations import quoted
 from tests.properties.damage import NAMES
 from tests.properties.dumps import FIRST_DAY, Delivered, sound

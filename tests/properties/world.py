@@ -13,14 +13,13 @@ import polars as pl
 from optstream.errors import DumpError, OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
-from tasks import chunk
-from tasks.apart import reading_apart
-from tasks.example import EXAMPLE
+from tasks.config import Settings, load_settings
+from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
-from tasks.release import Run, enrol
-from tasks.settings import Settings, load_settings
-from tasks.validate import validate
-from tasks.work import Status, Work
+from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.validate import validate
+from tasks.release.day import Status, Work
+from tasks.release.run import Run, enrol, steps
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
 
@@ -147,7 +146,7 @@ class World:
         """
         run, works = self._run(schema), [Work(day) for day in days]
         try:
-            for step in (*chunk.READING, chunk.RELEASING[0]):
+            for step in (*steps.READING, steps.RELEASING[0]):
                 works = step.take(run, works)
             reserved = [work for work in works if work.reservation is not None]
             for work in reserved:

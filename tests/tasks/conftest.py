@@ -9,9 +9,9 @@ import polars as pl
 import pytest
 
 from optstream.measurement.linear import open_private_period
+from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
-from tasks.settings import Settings, load_settings
-from tasks.validate import validate
+from tasks.ingest.validate import validate
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)

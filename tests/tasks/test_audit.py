@@ -7,7 +7,7 @@ import pytest
 
 from optstream.audit import control_cases, our_cases
 from optstream.errors import ParameterError
-from tasks.audit import (
+from tasks.studies.audit import (
     audit_cases,
     audit_document,
     configured_cases,

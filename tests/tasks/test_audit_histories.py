@@ -9,8 +9,8 @@ import pytest
 from optstream.audit import ERROR, Case
 from optstream.audit.subject import BufferedNoise
 from optstream.noise import simulated_noise
-from tasks.audit import audit_cases, history_cases
-from tasks.audit_compromised import (
+from tasks.studies.audit import audit_cases, history_cases
+from tasks.studies.audit_compromised import (
     BEFORE_AN_END,
     DAY_BEFORE,
     TWO_DAYS_BEFORE,
@@ -19,7 +19,7 @@ from tasks.audit_compromised import (
     compromised_subjects,
     marked_by_ledger,
 )
-from tasks.audit_rows import broken_row_subjects, row_subjects
+from tasks.studies.audit_rows import broken_row_subjects, row_subjects
 
 ROWS, BROKEN_ROWS = row_subjects(), broken_row_subjects()
 RUNS = {"first leaf of the day": 1000, "far from 0": 1000, "leaked noise": 1500}

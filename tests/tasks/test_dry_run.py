@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.variances import noise_variances
-from optstream.mechanisms.suggestion import error_bound
+from optstream.estimation.hierarchy.error_propagation import noise_variances
+from optstream.mechanisms.optstream.suggestion import error_bound
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
-from tasks.dry_run import dry_run
-from tasks.mechanism import mechanism_for
-from tasks.preview import dry_run_document
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.planning.dry_run import dry_run
+from tasks.planning.preview import dry_run_document
+from tasks.release.build_mechanism import mechanism_for
 
 DAY = date(2025, 1, 15)
 

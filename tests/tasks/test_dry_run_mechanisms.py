@@ -9,11 +9,11 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
-from tasks.dry_run import dry_run
-from tasks.mechanism import mechanism_for
-from tasks.preview import dry_run_document
-from tasks.settings import load_settings
-from tasks.settings.mechanisms import MECHANISMS
+from tasks.config import load_settings
+from tasks.config.mechanisms import MECHANISMS
+from tasks.planning.dry_run import dry_run
+from tasks.planning.preview import dry_run_document
+from tasks.release.build_mechanism import mechanism_for
 
 DAY = date(2025, 1, 15)
 OTHERS = [name for name in MECHANISMS if name != "OptStream"]

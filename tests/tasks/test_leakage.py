@@ -12,13 +12,13 @@ from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.privacy import PeriodSpend, StepSpend
 from optstream.privacy.leakage import backward_leakage, forward_leakage, supremum
-from tasks import charged_history
-from tasks.charged_history import history_of
-from tasks.leakage import chain_of, draw_leakage, leakage_document, leakage_of
-from tasks.leakage_chart import points_of
-from tasks.mechanism import mechanism_for
-from tasks.release import Run, enrol
-from tasks.transition_file import TransitionFile
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.run import Run, enrol
+from tasks.studies import charged_history
+from tasks.studies.charged_history import history_of
+from tasks.studies.leakage import chain_of, draw_leakage, leakage_document, leakage_of
+from tasks.studies.leakage_chart import points_of
+from tasks.studies.transition_file import TransitionFile
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 DAY = date(2025, 3, 29)  # the next day has 46 steps

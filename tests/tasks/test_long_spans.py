@@ -4,11 +4,11 @@ from datetime import date
 
 import pytest
 
-from tasks import long_spans
-from tasks.dry_run import dry_run
-from tasks.long_spans import long_spans_of
-from tasks.plan_horizon import plan_horizons
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.planning import long_spans
+from tasks.planning.dry_run import dry_run
+from tasks.planning.long_spans import long_spans_of
+from tasks.planning.plan_horizon import plan_horizons
 
 DAY, LATER, NEXT_YEAR = date(2016, 6, 1), date(2016, 10, 30), date(2017, 6, 1)
 

@@ -7,8 +7,8 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
-from tasks.mechanism import mechanism_for
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
 
 WINTER, SPRING = date(2025, 1, 15), date(2025, 3, 30)
 METHOD = 'method = "equally_spaced"\nn_samples = 10\n'

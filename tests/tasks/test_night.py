@@ -6,9 +6,9 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
-from tasks.night import days_of_night, looks_of, night_of
-from tasks.settings import load_settings
-from tasks.work import Status, Work
+from tasks.config import load_settings
+from tasks.planning.nightly import days_of_night, looks_of, night_of
+from tasks.release.day import Status, Work
 from tests.tasks.release.conftest import CONFIGURATION
 
 DAY = date(2016, 6, 1)

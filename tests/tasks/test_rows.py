@@ -3,12 +3,12 @@
 import numpy as np
 
 from optstream.estimation.holding import UNKNOWN
-from tasks.rows import known_errors
+from tasks.release.rows import known_errors
 from tests.tasks.release.conftest import CONFIGURATION
 
 
 def test_what_cannot_be_a_standard_error_is_not_known(tmp_path):
-    from tasks.settings import load_settings
+    from tasks.config import load_settings
 
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     settings = load_settings(tmp_path / "optstream.toml")

@@ -8,13 +8,13 @@ from importlib import resources
 import pytest
 from jsonschema import Draft202012Validator
 
-from tasks import chunk
-from tasks.audit_record import keep_audit
-from tasks.compromise import compromise
-from tasks.watch import Kind, Severity, State
-from tasks.watch.document import status_document
-from tasks.withdraw import withdraw
-from tasks.work import Work
+from tasks.monitoring import Kind, Severity, State
+from tasks.monitoring.document import status_document
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Work
+from tasks.release.run import steps
+from tasks.studies.audit_record import keep_audit
 from tests.tasks.release.conftest import CONFIGURATION
 from tests.tasks.watch.conftest import WATCH, Watched
 
@@ -44,7 +44,7 @@ def house(tmp_path_factory):
     house.release(*DAYS[:3])
     house.release(DAYS[1], restate=True)
     withdraw(house.run(), Work(DAYS[0]), reason="a wrong meter")
-    house.release(DAYS[3], steps=chunk.STEPS[:6])
+    house.release(DAYS[3], steps=steps.STEPS[:6])
     house.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", house.now)
     compromise(house.settings, house.ledger, DAYS[2], "a stolen disk", house.now)
     (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()

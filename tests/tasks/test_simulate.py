@@ -10,10 +10,10 @@ import pytest
 
 from optstream.errors import DumpError, ParameterError
 from optstream.stream import Calendar
-from tasks import write_dumps
-from tasks.load_shapes import FRENCH_REGIONS, daily_load
-from tasks.settings import Layout
-from tasks.simulate import simulate
+from tasks.config import Layout
+from tasks.sample_data import write_dumps
+from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load
+from tasks.sample_data.simulate import simulate
 
 PARIS = Calendar(30, "Europe/Paris")
 MONDAY = date(2016, 2, 1)

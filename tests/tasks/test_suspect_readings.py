@@ -5,8 +5,8 @@ from datetime import timedelta
 import polars as pl
 import pytest
 
-from tasks.suspect_readings import Suspect, suspect_readings
-from tasks.validate import validate
+from tasks.ingest.validate import validate
+from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tests.tasks.conftest import DAY, NOW
 
 NOTHING = Suspect(0.0, 0.0, 0.0)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.transition_file import read_transition
+from tasks.studies.transition_file import read_transition
 
 
 @pytest.fixture

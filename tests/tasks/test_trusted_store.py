@@ -2,21 +2,21 @@
 
 import pytest
 
-from tasks import trusted_store
-from tasks.trusted_store import DrawingFile, destroy_raw
+from tasks.storage import private_files
+from tasks.storage.private_files import DrawingFile, destroy_raw
 
 
 @pytest.fixture
 def synced(monkeypatch):
     """What each synced folder held at that moment: what a power cut right after it leaves."""
     held = []
-    genuine = trusted_store.sync_folder
+    genuine = private_files.sync_folder
 
     def note(folder):
         genuine(folder)
         held.append(sorted(path.name for path in folder.iterdir()))
 
-    monkeypatch.setattr(trusted_store, "sync_folder", note)
+    monkeypatch.setattr(private_files, "sync_folder", note)
     return held
 
 

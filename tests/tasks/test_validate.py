@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from optstream.errors import ContractError
-from tasks.validate import validate
+from tasks.ingest.validate import validate
 
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 PLANTED = 77.625

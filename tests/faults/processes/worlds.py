@@ -15,8 +15,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from tasks.settings import Settings, load_settings
-from tasks.simulate import simulate
+from tasks.config import Settings, load_settings
+from tasks.sample_data.simulate import simulate
 from tests.faults.nursery import die_with_parent
 from tests.faults.processes.commands import OPTSTREAM
 from tests.faults.processes.machine import Machine, without_preload

@@ -8,7 +8,7 @@ from typing import Any
 import fsspec
 import pytest
 
-from optstream.catalogue.places.objects import PROBE
+from optstream.catalogue.backends.object_store import PROBE
 
 KINDS = ("path", "file", "memory", "s3")
 OF_THE_PUBLISHER = (".lock", ".incoming", PROBE)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from optstream.catalogue import read_published
-from optstream.catalogue.places import StoreUrl, locate
+from optstream.catalogue.backends import StoreUrl, locate
 from optstream.errors import ParameterError, PublicationError
 
 

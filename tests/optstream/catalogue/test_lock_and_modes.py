@@ -14,8 +14,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue, replace_page, withdraw
 from optstream.catalogue.layout import LOCK
-from optstream.catalogue.places import lock
 from optstream.errors import PublicationError
+from optstream.storage import lock
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)

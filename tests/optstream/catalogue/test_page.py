@@ -13,8 +13,8 @@ from optstream.catalogue import (
     replace_page,
     withdraw,
 )
+from optstream.catalogue.backends.object_store import ObjectTurn
 from optstream.catalogue.page import BLANK, MARKER, MOST_TRIES
-from optstream.catalogue.places.objects import ObjectTurn
 from optstream.catalogue.times import catalogue_time
 from optstream.errors import PublicationError
 from tests.optstream.catalogue.test_times import times
@@ -155,7 +155,7 @@ def test_a_folder_that_cannot_be_written_is_said(tmp_path, put, monkeypatch):
     def full(*_arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("optstream.catalogue.places.whole_files._write_aside", full)
+    monkeypatch.setattr("optstream.catalogue.backends.whole_files._write_aside", full)
     with pytest.raises(PublicationError, match=r"index\.html cannot be written \(No space left on device\)"):
         replace_page(tmp_path, made)
     assert not (tmp_path / PAGE).exists()

@@ -7,11 +7,11 @@ from datetime import date, timedelta
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
-from optstream.catalogue.places import objects
-from optstream.catalogue.places.memory import MemoryStore
-from optstream.catalogue.places.s3 import S3Store
-from optstream.catalogue.places.store import Store
+from optstream.catalogue.backends import object_store
 from optstream.errors import LedgerError, PublicationError
+from optstream.storage.memory_store import MemoryStore
+from optstream.storage.s3 import S3Store
+from optstream.storage.store import Store
 from tests.optstream.catalogue.folders import make_folder, memory_folder
 
 DAY = date(2016, 2, 1)
@@ -117,8 +117,8 @@ def test_every_object_is_put_before_the_catalogue_and_removed_after_it(in_store,
         new = put(in_store.name, DAY, revision=2).entry
     superseded = entry.file.replace("data", "superseded", 1)
     assert [point.partition(" ")[2] for point in points if point.startswith("after")] == [
-        f"put_new {objects.PROBE}",
-        f"put_instead {objects.PROBE}",
+        f"put_new {object_store.PROBE}",
+        f"put_instead {object_store.PROBE}",
         f"put_new {new.file}",
         f"put_new {new.manifest}",
         "put_instead catalogue.json",
@@ -241,7 +241,7 @@ class HalfForgetful(MemoryStore):
 @pytest.mark.parametrize("kind", [Forgetful, HalfForgetful])
 def test_a_store_that_ignores_conditions_is_refused_before_anything_is_put(put, monkeypatch, kind):
     folder = memory_folder()
-    monkeypatch.setattr("optstream.catalogue.places.memory.MemoryStore", kind)
+    monkeypatch.setattr("optstream.storage.memory_store.MemoryStore", kind)
     with pytest.raises(PublicationError, match=r"does not refuse a put whose condition fails.*use a store"):
         put(folder.name, DAY)
     assert folder.files() == {}
@@ -251,7 +251,7 @@ def test_a_store_without_conditions_is_read_and_never_written(put, monkeypatch):
     folder = memory_folder()
     put(folder.name, DAY)
     before = folder.files()
-    monkeypatch.setattr("optstream.catalogue.places.memory.MemoryStore", Store)
+    monkeypatch.setattr("optstream.storage.memory_store.MemoryStore", Store)
     assert read_published(folder.name, verify=True).height == 12
     with pytest.raises(PublicationError, match=r"no put here that fails.*local folder"):
         put(folder.name, NEXT)

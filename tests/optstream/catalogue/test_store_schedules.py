@@ -9,9 +9,9 @@ from importlib import import_module
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, publish, read_published, stage, withdraw
-from optstream.catalogue.places.memory import MemoryStore
-from optstream.catalogue.places.objects import ObjectTurn
+from optstream.catalogue.backends.object_store import ObjectTurn
 from optstream.errors import LedgerError, OptStreamError, PublicationError
+from optstream.storage.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 from tests.optstream.catalogue.folders import memory_folder
 

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from optstream.estimation import active_set
-from optstream.estimation.active_set import solve_by_active_set
-from optstream.estimation.program import solve_program
-from optstream.estimation.projection import project
-from optstream.estimation.weighting import LeastSquares, least_squares
+from optstream.estimation.hierarchy import active_set
+from optstream.estimation.hierarchy.active_set import solve_by_active_set
+from optstream.estimation.hierarchy.closed_form import project
+from optstream.estimation.hierarchy.cvxpy_program import solve_program
+from optstream.estimation.hierarchy.problem import LeastSquares, least_squares
 from optstream.stream import AggregationTree, Feature, Measured
 
 TREE = AggregationTree.from_parents(

@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.naive_program import naive_program
 from optstream.errors import ParameterError
-from optstream.estimation import active_set, make_consistent, reconstruct
-from optstream.estimation.projection import reconcile
-from optstream.estimation.weighting import least_squares
+from optstream.estimation import make_consistent, reconstruct
+from optstream.estimation.hierarchy import active_set
+from optstream.estimation.hierarchy.closed_form import reconcile
+from optstream.estimation.hierarchy.problem import least_squares
 from optstream.stream import AggregationTree, Feature, Measured
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})

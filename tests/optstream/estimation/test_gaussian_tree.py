@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.blocks import Blocks, LagTables
-from optstream.estimation.gaussian_tree import Seen, TreePosterior
-from optstream.estimation.learning import learn, likelihood_gradient
-from optstream.estimation.temporal_prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.blocks import Blocks, LagTables
+from optstream.estimation.gaussian_process.hyperparameters import learn, likelihood_gradient
+from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream import AggregationTree
 
 SLOTS = 12

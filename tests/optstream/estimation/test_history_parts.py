@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.belief import Belief, latest, nearest
-from optstream.estimation.block_history import BlockHistory
-from optstream.estimation.blocks import Blocks
-from optstream.estimation.calibration import is_unlike, variance_factor
-from optstream.estimation.gaussian_tree import Seen, TreePosterior
-from optstream.estimation.history_fit import seen_series, star
-from optstream.estimation.laplace_noise import information, score, with_laplace_noise
-from optstream.estimation.period_fit import Question, event_numbers, fit
-from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.calibration import is_unlike, variance_factor
+from optstream.estimation.gaussian_process.filter import Belief, latest, nearest
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.robust_noise import information, score, with_laplace_noise
+from optstream.estimation.gaussian_process.training_data import seen_series, star
+from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from optstream.estimation.extrapolation import StraightLine
-from optstream.estimation.kalman import ConstantState
+from optstream.estimation.fast.kalman import ConstantState
+from optstream.estimation.fast.linear import StraightLine
 
 DIFFUSE = 1e9
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 import pytest
 
-from optstream.estimation.kalman import ConstantState
-from optstream.estimation.sampling_control import SamplingController
-from optstream.estimation.sampling_interval import AdaptiveInterval, FixedInterval
+from optstream.estimation.fast.controller import SamplingController
+from optstream.estimation.fast.kalman import ConstantState
+from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
 
 
 def law(**changes):

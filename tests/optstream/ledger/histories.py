@@ -23,11 +23,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
-from optstream.ledger.engine import reading
-from optstream.ledger.kept_promises import losses_with
-from optstream.ledger.schema import grants, streams
-from optstream.ledger.verify import grant_problems, stream_problems
-from optstream.ledger.verify_releases import Account
+from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.database.engine import reading
+from optstream.ledger.database.schema import grants, streams
+from optstream.ledger.verification.releases import Account
+from optstream.ledger.verification.verify import grant_problems, stream_problems
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,
@@ -234,7 +234,7 @@ def in_force_alone():
     def first_of(*arguments, **named):
         return losses_with(*arguments, **named)[:1]
 
-    with patch("optstream.ledger.reserve.losses_with", first_of):
+    with patch("optstream.ledger.transactions.reserve.losses_with", first_of):
         yield
 
 

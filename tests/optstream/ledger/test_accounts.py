@@ -6,9 +6,9 @@ from random import Random
 
 import pytest
 
-from optstream.ledger.accounts import covers, lines_of, spend_rows
-from optstream.ledger.history import History
-from optstream.ledger.promises import Promises
+from optstream.ledger.accounting.amendments import Promises
+from optstream.ledger.accounting.history import History
+from optstream.ledger.accounting.spends import covers, lines_of, spend_rows
 from optstream.privacy import (
     CappedSpend,
     PeriodSpend,

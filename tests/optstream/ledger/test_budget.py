@@ -12,14 +12,15 @@ import pytest
 from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import ReleaseState, enrol, open_ledger
-from optstream.ledger import engine as engine_module
-from optstream.ledger.schema import grants
+from optstream.ledger import ReleaseState, open_ledger
+from optstream.ledger.database import engine as engine_module
+from optstream.ledger.database.schema import grants
+from optstream.ledger.transactions import enrol
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
 # `optstream.ledger.ledger` the module, whatever the package calls by that name
 ledger_module = import_module("optstream.ledger.ledger")
-reserve_module = import_module("optstream.ledger.reserve")
+reserve_module = import_module("optstream.ledger.transactions.reserve")
 
 
 def test_an_overspend_is_refused_and_nothing_is_inserted(ledger, reserve, kit):

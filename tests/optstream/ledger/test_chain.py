@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from optstream.ledger import open_ledger
-from optstream.ledger.schema import amendments, events, grants, releases, spends, streams
+from optstream.ledger.database.schema import amendments, events, grants, releases, spends, streams
 
 
 @pytest.fixture

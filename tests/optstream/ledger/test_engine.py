@@ -6,7 +6,8 @@ import stat
 import pytest
 
 from optstream.errors import LedgerError
-from optstream.ledger import engine, open_ledger
+from optstream.ledger import open_ledger
+from optstream.ledger.database import engine
 
 
 def mode(path):

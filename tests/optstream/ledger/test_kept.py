@@ -9,8 +9,9 @@ import pytest
 from sqlalchemy import Engine, event
 
 from optstream.errors import LedgerError
-from optstream.ledger import kept, open_ledger
 from optstream.ledger import ledger as ledger_module
+from optstream.ledger import open_ledger
+from optstream.ledger.database import connections
 
 ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 ONLY_POSTGRESQL = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
@@ -92,7 +93,7 @@ def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
         assert engine.pool.checkedin() == 1
         ledger.close()
         assert engine.pool.checkedin() == 0
-    assert not kept._opened[ledger._engine]
+    assert not connections._opened[ledger._engine]
     assert ledger.verify() == []  # and may be used again
 
 
@@ -183,7 +184,7 @@ def test_a_ledger_written_over_while_it_is_open_is_refused_and_not_written_to(le
         with pytest.raises(LedgerError, match="written over"):
             ledger.find("load", "day 1")
     ledger.close()
-    kept._opened[ledger._engine].clear()  # as at the program's end
+    connections._opened[ledger._engine].clear()  # as at the program's end
     gc.collect()
     assert file.read_bytes() == backup
 

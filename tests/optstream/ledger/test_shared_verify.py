@@ -5,8 +5,9 @@ import re
 import pytest
 from sqlalchemy import text
 
-from optstream.ledger import open_ledger, shared_verify
-from optstream.ledger.engine import reading
+from optstream.ledger import open_ledger
+from optstream.ledger.database.engine import reading
+from optstream.ledger.verification import parallel
 
 SPENDS = "grant_id, release_id, generation, position, first_step, n_steps, document"
 STRAY = SPENDS.replace("release_id", "release_id + 9999")
@@ -28,7 +29,7 @@ TAMPERING = [
 @pytest.fixture
 def town(ledger, publish, kit, monkeypatch):
     """Two streams that share a grant and two that have one each; a few events are worth a process."""
-    monkeypatch.setattr(shared_verify, "WORTH_A_PROCESS", 5)
+    monkeypatch.setattr(parallel, "WORTH_A_PROCESS", 5)
     for stream, grant in (("second", "customers"), ("third", "alone"), ("fourth", "also alone")):
         ledger.enrol(kit.terms(stream, grant), kit.now)
     for stream in ("load", "second", "third", "fourth"):
@@ -40,13 +41,13 @@ def town(ledger, publish, kit, monkeypatch):
 @pytest.fixture
 def spawned(monkeypatch):
     """How many processes were asked for, each time."""
-    asked, spawn = [], shared_verify._spawned
+    asked, spawn = [], parallel._spawned
 
     def note(engine, n_processes):
         asked.append(n_processes)
         return spawn(engine, n_processes)
 
-    monkeypatch.setattr(shared_verify, "_spawned", note)
+    monkeypatch.setattr(parallel, "_spawned", note)
     return asked
 
 
@@ -58,10 +59,8 @@ def test_shares_find_what_the_whole_does(town, kit, round_the_library):
         found = town.verify()
         assert found
         with reading(town._engine) as connection:
-            reports = [
-                shared_verify._read(connection, share) for share in shared_verify._shares(connection, 3)
-            ]
-            assert shared_verify._joined(connection, reports) == found
+            reports = [parallel._read(connection, share) for share in parallel._shares(connection, 3)]
+            assert parallel._joined(connection, reports) == found
 
 
 def test_processes_find_what_one_finds(town, spawned, kit, round_the_library):
@@ -81,7 +80,7 @@ def test_an_overspend_of_streams_that_different_processes_read_is_found(town, ki
         assert town.verify(processes=2) == []
         publish("day 9", kit.plan(100, "3/16"), stream=stream)
     with reading(town._engine) as connection:
-        shares = shared_verify._shares(connection, 2)
+        shares = parallel._shares(connection, 2)
     customers = {part.stream_ids for share in shares for part in share if not part.whole}
     assert len(customers) == 2
     assert "more than 1" in " ".join(town.verify(processes=2))
@@ -89,7 +88,7 @@ def test_an_overspend_of_streams_that_different_processes_read_is_found(town, ki
 
 def test_every_stream_is_read_once_and_the_work_is_even(town, publish, kit):
     with reading(town._engine) as connection:
-        shares = shared_verify._shares(connection, 2)
+        shares = parallel._shares(connection, 2)
     read = [stream for share in shares for part in share for stream in part.stream_ids]
     assert sorted(read) == [1, 2, 3, 4]
     assert [sum(len(part.stream_ids) for part in share) for share in shares] == [2, 2]
@@ -98,7 +97,7 @@ def test_every_stream_is_read_once_and_the_work_is_even(town, publish, kit):
 def test_processes_see_one_moment(town, url, kit, monkeypatch):
     """Somebody writes between the snapshots of two: on SQLite they are opened again."""
     writer, told, looked = open_ledger(url), [], []
-    tell, moment = shared_verify._tell, shared_verify._moment
+    tell, moment = parallel._tell, parallel._moment
 
     def write_in_between(ends, words):
         told.append(words)
@@ -113,8 +112,8 @@ def test_processes_see_one_moment(town, url, kit, monkeypatch):
         looked.append(connection)
         return moment(connection)
 
-    monkeypatch.setattr(shared_verify, "_tell", write_in_between)
-    monkeypatch.setattr(shared_verify, "_moment", look)
+    monkeypatch.setattr(parallel, "_tell", write_in_between)
+    monkeypatch.setattr(parallel, "_moment", look)
     assert town.verify(processes=2) == []
     writer.close()
     # PostgreSQL's second process was given the snapshot of the first
@@ -123,7 +122,7 @@ def test_processes_see_one_moment(town, url, kit, monkeypatch):
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_process_that_dies_leaves_the_work_to_the_one_that_asked(town, spawned, monkeypatch):
-    monkeypatch.setattr(shared_verify, "_serve", dies)
+    monkeypatch.setattr(parallel, "_serve", dies)
     assert town.verify(processes=2) == []
     assert spawned == [2]
 
@@ -135,7 +134,7 @@ def dies(url, end):
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_writer_that_never_rests_leaves_it_to_one(town, monkeypatch):
-    monkeypatch.setattr(shared_verify, "_moment", lambda connection: object())
+    monkeypatch.setattr(parallel, "_moment", lambda connection: object())
     assert town.verify(processes=2) == []
 
 

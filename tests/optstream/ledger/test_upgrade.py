@@ -14,9 +14,10 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import inspect, text
 
 from optstream.errors import BudgetError, LedgerError
-from optstream.ledger import ReleaseState, engine, open_ledger, upgrade
-from optstream.ledger.promises import PROMISED
-from optstream.ledger.schema import SCHEMA, metadata
+from optstream.ledger import ReleaseState, open_ledger
+from optstream.ledger.accounting.amendments import PROMISED
+from optstream.ledger.database import engine, upgrade
+from optstream.ledger.database.schema import SCHEMA, metadata
 
 FIRST_VERSION = json.loads((Path(__file__).parent / "first_version.json").read_text())
 """What the last OptStream without migrations made: its tables on each database, and a ledger's rows."""

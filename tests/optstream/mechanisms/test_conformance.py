@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from optstream import mechanisms
 from optstream.errors import ParameterError
-from optstream.ledger.accounts import covers
+from optstream.ledger.accounting.spends import covers
 from optstream.mechanisms import Hierarchical, Laplace
 from optstream.noise import secure_noise, simulated_noise
 from optstream.privacy import PrivacyModel, worst_window

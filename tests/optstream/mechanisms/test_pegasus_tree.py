@@ -10,7 +10,7 @@ from optstream.audit import audit
 from optstream.audit.subject import Outputs
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
-from optstream.mechanisms.pegasus_tree import GroupedBelow
+from optstream.mechanisms.pegasus.tree import GroupedBelow
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured

@@ -7,10 +7,15 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.blocks import Blocks
-from optstream.estimation.temporal_prior import COMPONENTS, TemporalPrior
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.prior import COMPONENTS, TemporalPrior
 from optstream.mechanisms import HistoryInformed
-from optstream.mechanisms.public_proxy import STRETCH_DAYS, learn_from_public, medians_of, with_medians
+from optstream.mechanisms.history_informed.public_prior import (
+    STRETCH_DAYS,
+    learn_from_public,
+    medians_of,
+    with_medians,
+)
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.stream import Measured

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounts import covers
+from optstream.ledger.accounting.spends import covers
 from optstream.mechanisms import Hierarchical
-from optstream.mechanisms.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.budget_distribution import BudgetDistribution
+from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
+from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, PrivacyModel, worst_window
 from optstream.stream import AggregationTree

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.ledger.accounts import covers
-from optstream.mechanisms.budget_absorption import BudgetAbsorption
-from optstream.mechanisms.budget_distribution import BudgetDistribution
+from optstream.ledger.accounting.spends import covers
+from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
+from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend, worst_window
 from optstream.stream import Measured

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.estimation.blocks import Blocks
-from optstream.estimation.expected_error import expected_level_errors
-from optstream.estimation.gaussian_tree import Seen, TreePosterior
-from optstream.estimation.temporal_prior import TemporalPrior
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.expected_error import expected_level_errors
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.block_choice import choose_blocks
-from optstream.mechanisms.tree_choice import (
+from optstream.mechanisms.history_informed.block_choice import choose_blocks
+from optstream.mechanisms.history_informed.tree_choice import (
     LEAST,
     choose_level_shares,
     choose_tree_blocks,

@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks import permissions
 from tasks.doctor import places
-from tasks.permissions import check_trusted
+from tasks.operations import permissions
+from tasks.operations.permissions import check_trusted
 from tests.tasks.doctor.conftest import DAY
 
 

@@ -6,9 +6,9 @@ import pytest
 
 from optstream.evaluation import Experiment, StudyData
 from optstream.evaluation.experiment import Block, both, grid
-from tasks.evaluation.data import simulated_study_data
-from tasks.evaluation.run import evaluate
-from tasks.evaluation.store import Store, Terms
+from tasks.studies.evaluation.data import simulated_study_data
+from tasks.studies.evaluation.run import evaluate
+from tasks.studies.evaluation.store import Store, Terms
 
 TINY = (
     Experiment(

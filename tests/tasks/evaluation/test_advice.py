@@ -8,15 +8,15 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError
-from tasks.evaluation.advice import (
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.studies.evaluation.advice import (
     advise,
     mechanism_choices,
     public_days,
     share_choices,
     simulated_days,
 )
-from tasks.mechanism import mechanism_for
-from tasks.settings import load_settings
 
 DAYS = [date(2025, 1, 15), date(2025, 1, 16)]
 

@@ -11,13 +11,13 @@ from optstream.errors import ParameterError
 from optstream.evaluation.experiments import EPSILONS
 from optstream.evaluation.happenings import HAPPENINGS
 from optstream.evaluation.streams import FIRST
-from tasks.evaluation.claims import learned
-from tasks.evaluation.findings import FINDINGS, check
-from tasks.evaluation.means import Results, pooled, short
-from tasks.evaluation.page import UNMET, write_page
-from tasks.evaluation.pictures import pictures
-from tasks.evaluation.stream_pictures import stream_picture
-from tasks.evaluation.tables import markdown, table_of
+from tasks.studies.evaluation.claims import learned
+from tasks.studies.evaluation.findings import FINDINGS, check
+from tasks.studies.evaluation.means import Results, pooled, short
+from tasks.studies.evaluation.page import UNMET, write_page
+from tasks.studies.evaluation.pictures import pictures
+from tasks.studies.evaluation.stream_pictures import stream_picture
+from tasks.studies.evaluation.tables import markdown, table_of
 
 
 def synthetic(values: dict[tuple, float], experiment: int, **columns) -> pl.DataFrame:

@@ -8,10 +8,10 @@ import pytest
 
 from optstream.errors import DumpError, ParameterError
 from optstream.evaluation import unique_cells
-from tasks.evaluation import run
-from tasks.evaluation.data import read_study_data
-from tasks.evaluation.run import evaluate
-from tasks.evaluation.store import Store, Terms
+from tasks.studies.evaluation import run
+from tasks.studies.evaluation.data import read_study_data
+from tasks.studies.evaluation.run import evaluate
+from tasks.studies.evaluation.store import Store, Terms
 from tests.tasks.evaluation.conftest import TINY
 
 

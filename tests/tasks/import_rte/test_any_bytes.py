@@ -4,8 +4,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import OptStreamError
-from tasks.import_rte.table import parse
-from tasks.load_shapes import FRENCH_REGIONS
+from tasks.sample_data.load_shapes import FRENCH_REGIONS
+from tasks.sample_data.rte.table import parse
 
 HEADER = "Périmètre\tNature\tDate\tHeures\tConsommation\t"
 ODD = st.sampled_from(

@@ -8,11 +8,11 @@ import pytest
 
 from optstream.errors import DumpError, OptStreamError, ParameterError
 from optstream.measurement.linear import open_private_period
-from tasks.import_rte import read_load, rte_configuration, write_loads
+from tasks.config import load_settings
 from tasks.ingest import discover, ingest
-from tasks.load_shapes import FRENCH_REGIONS
-from tasks.settings import load_settings
-from tasks.validate import validate
+from tasks.ingest.validate import validate
+from tasks.sample_data.load_shapes import FRENCH_REGIONS
+from tasks.sample_data.rte import read_load, rte_configuration, write_loads
 
 FIRST = date(2016, 3, 23)
 WEEK = [FIRST + timedelta(days=number) for number in range(7)]  # 27 March has 46 half-hours by the clock

@@ -8,8 +8,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from optstream.errors import DumpError
-from tasks.import_rte import files, read_load
-from tasks.import_rte.files import text_of
+from tasks.sample_data.rte import files, read_load
+from tasks.sample_data.rte.files import text_of
 
 TEXT = b"a text"
 

@@ -7,9 +7,9 @@ import polars as pl
 import pytest
 
 from optstream.errors import DumpError
-from tasks.import_rte.columns import REGION_CODES
-from tasks.import_rte.table import parse
-from tasks.load_shapes import FRENCH_REGIONS
+from tasks.sample_data.load_shapes import FRENCH_REGIONS
+from tasks.sample_data.rte.columns import REGION_CODES
+from tasks.sample_data.rte.table import parse
 
 FIRST = date(2016, 3, 25)
 SPELT = {

@@ -8,13 +8,13 @@ import polars as pl
 import pytest
 from distributed import Client, LocalCluster
 
-from flows import workers
-from flows.workers import over_cluster
+from flows.orchestration import workers
+from flows.orchestration.workers import over_cluster
 from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
+from tasks.config import load_settings
 from tasks.ingest import discover, ingest, people
 from tasks.ingest.spread import without_ledger
-from tasks.settings import load_settings
 from tests.tasks.conftest import DAY
 
 

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.stream.quantise import quantise
+from tasks.config import Layout
 from tasks.ingest.reading import countable, reading
-from tasks.settings import Layout
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
 AWKWARD = ["0", "0.0005", "-0.0005", "0.0015", "1.0005", "2.675", "0.1", "99.9995", "100.0005", "100.0006"]

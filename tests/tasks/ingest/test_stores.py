@@ -8,9 +8,9 @@ import pytest
 
 from optstream.errors import DumpError
 from optstream.measurement.linear import open_private_period
+from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.inputs import hashing
-from tasks.settings import load_settings
+from tasks.release.input_hashes import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
 NEXT = DAY + timedelta(days=1)
@@ -163,7 +163,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):
 
 
 def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkeypatch):
-    from optstream.catalogue.places import store
+    from optstream.storage import store
 
     stream = small()
     file = stream.settings.file

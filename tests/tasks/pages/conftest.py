@@ -7,9 +7,9 @@ import pytest
 
 from benchmarks.fixture import lay_out_published
 from optstream.catalogue import read_catalogue, withdraw
-from optstream.catalogue.places import open_place
-from tasks.pages import PublicFacts, public_facts
-from tasks.pages.summaries import Summaries
+from optstream.catalogue.backends import open_place
+from tasks.reports import PublicFacts, public_facts
+from tasks.reports.summaries import Summaries
 
 FIRST = date(2016, 1, 1)
 N_DAYS = 40

@@ -2,7 +2,8 @@
 
 from datetime import date, timedelta
 
-from tasks.pages.calendar import (
+from tasks.monitoring import DayState, State
+from tasks.reports.calendar import (
     ABSENT,
     MEANINGS,
     Mark,
@@ -14,7 +15,6 @@ from tasks.pages.calendar import (
     used_states,
     years_of,
 )
-from tasks.watch import DayState, State
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
 
 DAY = date(2015, 12, 30)

@@ -6,7 +6,7 @@ import pytest
 
 from optstream.catalogue import check_days, read_catalogue
 from optstream.errors import PublicationError
-from tasks.pages import write_pages
+from tasks.reports import write_pages
 from tests.tasks.release.conftest import house as house
 from tests.tasks.release.test_signing import DAY
 

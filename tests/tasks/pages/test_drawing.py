@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import Catalogue
-from tasks.pages.drawing import HEIGHT, Scale, band, line
-from tasks.pages.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent
-from tasks.pages.figures import figures_of
-from tasks.pages.numbers import amount, day_in_words, quantity_of, shown, ticks, unit_of
+from tasks.reports.drawing import HEIGHT, Scale, band, line
+from tasks.reports.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent
+from tasks.reports.figures import figures_of
+from tasks.reports.numbers import amount, day_in_words, quantity_of, shown, ticks, unit_of
 
 NARROWEST, LETTER = 266, 6.9
 """Pixels: a plot on a page of 360, and a letter of its labels (12 px DejaVu Sans, dates)."""

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import Entry
-from tasks.pages import Daily, OperatorFacts, public_page, trusted_page
-from tasks.pages.operator import Charge
-from tasks.report import Budget
-from tasks.watch import Alarm, DayState, Facts, Kind, State, StreamView
+from tasks.monitoring import Alarm, DayState, Facts, Kind, State, StreamView
+from tasks.release.outcomes import Budget
+from tasks.reports import Daily, OperatorFacts, public_page, trusted_page
+from tasks.reports.operator import Charge
 from tests.browser import visit
 from tests.tasks.pages.conftest import FIRST, facts_of
 

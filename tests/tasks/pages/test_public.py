@@ -11,13 +11,13 @@ import pytest
 from benchmarks.fixture import NOISE_MW
 from optstream import read_published
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.places import open_place
+from optstream.catalogue.backends import open_place
 from optstream.privacy import PrivacyModel
-from tasks.pages import public_facts, public_page
-from tasks.pages.calendar import marks_of_facts
-from tasks.pages.numbers import day_in_words
-from tasks.pages.public import MOST_POINTS
-from tasks.pages.summaries import Summaries
+from tasks.reports import public_facts, public_page
+from tasks.reports.calendar import marks_of_facts
+from tasks.reports.numbers import day_in_words
+from tasks.reports.public import MOST_POINTS
+from tasks.reports.summaries import Summaries
 from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
 
 
@@ -194,7 +194,7 @@ def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_pat
 
 
 def test_of_very_many_nodes_and_days_only_some_are_drawn(forty_days, monkeypatch):
-    monkeypatch.setattr("tasks.pages.public.MOST_POINTS", 3 * N_DAYS)
+    monkeypatch.setattr("tasks.reports.public.MOST_POINTS", 3 * N_DAYS)
     facts = facts_of(forty_days)
     assert facts.n_drawn == 3
     assert len(facts.nodes) == 13

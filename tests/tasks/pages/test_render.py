@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.pages import Node, public_page
-from tasks.pages.coverage import measured_coverage
+from tasks.reports import Node, public_page
+from tasks.reports.coverage import measured_coverage
 from tests.tasks.pages.conftest import facts_of
 
 HOUSE = Path(__file__).parents[3]

@@ -8,7 +8,7 @@ import duckdb
 import polars as pl
 import pytest
 
-from tasks.pages.snippets import snippets
+from tasks.reports.snippets import snippets
 
 RUN = """
 import json, sys
@@ -61,7 +61,7 @@ def test_a_node_s_name_stays_a_text_in_every_tool():
 
 
 def test_the_dataset_holds_no_page(without_noise):
-    from tasks.pages.write import write_public_page
+    from tasks.reports.write import write_public_page
 
     before = pl.read_parquet(without_noise / "data").height
     write_public_page(without_noise)

@@ -7,10 +7,10 @@ import pytest
 
 from optstream.catalogue import find_catalogue
 from optstream.errors import LedgerError
-from tasks.amendment import rehearse
-from tasks.ledger_book import read_book
-from tasks.release import terms_of
-from tasks.work import Status
+from tasks.ledger.show import read_book
+from tasks.operations.amend import rehearse
+from tasks.release.day import Status
+from tasks.release.run import terms_of
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 

@@ -12,8 +12,8 @@ import pytest
 from optstream import read_published
 from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
-from tasks import chunk
-from tasks.work import Status
+from tasks.release.day import Status
+from tasks.release.run import steps
 
 DAY = date(2016, 6, 1)
 PLACE = f"dumps/region=84/date={DAY}"
@@ -198,7 +198,7 @@ def test_the_length_of_one_reading_does_not_decide_whether_a_decimal_column_coun
         return rows.with_columns(energy_kwh=pl.Series(readings, dtype=pl.Decimal(38, scale)))
 
     rewrite(metered, change)
-    works = metered.release(DAY, steps=chunk.READING)
+    works = metered.release(DAY, steps=steps.READING)
     units = open_private_period(works[DAY].period)
     rounded = max(0, math.floor(Fraction(digits) * 1000 + Fraction(1, 2)))
     assert units[0, 0] == rounded + 250
@@ -211,14 +211,14 @@ def test_a_region_whose_readings_are_all_absent_counts_as_nothing(metered):
 
 def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld(house, monkeypatch):
     """Whatever polars raises in the middle of reading: the other day is released, and nothing is repeated."""
-    real = chunk.ingest
+    real = steps.ingest
 
     def fails(settings, dumps):
         if any(dump.day == DAY for dump in dumps):
             raise ValueError(f"a reading of {PLANTED}")
         return real(settings, dumps)
 
-    monkeypatch.setattr(chunk, "ingest", fails)
+    monkeypatch.setattr(steps, "ingest", fails)
     other = DAY + timedelta(days=1)
     works = house.release(DAY, other)
     assert works[DAY].outcome.status is Status.FAILED
@@ -242,7 +242,7 @@ def test_readings_far_beyond_wide_bounds_are_clamped_too(house, bounds, resoluti
         house,
         lambda rows: rows.with_columns(load_mw=pl.when(first).then(pl.lit(value)).otherwise(1).cast(dtype)),
     )
-    works = house.release(DAY, steps=chunk.READING)
+    works = house.release(DAY, steps=steps.READING)
     assert works[DAY].outcome is None, works[DAY].outcome
 
 

@@ -4,11 +4,12 @@ from datetime import date
 
 from optstream.catalogue import find_catalogue, read_catalogue
 from optstream.ledger import ReleaseState
-from tasks import chunk, publish
-from tasks.compromise import compromise
-from tasks.ledger_check import verify
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work
+from tasks.ledger.verify import verify
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work
+from tasks.release.run import publish
+from tasks.release.run import steps as chunk
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

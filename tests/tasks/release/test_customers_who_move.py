@@ -17,8 +17,8 @@ from optstream.measurement.linear import open_private_period
 from optstream.mechanisms.fourier import Fourier
 from optstream.privacy import StepSpend, worst_window
 from tasks.ingest import discover, ingest
-from tasks.mechanism import mechanism_for
-from tasks.work import Status
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.day import Status
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 REGIONS = 8

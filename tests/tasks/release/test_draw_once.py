@@ -14,14 +14,16 @@ from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
-from tasks import chunk, release, trusted_store
-from tasks import publish as publish_module
-from tasks.report import budget_of
-from tasks.trusted_store import DrawingFile
-from tasks.work import Status
+from tasks.release.day import Status
+from tasks.release.outcomes import budget_of
+from tasks.release.run import publish as publish_module
+from tasks.release.run import run as release
+from tasks.release.run import steps
+from tasks.storage import private_files
+from tasks.storage.private_files import DrawingFile
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
-BEFORE_ESTIMATE = chunk.STEPS[:6]
+BEFORE_ESTIMATE = steps.STEPS[:6]
 
 
 def status(works, day):
@@ -81,7 +83,7 @@ def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(house):
 
 def die_while_drawing(house, owner):
     """Reserve, begin the draw, leave orphan bytes, and be gone: what a killed process leaves behind."""
-    works = house.release(FIRST, steps=chunk.STEPS[:5], owner=owner)
+    works = house.release(FIRST, steps=steps.STEPS[:5], owner=owner)
     reservation = works[FIRST].reservation
     assert reservation is not None, works[FIRST].outcome
     house.ledger.begin_draw(reservation, house.now)
@@ -133,7 +135,7 @@ def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(house, 
 def test_the_word_that_a_draw_raised_needs_no_space(house, monkeypatch):
     """The disk is full for the trusted folder and for the ledger: a rename still leaves the word."""
 
-    write = trusted_store._write
+    write = private_files._write
 
     def full(path, *arguments):
         if "measurements" in path.parts:
@@ -141,7 +143,7 @@ def test_the_word_that_a_draw_raised_needs_no_space(house, monkeypatch):
         write(path, *arguments)
 
     monkeypatch.setattr(type(house.ledger), "void", failing)
-    monkeypatch.setattr(trusted_store, "_write", full)
+    monkeypatch.setattr(private_files, "_write", full)
     house.release(FIRST, noise=FailingNoise(MemoryError()))
     assert house.record(FIRST).drawing
     monkeypatch.undo()
@@ -216,11 +218,11 @@ def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(
 def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
     """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
     run, works = house.run(), [release.Work(FIRST)]
-    for step in chunk.STEPS[:4]:
+    for step in steps.STEPS[:4]:
         works = step.take(run, works)
     house.configure('alpha = "1"', 'alpha = "10"')
     house.run()
-    (work,) = chunk.reserve_budget(run, works)
+    (work,) = steps.reserve_budget(run, works)
     assert "changed while this run was under way" in work.outcome.message
     assert house.record(FIRST) is None
 
@@ -261,17 +263,17 @@ def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
     """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
     run = house.run()
     works = [release.Work(FIRST), release.Work(SECOND)]
-    for step in chunk.STEPS[:-1]:
+    for step in steps.STEPS[:-1]:
         works = step.take(run, works)
     publish = publish_module.publish_releases
 
     def another_comes_first(*arguments):
         monkeypatch.undo()
-        chunk.publish_releases(run, works[1:])
+        steps.publish_releases(run, works[1:])
         return publish(*arguments)
 
     monkeypatch.setattr(publish_module, "publish_releases", another_comes_first)
-    chunk.publish_releases(run, works[:1])
+    steps.publish_releases(run, works[:1])
     catalogue = read_catalogue(house.settings.published_folder)
     first, second = (catalogue.entry(day).ledger_head for day in (FIRST, SECOND))
     assert catalogue.ledger_head == first
@@ -289,13 +291,13 @@ def test_a_lost_catalogue_stops_every_reservation(house):
 
 
 def test_a_void_release_is_not_published(house):
-    house.release(FIRST, steps=chunk.STEPS[:7])
+    house.release(FIRST, steps=steps.STEPS[:7])
     run = house.run()
     works = [release.Work(FIRST)]
-    for step in (chunk.STEPS[0], chunk.STEPS[6]):
+    for step in (steps.STEPS[0], steps.STEPS[6]):
         works = step.take(run, works)
     house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
-    (work,) = chunk.publish_releases(run, works)
+    (work,) = steps.publish_releases(run, works)
     assert work.outcome.status is Status.FAILED
     assert not list((house.folder / "published").glob("[!.]*"))
 
@@ -303,12 +305,12 @@ def test_a_void_release_is_not_published(house):
 def test_a_stale_owner_that_wakes_up_destroys_nothing(house):
     stale_run = house.run(owner="first")
     works = [release.Work(FIRST)]
-    for step in chunk.STEPS[:5]:
+    for step in steps.STEPS[:5]:
         works = step.take(stale_run, works)
     house.later(hours=1)
     house.release(FIRST, owner="second")
     kept = house.files("trusted/measurements", "published")
-    woken = chunk.draw_measurements(stale_run, works)[0]
+    woken = steps.draw_measurements(stale_run, works)[0]
     assert woken.outcome.status is Status.FAILED
     after = house.files("trusted/measurements", "published")
     assert {path: data for path, data in after.items() if path in kept} == kept

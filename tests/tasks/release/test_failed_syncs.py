@@ -8,9 +8,9 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
-from tasks import chunk
-from tasks.ledger_check import verify
-from tasks.work import Status
+from tasks.ledger.verify import verify
+from tasks.release.day import Status
+from tasks.release.run import steps
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -63,14 +63,14 @@ def test_a_day_without_its_lineage_is_published(house, monkeypatch):
         raise OSError(28, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("tasks.lineage._append", full)
+        patch.setattr("tasks.release.lineage._append", full)
         outcome = house.release(DAYS[0])[DAYS[0]].outcome
     assert outcome.status is Status.FAILED
     assert "it is published and recorded, and its lineage event could not be written" in outcome.message
     assert outcome.file == read_catalogue(house.folder / "published").entry(DAYS[0]).file
     assert house.release(DAYS[0])[DAYS[0]].outcome.status is Status.UNCHANGED
     with monkeypatch.context() as patch:
-        patch.setattr("optstream.catalogue.places.local.write_new", full)
+        patch.setattr("optstream.catalogue.backends.local.write_new", full)
         outcome = house.release(DAYS[1])[DAYS[1]].outcome
     assert (outcome.status, outcome.file) == (Status.FAILED, None)
-    assert chunk.STEPS[-1].repeatable
+    assert steps.STEPS[-1].repeatable

@@ -6,11 +6,11 @@ import pytest
 
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState, open_ledger
-from tasks import chunk, trusted_store
-from tasks import draw as draw_module
-from tasks.release import let_go, release_lease
-from tasks.trusted_store import read_verified
-from tasks.work import Status
+from tasks.release.day import Status
+from tasks.release.run import draw as draw_module
+from tasks.release.run import let_go, release_lease, steps
+from tasks.storage import private_files
+from tasks.storage.private_files import read_verified
 from tests.tasks.release.test_draw_once import FailingNoise
 from tests.tasks.release.test_recording import away, measurements, status
 
@@ -112,7 +112,7 @@ def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(serv
 
 def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ahead(served):
     by_server = open_ledger(served.settings.ledger_url, database_time=True)
-    served.release(DAY, steps=chunk.STEPS[:5], ledger=by_server)
+    served.release(DAY, steps=steps.STEPS[:5], ledger=by_server)
     release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
     with pytest.raises(LedgerError, match="held by no run"):
         release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
@@ -158,7 +158,7 @@ def test_what_fails_between_the_event_and_the_first_sample_is_no_death(either, m
         raise LedgerError("the witness is away")
 
     for _ in range(4):
-        target = draw_module if fails == "bear_witness" else trusted_store.DrawingFile
+        target = draw_module if fails == "bear_witness" else private_files.DrawingFile
         monkeypatch.setattr(target, fails, failing)
         works = either.release(DAY)
         assert "away" in works[DAY].outcome.message

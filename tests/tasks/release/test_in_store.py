@@ -9,23 +9,23 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
-from optstream.catalogue.places.memory import MemoryStore
-from optstream.catalogue.places.s3 import S3Store
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import ReleaseState
-from tasks import chunk
+from optstream.storage.memory_store import MemoryStore
+from optstream.storage.s3 import S3Store
 from tasks.doctor import examine
-from tasks.ledger_check import verify
-from tasks.ledger_export import export
-from tasks.lineage import EVENTS
-from tasks.publish_again import publish_again
-from tasks.purge import purge
-from tasks.report import budget_of, outcomes_document
-from tasks.simulate import simulate
-from tasks.watch import watch
-from tasks.watch.document import status_document
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work, each
+from tasks.ledger.export import export
+from tasks.ledger.verify import verify
+from tasks.monitoring import watch
+from tasks.monitoring.document import status_document
+from tasks.operations.purge import purge
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work, each
+from tasks.release.lineage import EVENTS
+from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.release.publish_again import publish_again
+from tasks.release.run import steps
+from tasks.sample_data.simulate import simulate
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 DAY, NEXT = DAYS
@@ -130,7 +130,7 @@ def test_a_restated_and_a_withdrawn_day(moved):
 
 def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
     moved.release(NEXT)
-    moved.release(DAY, steps=chunk.STEPS[:7])
+    moved.release(DAY, steps=steps.STEPS[:7])
     assert moved.record(DAY).state is ReleaseState.DRAWN
     moved.later(hours=1)
     (work,) = each([Work(DAY)], partial(withdraw, moved.run(), reason="a wrong meter"))

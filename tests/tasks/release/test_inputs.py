@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from optstream.errors import LedgerError
-from tasks import chunk
-from tasks.inputs import UNKNOWN, hashing, input_key
-from tasks.work import Status
+from tasks.release.day import Status
+from tasks.release.input_hashes import UNKNOWN, hashing, input_key
+from tasks.release.run import steps
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"
@@ -63,7 +63,7 @@ def test_the_key_is_made_once_for_its_owner_alone(house):
 
 
 def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(house):
-    house.release(FIRST, steps=chunk.STEPS[:6])
+    house.release(FIRST, steps=steps.STEPS[:6])
     drawn_from = expected(house, DUMP)
     path = house.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
@@ -81,8 +81,8 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(house, monkeypatch):
 
     with monkeypatch.context() as patched:
         # as a kill: nothing after it runs
-        patched.setattr("tasks.draw.DrawingFile.fill", killed)
-        patched.setattr("tasks.draw._give_up", lambda *_: None)
+        patched.setattr("tasks.release.draw.DrawingFile.fill", killed)
+        patched.setattr("tasks.release.draw._give_up", lambda *_: None)
         with pytest.raises(Killed):
             house.release(FIRST)
     path = house.folder / "dumps" / DUMP
@@ -93,7 +93,7 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(house, monkeypatch):
 
 
 def test_a_release_without_record_says_unknown(house):
-    house.release(FIRST, steps=chunk.STEPS[:6])
+    house.release(FIRST, steps=steps.STEPS[:6])
     for path in (house.folder / "trusted/inputs").rglob("*.json"):
         path.unlink()
     house.later(hours=1)
@@ -103,7 +103,7 @@ def test_a_release_without_record_says_unknown(house):
 
 @pytest.mark.parametrize("how", ["written to", "replaced"])
 def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(house, monkeypatch, how):
-    path, real = house.folder / "dumps" / DUMP, chunk.ingest
+    path, real = house.folder / "dumps" / DUMP, steps.ingest
 
     def meanwhile(settings, dumps):
         read = real(settings, dumps)
@@ -113,7 +113,7 @@ def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(house, monke
         path.write_bytes(data)
         return read
 
-    monkeypatch.setattr(chunk, "ingest", meanwhile)
+    monkeypatch.setattr(steps, "ingest", meanwhile)
     works = house.release(FIRST, SECOND)
     assert works[FIRST].outcome.status is Status.REFUSED
     assert works[FIRST].outcome.message.startswith(f"{DUMP} changed while it was read")
@@ -122,7 +122,7 @@ def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(house, monke
 
 
 def test_a_file_that_cannot_be_hashed_is_unknown(house):
-    dump = next(iter(chunk.discover(house.settings, [FIRST]).values()))
+    dump = next(iter(steps.discover(house.settings, [FIRST]).values()))
     (house.folder / "dumps" / DUMP).unlink()
     with hashing(house.settings, [dump]) as inputs_of:
         pass

@@ -9,13 +9,12 @@ import pytest
 from optstream.catalogue import find_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from tasks import chunk, release
-from tasks.compromise import compromise
-from tasks.ledger_check import verify
-from tasks.release import terms_of
-from tasks.reserve import look_at_folders, reserve
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work
+from tasks.ledger.verify import verify
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work
+from tasks.release.reserve import look_at_folders, reserve
+from tasks.release.run import run, steps, terms_of
 from tests.tasks.release.conftest import CONFIGURATION, House
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
@@ -36,7 +35,7 @@ def raws(house):
 
 def groups_of(house, day):
     from optstream.stream import Measured
-    from tasks.trusted_store import read_verified
+    from tasks.storage.private_files import read_verified
 
     record = house.record(day)
     found = Measured.from_bytes(
@@ -78,21 +77,21 @@ def test_windows_whose_groups_rest_on_a_compromised_threshold_are_lost(pegasus):
 
 
 def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeypatch):
-    """tasks.release.void destroys all raw files before the ledger says whose the release is."""
-    pegasus.release(DAYS[0], steps=chunk.STEPS[:5])
+    """tasks.release.run.void destroys all raw files before the ledger says whose the release is."""
+    pegasus.release(DAYS[0], steps=steps.STEPS[:5])
     stale = pegasus.run(owner="stale")
     # the first owner reserved; the second takes over once the lease is over, and draws
-    work = release.look_up(stale, Work(DAYS[0]))
+    work = run.look_up(stale, Work(DAYS[0]))
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
     first = reserve(awake, work, look_at_folders(awake))
     pegasus.later(hours=1)
-    pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
+    pegasus.release(DAYS[0], steps=steps.STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
     before = raws(pegasus)
     assert before
     with pytest.raises(LedgerError):
-        release.void(stale, first, "it raised")  # what `_give_up` does; the ledger refuses it
+        run.void(stale, first, "it raised")  # what `_give_up` does; the ledger refuses it
     assert raws(pegasus) == before
 
 
@@ -101,21 +100,21 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     from optstream.mechanisms import Hierarchical
 
     genuine = Hierarchical.measure
-    pegasus.release(DAYS[0], steps=chunk.STEPS[:5])
+    pegasus.release(DAYS[0], steps=steps.STEPS[:5])
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
-    first = reserve(awake, release.look_up(stale, Work(DAYS[0])), look_at_folders(awake))
+    first = reserve(awake, run.look_up(stale, Work(DAYS[0])), look_at_folders(awake))
     pegasus.later(hours=1)
 
     def measure(self, *arguments, **named):
         measured = genuine(self, *arguments, **named)
         with pytest.raises(LedgerError):
-            release.void(stale, first, "it raised")  # the stale owner wakes up just now
+            run.void(stale, first, "it raised")  # the stale owner wakes up just now
         return measured
 
     monkeypatch.setattr(Hierarchical, "measure", measure)
-    pegasus.release(DAYS[0], steps=chunk.STEPS[:6])
+    pegasus.release(DAYS[0], steps=steps.STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
 
 
@@ -160,7 +159,7 @@ def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waite
     house.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
     day = date(2016, 6, 1)
     house.release(day)
-    import tasks.withdraw as module
+    import tasks.operations.withdraw as module
 
     genuine = module.withdraw_published
 
@@ -177,7 +176,7 @@ def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waite
 
 def test_a_withdrawal_writes_nothing_into_an_older_ledger(house, monkeypatch):
     day = date(2016, 6, 1)
-    house.release(day, steps=chunk.STEPS[:7])
+    house.release(day, steps=steps.STEPS[:7])
     copy = house.copy_ledger()
     house.later(hours=1)
     house.release(day)
@@ -212,7 +211,7 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
 
     assert release_as(own, DAYS[0]).status is Status.PUBLISHED
     (house.folder / "optstream.toml").write_text(other)
-    release.enrol(house.run())
+    run.enrol(house.run())
     copy = house.copy_ledger()
     house.simulate(*DAYS)
     assert release_as(other, DAYS[3]).status is Status.PUBLISHED

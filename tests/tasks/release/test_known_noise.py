@@ -10,10 +10,10 @@ import pytest
 
 from optstream.ledger import ReleaseState
 from optstream.stream import Measured
-from tasks import chunk
-from tasks.compromise import compromise
-from tasks.trusted_store import read_verified
-from tasks.work import Status
+from tasks.operations.compromise import compromise
+from tasks.release.day import Status
+from tasks.release.run import steps as chunk
+from tasks.storage.private_files import read_verified
 from tests.tasks.release.test_known_attacks import pegasus, raws
 
 __all__ = ["pegasus"]

@@ -8,16 +8,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from flows.ledger_pages import show_book
-from flows.terminal import Terminal
+from flows.cli.console import Terminal
+from flows.cli.show_ledger import show_book
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar
-from tasks.ledger_book import promise_changed, read_book
-from tasks.ledger_documents import book_document
-from tasks.ledger_pages import calendar_of
-from tasks.release import terms_of
-from tasks.report import budget_document, budget_of
+from tasks.ledger.documents import book_document
+from tasks.ledger.show import promise_changed, read_book
+from tasks.ledger.show_pages import calendar_of
+from tasks.release.outcomes import budget_document, budget_of
+from tasks.release.run import terms_of
 
 PARIS = ZoneInfo("Europe/Paris")
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
@@ -142,7 +142,7 @@ def test_a_changed_promise_is_told(released):
 
 def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
     """Spends that are read: those that windows of the shown days see, whatever came before."""
-    from optstream.ledger import accounts
+    from optstream.ledger.accounting import spends
 
     ledger, run = released.ledger, released.run()
     day = date(2010, 1, 1)
@@ -150,8 +150,8 @@ def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
         first = released.settings.calendar.first_step(day + timedelta(days=number))
         plan = (StepSpend(0, "samples", first, (1,), Fraction(100000), 1000),)
         ledger.reserve(run.stream, f"{day + timedelta(days=number)}", 0, plan, "owner", released.now, LATER)
-    read, genuine = [], accounts.spend_from_document
-    monkeypatch.setattr(accounts, "spend_from_document", lambda one: read.append(one) or genuine(one))
+    read, genuine = [], spends.spend_from_document
+    monkeypatch.setattr(spends, "spend_from_document", lambda one: read.append(one) or genuine(one))
     read_book(released.settings, ledger)
     assert read
     assert all(one["first_step"] > released.settings.calendar.first_step(date(2016, 1, 1)) for one in read)

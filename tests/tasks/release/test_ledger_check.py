@@ -13,11 +13,11 @@ from sqlalchemy import create_engine, text
 from optstream.catalogue import publish, read_published, read_staged, stage, withdraw
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, StreamTerms
-from tasks import ledger_check
-from tasks.chunk import RELEASING, STEPS
-from tasks.ledger_check import verify
-from tasks.ledger_place import find_ledger, need_ledger
-from tasks.release import terms_of
+from tasks.ledger import verify as ledger_check
+from tasks.ledger.open import find_ledger, need_ledger
+from tasks.ledger.verify import verify
+from tasks.release.run import terms_of
+from tasks.release.steps import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

@@ -12,9 +12,9 @@ from optstream.errors import LedgerError
 from optstream.ledger import Ledger
 from optstream.privacy import CappedSpend, StepSpend, worst_window
 from optstream.privacy.spends import spend_from_document, spend_to_document
-from tasks import ledger_export
-from tasks.ledger_columns import COLUMNS, SCHEMAS
-from tasks.ledger_export import export
+from tasks.ledger import export as ledger_export
+from tasks.ledger.export import export
+from tasks.ledger.export_columns import COLUMNS, SCHEMAS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

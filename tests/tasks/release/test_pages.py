@@ -10,19 +10,19 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_place
 from optstream.catalogue.columns import read_statement
-from optstream.catalogue.places import open_place
 from optstream.errors import LedgerError
-from tasks import kept_figures
-from tasks.compromise import compromise
-from tasks.ledger_check import verify
-from tasks.ledger_horizon import read_horizons
-from tasks.pages import write_pages
-from tasks.pages.numbers import at_most
-from tasks.pages.one_day import day_in_markdown
-from tasks.pages.write import write_public_page
-from tasks.withdraw import withdraw
-from tasks.work import Work, each
+from tasks.ledger.horizon import read_horizons
+from tasks.ledger.verify import verify
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Work, each
+from tasks.reports import write_pages
+from tasks.reports.numbers import at_most
+from tasks.reports.one_day import day_in_markdown
+from tasks.reports.write import write_public_page
+from tasks.storage import kept_figures
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 
@@ -192,7 +192,7 @@ def test_another_ledger_writes_no_operators_page(house, monkeypatch):
     def away(*_arguments, **_named):
         raise LedgerError("the database is away")
 
-    monkeypatch.setattr("tasks.pages.operator.watch", away)
+    monkeypatch.setattr("tasks.reports.operator.watch", away)
     with pytest.raises(LedgerError, match="is away"):
         write(house)
 
@@ -200,7 +200,7 @@ def test_another_ledger_writes_no_operators_page(house, monkeypatch):
 def test_old_files_are_not_read_again(house, monkeypatch):
     house.release(DAY, NEXT)
     write(house)
-    from tasks.pages import summaries
+    from tasks.reports import summaries
 
     read = []
     real = summaries.read_columns

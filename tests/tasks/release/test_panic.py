@@ -5,8 +5,9 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from tasks import chunk, estimate, release
-from tasks.work import Status
+from tasks.release.day import Status
+from tasks.release.run import estimate, steps
+from tasks.release.run import run as release
 
 DAY = date(2016, 6, 1)
 OTHER = DAY + timedelta(days=1)
@@ -23,8 +24,8 @@ def panics_on(day, real, days_of):
 
 
 STEPS = {
-    "ingest": (chunk, "ingest", lambda settings, dumps, *_: [dump.day for dump in dumps]),
-    "validate": (chunk, "validate", lambda settings, days, **_: [one.day for one in days]),
+    "ingest": (steps, "ingest", lambda settings, dumps, *_: [dump.day for dump in dumps]),
+    "validate": (steps, "validate", lambda settings, days, **_: [one.day for one in days]),
     "estimate": (estimate, "published_rows", lambda settings, day, *_: [day]),
     "look up": (release, "look_up", lambda run, work: [work.day]),
 }

@@ -9,12 +9,12 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import OptStreamError
 from optstream.noise import secure_noise
-from tasks import chunk
-from tasks.compromise import compromise
-from tasks.ledger_check import verify
-from tasks.publish_again import days_published, publish_again
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work, each
+from tasks.ledger.verify import verify
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work, each
+from tasks.release.publish_again import days_published, publish_again
+from tasks.release.run import steps
 from tests.tasks.release.conftest import House
 from tests.tasks.release.vintage_nights import DAYS, night
 
@@ -128,7 +128,7 @@ def test_a_withdrawn_day_is_refused(published):
 
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
-    from tasks import publish_again as module
+    from tasks.release.run import publish_again as module
 
     real = module.publish_releases
 
@@ -153,7 +153,7 @@ def test_a_day_whose_noise_is_known_is_refused(published):
 
 
 def test_what_was_never_published_is_left_to_a_run(house):
-    house.release(DAY, steps=chunk.STEPS[:6])
+    house.release(DAY, steps=steps.STEPS[:6])
     drawn, unknown = Published(house).again(DAY, NEXT)
     assert (drawn.status, "DRAWN, not published" in drawn.message) == (Status.FAILED, True)
     assert (unknown.status, "optstream run" in unknown.message) == (Status.FAILED, True)
@@ -213,7 +213,7 @@ def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
 
 
 def test_a_full_disk_removes_nothing(published, monkeypatch):
-    from optstream.catalogue.places import local
+    from optstream.catalogue.backends import local
 
     def full(*_arguments):
         raise OSError(28, "No space left on device")

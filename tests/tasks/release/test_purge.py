@@ -10,12 +10,12 @@ from types import SimpleNamespace
 import pytest
 
 from optstream.catalogue import withdraw
-from tasks.chunk import RELEASING, STEPS
-from tasks.lineage import emit_lineage
-from tasks.purge import purge
-from tasks.release import void
-from tasks.trusted_store import exclusive_in, take_raw
-from tasks.work import Outcome, Status, Work
+from tasks.operations.purge import purge
+from tasks.release.day import Outcome, Status, Work
+from tasks.release.lineage import emit_lineage
+from tasks.release.run import void
+from tasks.release.steps import RELEASING, STEPS
+from tasks.storage.private_files import exclusive_in, take_raw
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 NOTHING = {
@@ -206,7 +206,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
     """The purge holds the lock that `emit_lineage` takes: the new event waits, and lands in the new file."""
     work = released.release(*DAYS)[DAYS[0]]
     path = released.folder / "trusted/lineage/events.jsonl"
-    monkeypatch.setattr("tasks.lineage.lineage_event", lambda *_: "made up")
+    monkeypatch.setattr("tasks.release.lineage.lineage_event", lambda *_: "made up")
     told = []
 
     class Client:
@@ -216,7 +216,7 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
         def emit(self, event):
             told.append(path.read_bytes())
 
-    monkeypatch.setattr("tasks.lineage.OpenLineageClient", Client)
+    monkeypatch.setattr("tasks.release.lineage.OpenLineageClient", Client)
     work = replace(work, statement=SimpleNamespace(revision=0), outcome=Outcome(Status.PUBLISHED, "", "file"))
     with exclusive_in(path.parent):
         thread = threading.Thread(target=emit_lineage, args=(released.run(), work))

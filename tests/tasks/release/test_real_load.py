@@ -7,8 +7,8 @@ import pytest
 
 from benchmarks.public_data import lay_out_meters, meters_configuration
 from optstream import read_published
-from tasks.import_rte import read_load, rte_configuration, write_loads
-from tasks.work import Status
+from tasks.release.day import Status
+from tasks.sample_data.rte import read_load, rte_configuration, write_loads
 
 
 def days(first, count):

@@ -6,12 +6,12 @@ from datetime import date
 import pytest
 
 from optstream.ledger import ReleaseState
-from tasks import chunk
-from tasks.ledger_check import verify
-from tasks.work import Status, Work
+from tasks.ledger.verify import verify
+from tasks.release.day import Status, Work
+from tasks.release.run import steps
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]
-BEFORE_DRAW = chunk.STEPS[:5]
+BEFORE_DRAW = steps.STEPS[:5]
 
 
 @pytest.mark.parametrize("mechanism", ["BudgetAbsorption", "BudgetDistribution", "Fast"])

@@ -9,13 +9,13 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from tasks import chunk
-from tasks.ledger_check import verify
-from tasks.work import Status
+from tasks.ledger.verify import verify
+from tasks.release.day import Status
+from tasks.release.run import steps
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
-UNTIL_DRAW = chunk.STEPS[:6]
+UNTIL_DRAW = steps.STEPS[:6]
 
 
 @pytest.fixture
@@ -141,12 +141,12 @@ def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(hous
 
 
 def test_a_live_owner_keeps_its_day(house):
-    (work,) = house.release(DAY, steps=chunk.STEPS[:5]).values()
+    (work,) = house.release(DAY, steps=steps.STEPS[:5]).values()
     run = house.run()
     for _ in range(5):
         house.later(minutes=6)
         (work,) = (
-            chunk.draw_measurements(run, [work]) if work.period else chunk.estimate_releases(run, [work])
+            steps.draw_measurements(run, [work]) if work.period else steps.estimate_releases(run, [work])
         )
         if work.staged:
             break
@@ -154,17 +154,17 @@ def test_a_live_owner_keeps_its_day(house):
     with pytest.raises(LedgerError, match="another run"):
         run.ledger.adopt("two-regions", DAY.isoformat(), 0, "a thief", house.now, timedelta(minutes=15))
     house.later(minutes=20)
-    (published,) = chunk.publish_releases(run, [work])
+    (published,) = steps.publish_releases(run, [work])
     assert published.outcome.status is Status.PUBLISHED
 
 
 def test_an_owner_that_was_taken_over_while_away_does_not_renew(house):
-    (work,) = house.release(DAY, steps=chunk.STEPS[:5]).values()
+    (work,) = house.release(DAY, steps=steps.STEPS[:5]).values()
     away = house.run()
     house.later(minutes=20)
     house.release(DAY)
     house.later(minutes=20)
-    (stale,) = chunk.draw_measurements(away, [work])
+    (stale,) = steps.draw_measurements(away, [work])
     assert stale.outcome.status is Status.FAILED
     assert "taken over by another run" in stale.outcome.message
     assert house.ledger.verify() == []
@@ -183,7 +183,7 @@ def test_a_restatement_that_would_measure_nothing_is_refused(learning, monkeypat
     assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 1
     assert verify(house.settings, house.ledger).problems == ()
     # the fault: nobody looks at what the plan costs
-    monkeypatch.setattr("tasks.reserve.worst_window", lambda *_: SimpleNamespace(epsilon=1))
+    monkeypatch.setattr("tasks.release.reserve.worst_window", lambda *_: SimpleNamespace(epsilon=1))
     assert [outcome.status for outcome in restate(house, DAY)] == [Status.PUBLISHED]
     (problem,) = verify(house.settings, house.ledger).problems
     assert "revision 2 measured nothing" in problem

@@ -7,7 +7,7 @@ import pytest
 
 from optstream.noise import secure_noise
 from tasks.doctor import examine
-from tasks.work import Status
+from tasks.release.day import Status
 from tests.tasks.release.backups import back_up
 from tests.tasks.release.conftest import House
 
@@ -92,11 +92,11 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
 
 def test_a_ledger_restored_to_the_middle_of_a_day(either):
     """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
-    from tasks import chunk
+    from tasks.release.run import steps
 
-    works = either.release(FIRST, steps=chunk.STEPS[:5])
+    works = either.release(FIRST, steps=steps.STEPS[:5])
     restore = back_up(either, "published")
-    (drawn,) = chunk.draw_measurements(either.run(), list(works.values()))
+    (drawn,) = steps.draw_measurements(either.run(), list(works.values()))
     assert drawn.outcome is None
     restore()
     shutil.rmtree(either.folder / "trusted/witness", ignore_errors=True)

@@ -18,16 +18,16 @@ from jsonschema import Draft202012Validator
 
 from optstream.catalogue import publish, read_catalogue, read_published, stage
 from optstream.catalogue import withdraw as withdraw_published
+from optstream.catalogue.backends import open_place
 from optstream.catalogue.columns import read_statement
-from optstream.catalogue.places import open_place
 from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, PublicationError
-from tasks.ledger_check import verify
-from tasks.permissions import check_trusted
-from tasks.settings import load_settings
-from tasks.signing_key import new_key, read_key
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work, each
+from tasks.config import load_settings
+from tasks.ledger.verify import verify
+from tasks.operations.permissions import check_trusted
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work, each
+from tasks.signing.key import new_key, read_key
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 

@@ -8,11 +8,11 @@ import pytest
 from optstream.catalogue import read_catalogue, read_published
 from optstream.catalogue.index import LARGEST_SEQUENCE
 from optstream.errors import ConfigurationError
-from tasks.permissions import check_trusted
-from tasks.publish_again import publish_again
-from tasks.signing_key import new_key
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work, each
+from tasks.operations.permissions import check_trusted
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work, each
+from tasks.release.publish_again import publish_again
+from tasks.signing.key import new_key
 from tests.tasks.release.test_signing import (
     DAY,
     NEXT,

@@ -12,12 +12,12 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import ReleaseState
 from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
-from tasks import chunk, vintage
-from tasks.compromise import compromise
-from tasks.mechanism import mechanism_for
-from tasks.trusted_store import read_verified
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.day import Status, Work
+from tasks.release.run import revise, steps
+from tasks.storage.private_files import read_verified
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
 
 
@@ -74,7 +74,7 @@ def test_an_amendment_stops_smoothing_across_it(learning):
     house = learning
     night(house, *DAYS[:2])
     house.configure('alpha = "1"', 'alpha = "2"')
-    from tasks.release import terms_of
+    from tasks.release.run import terms_of
 
     house.ledger.amend(terms_of(house.settings), "larger customers", house.now)
     house.configure("revise_days = 2", "revise_days = 10")
@@ -93,9 +93,9 @@ def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
     house = learning
     house.release(*DAYS[:2])
-    house.release(DAYS[2], steps=chunk.STEPS[:-1])
+    house.release(DAYS[2], steps=steps.STEPS[:-1])
     assert house.record(DAYS[2]).state is ReleaseState.DRAWN
-    (work,) = vintage.due(house.run())
+    (work,) = revise.due(house.run())
     assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
 
 
@@ -146,7 +146,7 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
     found = []
     for _ in range(2):
         run = house.run()
-        works = [vintage.revise(run, vintage.measurements_of(run), work) for work in vintage.due(run)]
+        works = [revise.revise(run, revise.measurements_of(run), work) for work in revise.due(run)]
         found.append([work.rows for work in works])
     assert len(found[0]) == 2
     for one, two in zip(*found, strict=True):
@@ -215,7 +215,7 @@ def test_days_of_another_mechanism_keep_their_estimate(house):
 def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(house):
     assert house.settings.revise_days == 0
     house.release(date(2016, 6, 1), date(2016, 6, 2))
-    assert vintage.due(house.run()) == []
+    assert revise.due(house.run()) == []
     plain = house.settings.configuration_hash
     path = house.folder / "optstream.toml"
     path.write_text(path.read_text() + "\n[release]\nrevise_days = 0\n")

@@ -4,18 +4,18 @@ import pytest
 
 from optstream.catalogue import read_catalogue, read_published
 from optstream.errors import LedgerError
-from tasks import chunk, publish, vintage
-from tasks.compromise import compromise
-from tasks.ledger_check import verify
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work
+from tasks.ledger.verify import verify
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work
+from tasks.release.run import publish, revise, steps
 from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
 
 
 def stages(house, work):
     """A new estimate up to where its bytes are recorded and not shown."""
     run = house.run()
-    (staged,) = chunk.REVISING[0].take(run, [work])
+    (staged,) = steps.REVISING[0].take(run, [work])
     assert staged.outcome is None
     return run, staged
 
@@ -23,7 +23,7 @@ def stages(house, work):
 def half_shown(house):
     """The new estimate of the first of two released days, `stages` of it."""
     house.release(*DAYS[:2])
-    (work,) = vintage.due(house.run())
+    (work,) = revise.due(house.run())
     return stages(house, work)
 
 
@@ -31,7 +31,7 @@ def test_a_withdrawal_in_between_is_not_undone(learning):
     house = learning
     run, staged = half_shown(house)
     withdraw(house.run(), Work(DAYS[0]), "wrong dump")
-    (late,) = chunk.REVISING[1].take(run, [staged])
+    (late,) = steps.REVISING[1].take(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "was withdrawn" in late.outcome.message
     assert read_published(house.folder / "published")["date"].unique().to_list() == [DAYS[1]]
@@ -74,16 +74,16 @@ def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
 def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
     house = learning
     house.release(*DAYS[:3])
-    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[0])
+    work = next(work for work in revise.due(house.run()) if work.day == DAYS[0])
     publish.publish(*(lambda run, staged: (run, [staged]))(*stages(house, work)))
     house.later(hours=1)
     house.release(DAYS[3])
-    assert DAYS[0] not in [work.day for work in vintage.due(house.run())]
+    assert DAYS[0] not in [work.day for work in revise.due(house.run())]
     assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
-    vintage.record_listed(house.run())
+    revise.record_listed(house.run())
     sound(house)
     head = house.ledger.head("two-regions")
-    vintage.record_listed(house.run())
+    revise.record_listed(house.run())
     assert house.ledger.head("two-regions") == head
 
 
@@ -97,7 +97,7 @@ def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(
     before.write_bytes(kept)
     assert len(list(before.parent.iterdir())) == 2
     house.later(hours=1)
-    vintage.record_listed(house.run())
+    revise.record_listed(house.run())
     assert len(list(before.parent.iterdir())) == 1
     assert before.name in [path.name for path in (house.folder / "published" / "superseded").rglob("*")]
     sound(house)
@@ -113,7 +113,7 @@ def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning
         compromise(house.settings, house.ledger, DAYS[1], "a stolen disk", house.now)
     else:
         assert house.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
-    (late,) = chunk.REVISING[1].take(run, [staged])
+    (late,) = steps.REVISING[1].take(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "that rests on it is not shown" in late.outcome.message
     assert listed(house)[DAYS[0]] == 0
@@ -122,7 +122,7 @@ def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning
 def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
     house = learning
     house.release(*DAYS[:3])
-    work = next(work for work in vintage.due(house.run()) if work.day == DAYS[1])
+    work = next(work for work in revise.due(house.run()) if work.day == DAYS[1])
     stages(house, work)
     compromise(house.settings, house.ledger, DAYS[0], "a stolen disk", house.now)
     house.later(hours=1)

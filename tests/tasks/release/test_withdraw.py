@@ -8,15 +8,15 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
-from tasks import chunk
-from tasks import withdraw as withdraw_module
-from tasks.ledger_check import verify
-from tasks.publish import publish
-from tasks.withdraw import withdraw
-from tasks.work import Status, Work, each
+from tasks.ledger.verify import verify
+from tasks.operations import withdraw as withdraw_module
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work, each
+from tasks.release.publish import publish
+from tasks.release.run import steps
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
-UNTIL_STAGED = chunk.STEPS[:7]
+UNTIL_STAGED = steps.STEPS[:7]
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(house,
     with pytest.raises(LedgerError, match="as DRAWN, but VOID"):
         publish(asleep, [work])
     assert not (house.folder / "published/catalogue.json").exists()
-    monkeypatch.setattr("tasks.publish._check_may_be_listed", lambda _run, _work: None)
+    monkeypatch.setattr("tasks.release.publish._check_may_be_listed", lambda _run, _work: None)
     publish(asleep, [work])
     assert read_catalogue(house.folder / "published").entry(DAY) is not None
     assert problems(house) != []
@@ -102,7 +102,7 @@ def test_a_day_that_is_listed_but_not_recorded_was_published(house, take_back, m
     with monkeypatch.context() as patch:
         patch.setattr(run.ledger, "record_published", dies)
         with pytest.raises(PowerCutError):
-            chunk.publish_releases(run, works)
+            steps.publish_releases(run, works)
     house.later(hours=1)
     assert take_back(DAY)[0].status is Status.WITHDRAWN
     record = house.record(DAY)

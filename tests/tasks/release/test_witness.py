@@ -7,9 +7,9 @@ from datetime import date
 import orjson
 import pytest
 
-from optstream.catalogue.places import lock
-from tasks.lineage import told_releases
-from tasks.work import Status
+from optstream.storage import lock
+from tasks.release.day import Status
+from tasks.release.lineage import told_releases
 from tests.tasks.release.conftest import House
 from tests.tasks.release.test_restored import FIRST, SECOND, refused
 

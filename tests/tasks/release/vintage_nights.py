@@ -4,10 +4,10 @@ from datetime import date, timedelta
 
 from optstream.catalogue import check_files, read_catalogue
 from optstream.stream import Measured
-from tasks import chunk, vintage
-from tasks.ledger_check import verify
-from tasks.trusted_store import read_verified
-from tasks.work import Status
+from tasks.ledger.verify import verify
+from tasks.release.day import Status
+from tasks.release.run import revise, steps
+from tasks.storage.private_files import read_verified
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 
@@ -21,8 +21,8 @@ def night(house, *days, **changes):
 
 def revised(house, **changes):
     run = house.run(**changes)
-    works = vintage.due(run)
-    for step in chunk.REVISING:
+    works = revise.due(run)
+    for step in steps.REVISING:
         works = step.take(run, works)
     return {work.day: work.outcome for work in works}
 

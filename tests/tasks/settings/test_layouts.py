@@ -6,7 +6,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.settings import Layout
+from tasks.config import Layout
 
 CHANGES = """
 [[input.changes]]

@@ -6,9 +6,9 @@ import polars as pl
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.example import EXAMPLE
-from tasks.mechanism import mechanism_for
-from tasks.settings import load_settings
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.release.build_mechanism import mechanism_for
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
 

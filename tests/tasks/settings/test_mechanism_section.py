@@ -8,15 +8,15 @@ import pytest
 
 from optstream import mechanisms
 from optstream.errors import ConfigurationError, ParameterError
-from optstream.estimation.temporal_prior import COMPONENTS
+from optstream.estimation.gaussian_process.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
-from optstream.mechanisms.public_proxy import medians_of, with_medians
-from optstream.mechanisms.tree_choice import choose_level_shares
+from optstream.mechanisms.history_informed.public_prior import medians_of, with_medians
+from optstream.mechanisms.history_informed.tree_choice import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
-from tasks.example import EXAMPLE
-from tasks.mechanism import mechanism_for
-from tasks.settings import load_settings
-from tasks.settings.mechanisms import MECHANISMS
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.config.mechanisms import MECHANISMS
+from tasks.release.build_mechanism import mechanism_for
 
 DAY = date(2025, 1, 15)
 OTHERS = [name for name in MECHANISMS if name != "OptStream"]

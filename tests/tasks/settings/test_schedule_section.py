@@ -3,7 +3,7 @@
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.settings import load_settings
+from tasks.config import load_settings
 from tests.tasks.release.conftest import CONFIGURATION
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from optstream.stream.quantise import quantise
-from tasks.settings import load_settings
+from tasks.config import load_settings
 
 GRID = Fraction(1, 10)
 """Of the exact sums that are tried."""

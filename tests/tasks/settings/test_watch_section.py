@@ -5,8 +5,8 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from optstream.errors import ConfigurationError
-from tasks.settings import load_settings
-from tasks.watch.deadlines import last_ended, late_from, max_runtime, raw_expires
+from tasks.config import load_settings
+from tasks.monitoring.deadlines import last_ended, late_from, max_runtime, raw_expires
 from tests.tasks.release.conftest import CONFIGURATION
 
 

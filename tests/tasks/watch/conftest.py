@@ -4,8 +4,8 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tasks.ledger_place import find_ledger
-from tasks.watch import watch
+from tasks.ledger.open import find_ledger
+from tasks.monitoring import watch
 from tests.tasks.release.conftest import CONFIGURATION, House
 
 FIRST = date(2016, 6, 1)

@@ -8,9 +8,9 @@ import pytest
 
 from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
-from tasks import chunk
-from tasks.compromise import compromise
-from tasks.watch import Kind, Severity
+from tasks.monitoring import Kind, Severity
+from tasks.operations.compromise import compromise
+from tasks.release.run import steps as chunk
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 

@@ -6,12 +6,12 @@ from functools import partial
 import pytest
 
 from optstream.catalogue import find_catalogue, read_catalogue
-from tasks.pages import write_pages
-from tasks.publish_again import publish_again
-from tasks.watch import files
-from tasks.watch.files import lost_files
-from tasks.withdraw import withdraw
-from tasks.work import Work, each
+from tasks.monitoring import files
+from tasks.monitoring.files import lost_files
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Work, each
+from tasks.release.publish_again import publish_again
+from tasks.reports import write_pages
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -58,7 +58,7 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
 
 def test_no_file_is_opened_to_look(released, monkeypatch):
     """Every hour, also of ten years: names and sizes, no bytes; and not where there is nothing to look at."""
-    from optstream.catalogue.places.local import LocalPlace
+    from optstream.catalogue.backends.local import LocalPlace
 
     opened, real = [], LocalPlace.read
     monkeypatch.setattr(
@@ -87,7 +87,7 @@ def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released
 
 
 def test_a_compromised_day_without_its_file_has_both_alarms(released):
-    from tasks.compromise import compromise
+    from tasks.operations.compromise import compromise
 
     compromise(released.settings, released.ledger, FIRST, "a stolen disk", released.now)
     harm(file_of(released), "missing")

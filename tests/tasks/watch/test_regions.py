@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from optstream.stream import AggregationTree
-from tasks.watch.regions import lacking, likeness, nearest, renamed, touched
+from tasks.monitoring.regions import lacking, likeness, nearest, renamed, touched
 
 TWO = date(2016, 6, 2)
 TREE = AggregationTree.from_parents(

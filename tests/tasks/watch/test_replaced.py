@@ -6,13 +6,13 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from flows.terminal import Terminal
-from flows.watch_pages import show_view
-from tasks.pages import write_pages
-from tasks.suspect_readings import Suspect
-from tasks.watch import facts as facts_module
-from tasks.watch.alarms import DEPENDS
-from tasks.watch.document import status_document
+from flows.cli.console import Terminal
+from flows.cli.show_watch import show_view
+from tasks.monitoring import facts as facts_module
+from tasks.monitoring.alarms import DEPENDS
+from tasks.monitoring.document import status_document
+from tasks.monitoring.suspect_readings import Suspect
+from tasks.reports import write_pages
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 QUIET = Suspect(0.0, 0.0, 0.0)
@@ -46,8 +46,8 @@ def test_what_is_usual_is_no_alarm_and_more_is(told):
 
 
 def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
-    from tasks.withdraw import withdraw
-    from tasks.work import Work
+    from tasks.operations.withdraw import withdraw
+    from tasks.release.day import Work
 
     house = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
     assert [day for _, day, _ in house.alarms()] == [1, 2]

@@ -3,9 +3,9 @@
 import random
 from datetime import UTC, date, datetime, timedelta
 
-from tasks.watch import Alarm, Kind, Severity
-from tasks.watch.told import FILE, heard, news_for, read_told, seen, write_told
-from tasks.watch.words import MOST_LINES, lines_of
+from tasks.monitoring import Alarm, Kind, Severity
+from tasks.monitoring.told import FILE, heard, news_for, read_told, seen, write_told
+from tasks.monitoring.words import MOST_LINES, lines_of
 
 NOW = datetime(2016, 6, 3, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

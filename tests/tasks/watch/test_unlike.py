@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, timedelta
 import polars as pl
 import pytest
 
-from tasks.watch import Severity
+from tasks.monitoring import Severity
 from tests.tasks.release.conftest import CONFIGURATION
 from tests.tasks.watch.conftest import Watched
 

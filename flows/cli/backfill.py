@@ -1,0 +1,207 @@
+"""`optstream backfill`: plan, price, run, and say at the end what is left."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date
+from math import inf, isfinite
+from time import monotonic
+from typing import Annotated, Any
+
+import typer
+
+from flows.cli.console import Terminal
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
+from tasks.config import Settings
+from tasks.planning.backfill_plan import BackfillPlan
+from tasks.release.day import Status, Work
+
+MOST_LISTED = 20
+
+
+def backfill(
+    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
+    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
+    config: Config = DEFAULT_CONFIG,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only show what is missing and what it would cost.")
+    ] = False,
+    workers: Annotated[
+        int, typer.Option(min=1, max=64, metavar="N", help="Months at once, each in a process of its own.")
+    ] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(metavar="ADDRESS", help="Months on the Dask cluster there, such as tcp://host:8786."),
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Release every missing day of a span. Safe to interrupt and to repeat: a day is released once.
+
+    Days that fail their contract, and days without a dump, are listed at the end and stop no other. Exit
+    code 1 if any day is left.
+    """
+    from flows.orchestration.workers import check_cluster
+    from optstream.ledger import open_ledger
+    from tasks.config import load_settings
+    from tasks.operations.permissions import check_trusted
+    from tasks.planning import plan_backfill
+    from tasks.release.build_mechanism import mechanism_for
+
+    if dask is not None and workers > 1:
+        raise typer.BadParameter("--workers and --dask exclude each other: a cluster has its own workers")
+    days = days_between(first, last)
+    settings, terminal = load_settings(config), Terminal(as_json)
+    if dask is not None:
+        check_cluster(settings)
+    check_trusted(settings)
+    plan = plan_backfill(settings, open_ledger(settings.ledger_url), days)
+    _show_plan(plan, settings, terminal)
+    if dry_run:
+        raise typer.Exit(_price(plan, settings, terminal))
+    if mechanism_for(settings, first).adaptive and (dask or workers > 1):
+        terminal.say(
+            "each day's plan goes on from the day before: one month after the other, in this process"
+        )
+        workers, dask = 1, None
+    started = monotonic()
+    works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
+    _show_end(works, plan, settings, monotonic() - started, terminal)
+    left = plan.absent or any(not work.outcome or not work.outcome.status.is_good for work in works)
+    raise typer.Exit(1 if left else 0)
+
+
+def _run(
+    settings: Settings, plan: BackfillPlan, workers: int, dask: str | None, terminal: Terminal
+) -> list[Work]:
+    from flows.orchestration.environment import prepare
+
+    # Prefect reads its settings on import; the flow is imported while its server starts.
+    orchestrator = prepare(settings.trusted_folder)
+    with terminal.step("start the orchestrator"):
+        from data_contracts.judge import preload
+        from flows.orchestration.backfill import run_backfill
+        from flows.orchestration.workers import task_runner
+
+        runner = task_runner(workers, dask)
+        if orchestrator.process and runner is None:
+            preload()
+        orchestrator.wait()
+    with _progress(len(plan.to_run), terminal) as watch:
+        return run_backfill(settings, plan.first, plan.last, watch, runner)
+
+
+@contextmanager
+def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
+    """A bar with rate and time left; without a terminal, a line a month; nothing with --json."""
+    started = monotonic()
+    n_done = 0
+
+    def line(works: Sequence[Work]) -> None:
+        nonlocal n_done
+        n_done += _n_over(works)
+        rate = n_done / max(1e-9, monotonic() - started)
+        left = max(0, n_days - n_done) / rate if n_done else inf
+        terminal.say(
+            f"{works[0].day} to {works[-1].day}: {_counted(works)}; {n_done} of {n_days} days, "
+            f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
+        )
+
+    if terminal.as_json or not terminal.console.is_terminal:
+        yield line
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[rate]}"),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=terminal.console) as bar:
+        shown = bar.add_task("days", total=n_days, rate="")
+
+        def advance(works: Sequence[Work]) -> None:
+            nonlocal n_done
+            n_done += _n_over(works)
+            bar.update(
+                shown,
+                advance=_n_over(works),
+                description=f"{works[-1].day:%Y-%m}",
+                rate=f"{n_done / max(1e-9, monotonic() - started):.1f} days/s",
+            )
+
+        yield advance
+
+
+def _counted(works: Sequence[Work]) -> str:
+    counts = Counter(work.outcome.status for work in works if work.outcome)
+    told = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
+    n_out = sum(_is_published(work) for work in works) - counts[Status.PUBLISHED]
+    if n_out:
+        told[Status.FAILED] += f" ({n_out} after {'it was' if n_out == 1 else 'they were'} published)"
+    return ", ".join(told.values())
+
+
+def _n_over(works: Sequence[Work]) -> int:
+    """How many need not be waited for: what another run holds comes once more."""
+    return sum(not (work.outcome and work.outcome.status is Status.BUSY) for work in works)
+
+
+def _is_published(work: Work) -> bool:
+    """Whether this run gave it to readers, also where something failed after that."""
+    return bool(work.outcome and work.outcome.file)
+
+
+def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> None:
+    over = "".join(f", {count} {state}" for state, count in plan.over.items())
+    terminal.say(
+        f"{settings.stream.name}, {plan.first} to {plan.last}: {len(plan.missing)} days to release, "
+        f"{len(plan.begun)} to finish, {len(plan.absent)} without a dump{over}"
+    )
+
+
+def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
+    """Show what the missing days would cost; 1 if the ledger would refuse some."""
+    from optstream.ledger import open_ledger
+    from tasks.planning import cost_of
+    from tasks.planning.backfill_documents import plan_document
+
+    cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
+    terminal.say(
+        f"any {settings.privacy.window} steps may lose epsilon {float(cost.grant):g}; of those that see "
+        f"these days the worst was charged {float(cost.before):.6g}, and would be {float(cost.after):.6g}"
+    )
+    terminal.say("nothing was read, drawn or charged")
+    _list_days("would be refused, for their windows have no room", cost.refused, terminal)
+    _list_days("without a dump", plan.absent, terminal)
+    terminal.document(plan_document(plan, cost, settings))
+    return 1 if cost.refused else 0
+
+
+def _show_end(
+    works: Sequence[Work], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
+) -> None:
+    from optstream.ledger import open_ledger
+    from tasks.planning.backfill_documents import backfill_document
+    from tasks.release.outcomes import budget_of
+
+    budget = budget_of(settings, open_ledger(settings.ledger_url))
+    left = [work for work in works if not work.outcome or not work.outcome.status.is_good]
+    if left:
+        terminal.outcomes(left, settings, budget)
+    elif works:
+        terminal.budget(budget)
+        terminal.say(f"published in {settings.published_folder}")
+    _list_days("without a dump", plan.absent, terminal)
+    if not works:
+        terminal.say("nothing to do; nothing changed, nothing spent")
+    terminal.document(backfill_document(works, plan, settings, budget))
+    published = sum(map(_is_published, works))
+    terminal.say(f"{published} {'day' if published == 1 else 'days'} in {seconds:.1f} s")
+
+
+def _list_days(heading: str, days: Sequence[date], terminal: Terminal) -> None:
+    if days:
+        more = f", and {len(days) - MOST_LISTED} more" if len(days) > MOST_LISTED else ""
+        terminal.say(f"{heading} ({len(days)}): {', '.join(str(day) for day in days[:MOST_LISTED])}{more}")

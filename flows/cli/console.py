@@ -1,0 +1,85 @@
+"""What a person sees: progress while it runs, tables when it is done; plain lines where nobody watches."""
+
+import json
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from tasks.config import Settings
+from tasks.release.day import Status, Work
+from tasks.release.outcomes import Budget
+
+MARKS = {
+    Status.PUBLISHED: "[green]published[/]",
+    Status.UNCHANGED: "[green]published already[/]",
+    Status.WITHDRAWN: "[yellow]withdrawn[/]",
+    Status.HELD: "[green]held[/]",
+    Status.BUSY: "[yellow]with another run[/]",
+    Status.WAITING: "[yellow]waiting[/]",
+    Status.REFUSED: "[red]refused[/]",
+    Status.VOID: "[red]void[/]",
+    Status.FAILED: "[red]failed[/]",
+}
+
+
+class Terminal:
+    """Rich on a terminal, plain lines elsewhere, nothing but one document with `--json`."""
+
+    def __init__(self, as_json: bool = False) -> None:
+        self.as_json = as_json
+        self.console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+
+    @contextmanager
+    def step(self, label: str) -> Iterator[None]:
+        """Show that a step is under way, and that it is done."""
+        if self.as_json:
+            yield
+            return
+        if self.console.is_terminal:
+            with self.console.status(label):
+                yield
+            self.console.print(f"[green]✓[/] {label}")
+        else:
+            print(label, flush=True)
+            yield
+
+    def say(self, text: str) -> None:
+        """A line for people."""
+        if not self.as_json:
+            self.console.print(text, markup=False)
+
+    def document(self, document: dict[str, Any]) -> None:
+        """The one document of `--json`."""
+        if self.as_json:
+            print(json.dumps(document, indent=1))
+
+    def outcomes(self, works: Sequence[Work], settings: Settings, budget: Budget) -> None:
+        """A line for each day, then budget and places."""
+        if self.as_json:
+            return
+        table = Table("date", "status", "what happened", box=None, pad_edge=False)
+        for work in works:
+            if work.outcome:
+                mark = MARKS[work.outcome.status]
+                table.add_row(work.day.isoformat(), mark, _escaped(work.outcome.message))
+        self.console.print(table)
+        self.budget(budget)
+        self.say(f"published in {settings.published_folder}")
+        # Whether a reading broke a rule is itself private: it is never said here.
+        self.say(f"alarms, if there are any, in {settings.validation_folder}")
+
+    def budget(self, budget: Budget) -> None:
+        """What the worst window has been charged, of what it may."""
+        self.say(
+            f"budget: every window of {budget.window_length} steps may lose epsilon {float(budget.grant):g}; "
+            f"the fullest looked at was charged {float(budget.spent):.6g} (each window has its own: later "
+            "days are not touched)"
+        )
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")

@@ -1,0 +1,89 @@
+"""How `optstream run --dry-run` shows what it found."""
+
+from rich.table import Column, Table
+
+from flows.cli.console import Terminal
+from flows.cli.show_ledger import rounded_up
+from tasks.planning.preview import DryRun, Level, Period, dry_run_document
+
+
+def show_dry_run(found: DryRun, terminal: Terminal) -> None:
+    """Tables for people, or the one document of `--json`."""
+    if terminal.as_json:
+        terminal.document(dry_run_document(found))
+        return
+    terminal.say(f"{found.stream}: a dry run; nothing is read, drawn or charged")
+    for period in found.periods:
+        terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
+        terminal.console.print(_costs(period))
+        if period.levels[0].band is None:
+            terminal.say("\nhow noisy a published value is depends on what is drawn")
+            continue
+        terminal.say("\nstandard deviation of a published value, from noise alone")
+        terminal.console.print(_bands(period))
+        if not found.points_known:
+            terminal.say("the draw chooses the points; these are for equally spaced ones")
+    if found.suggestions:
+        terminal.say(f"\nsuggested n_samples, by a bound on the mean error of {found.window_length} steps")
+        terminal.console.print(_suggestions(found))
+    verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
+    terminal.say(
+        f"\nany {found.window_length} steps lose at most epsilon {float(found.epsilon):.6g} by this plan, "
+        f"and may lose {float(found.grant):g}: it {verdict}"
+    )
+    for n_days, loss in found.horizons:
+        terminal.say(
+            f"all readings of a customer in {n_days} days: at most epsilon {rounded_up(loss.epsilon)} "
+            f"at delta {float(loss.delta):g}; plain sum {rounded_up(loss.plain)}"
+        )
+
+
+def _days(period: Period) -> str:
+    others = len(period.days) - 1
+    return f"{period.days[0]}" + (f" and {others} more like it" if others else "")
+
+
+def _table(*headings: str, n_texts: int) -> Table:
+    columns = [Column(name, justify="left" if i < n_texts else "right") for i, name in enumerate(headings)]
+    return Table(*columns, box=None, pad_edge=False)
+
+
+def _costs(period: Period) -> Table:
+    """A line for each noise; a level's last line is its plan in any window, repeated for ever."""
+    table = _table("level", "stage", "noise on", "epsilon", "scale", "deviation", n_texts=3)
+    for level in period.levels:
+        for stage in level.stages:
+            price = f"{float(stage.epsilon):.6g}"
+            for noise in stage.noise:
+                numbers = (f"{noise.scale:.6g}", f"{noise.deviation:.6g}")
+                table.add_row(str(level.level), _escaped(stage.name), noise.of, price, *numbers)
+                price = ""
+        note = "all, in any window" if level.stages else "derived"
+        table.add_row(str(level.level), note, "", f"{float(level.epsilon):.6g}", "", "")
+    table.add_row("all", "this day alone", "", f"{float(period.epsilon):.6g}", "", "")
+    return table
+
+
+def _bands(period: Period) -> Table:
+    table = _table("level", "nodes", "typical", "least", "most", n_texts=1)
+    for level in period.levels:
+        table.add_row(str(level.level), str(level.n_nodes), *_band(level))
+    return table
+
+
+def _band(level: Level) -> list[str]:
+    assert level.band is not None
+    return [f"{value:.6g}" for value in (level.band.typical, level.band.least, level.band.most)]
+
+
+def _suggestions(found: DryRun) -> Table:
+    table = _table("level", "n_samples", "bound", "bound as configured", n_texts=1)
+    for suggestion in found.suggestions:
+        level = "all" if suggestion.level is None else str(suggestion.level)
+        bounds = (f"{suggestion.error:.6g}", f"{suggestion.error_as_configured:.6g}")
+        table.add_row(level, str(suggestion.n_samples), *bounds)
+    return table
+
+
+def _escaped(text: str) -> str:
+    return text.replace("[", "\\[")

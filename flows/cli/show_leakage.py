@@ -1,0 +1,107 @@
+"""What `optstream leakage` does and shows: a table, the budgets that would bound it, a document, a chart."""
+
+import math
+from pathlib import Path
+
+import numpy as np
+from rich.table import Column, Table
+
+from flows.cli.console import Terminal
+from optstream.ledger import Ledger
+from tasks.config import Settings
+from tasks.studies.charged_history import By, history_of
+from tasks.studies.leakage import (
+    Leakage,
+    chain_of,
+    draw_leakage,
+    empty_document,
+    leakage_document,
+    leakage_of,
+)
+from tasks.studies.transition_file import read_transition
+
+FOR_EVER = "if the last day came for ever"
+
+
+def leakage_and_show(
+    settings: Settings,
+    ledger: Ledger,
+    terminal: Terminal,
+    *,
+    transition: Path,
+    backward: Path | None = None,
+    by: By = "step",
+    bound: float | None = None,
+    plot: Path | None = None,
+) -> Leakage | None:
+    """Show what an adversary with the chain learns from the stream's history; None if nothing is drawn yet.
+
+    bound: on the total leakage, by default the model's epsilon. Raises ConfigurationError for files that are
+    no chain, ParameterError for a bound of 0 or less.
+    """
+    chain = chain_of(read_transition(transition), read_transition(backward) if backward else None)
+    history = history_of(settings, ledger, by)
+    if history is None:
+        terminal.say(f"stream {settings.stream.name}: nothing released yet")
+        terminal.document(empty_document(settings.stream.name, by))
+        return None
+    given = float(settings.model.epsilon) if bound is None else bound
+    found = leakage_of(settings.stream.name, history, chain, given)
+    if plot:
+        draw_leakage(found, plot)
+    terminal.document(leakage_document(found))
+    if not terminal.as_json:
+        _show(found, settings, terminal)
+    return found
+
+
+def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:
+    history, chain = found.history, found.chain
+    step = f"steps of {settings.calendar.step_minutes} minutes" if history.by == "step" else "days as steps"
+    terminal.say(
+        f"{found.stream}: {history.n_releases} releases, {history.epsilons.size:,} {step}, "
+        f"{history.days[0]} to {history.days[-1]}"
+    )
+    if history.n_reserved:
+        terminal.say(f"{history.n_reserved} reserved, not drawn: left out")
+    source = chain.backward_from or "derived by Bayes from its stationary distribution"
+    terminal.say(f"chain of {chain.forward.n_states} states: {chain.forward.path}; backward: {source}\n")
+    terminal.console.print(_table(found))
+    terminal.say(f"\nto keep the total at {found.bound:g} or below, if every {_point(found)} is released:")
+    for line in _budgets(found):
+        terminal.say(f"  {line}")
+    terminal.say(
+        f"\nThis holds if the chain's states lie within alpha = {float(settings.privacy.alpha):g} of each "
+        "other, against one who knows the chain; the promise does not cover such knowledge (docs/leakage.md)"
+    )
+
+
+def _table(found: Leakage) -> Table:
+    """epsilon is what one without the chain learns; the total is never less."""
+    columns = [Column(name, justify="right" if name in ("worst", "median") else "left")
+               for name in ("leakage", "worst", "at", "median", FOR_EVER)]  # fmt: skip
+    table = Table(*columns, box=None, pad_edge=False)
+    for name, series, supremum in found.rows:
+        end = "" if supremum is None else f"{supremum:.6g}" if math.isfinite(supremum) else "without bound"
+        at = found.history.when(int(series.argmax()))
+        table.add_row(name, f"{series.max():.6g}", at, f"{np.median(series):.6g}", end)
+    return table
+
+
+def _budgets(found: Leakage) -> list[str]:
+    constant, exact, point = found.constant, found.exact, _point(found)
+    lines = [
+        f"epsilon {constant:.6g} a {point}, for ever (Algorithm 7)"
+        if constant > 0
+        else "no epsilon above 0, for ever: what the chain carries is never forgotten (Algorithm 7)"
+    ]
+    if exact is not None:
+        lines.append(
+            f"epsilon {exact.first:.6g} the first, {exact.middle:.6g} each between, {exact.last:.6g} the "
+            f"last, for {found.history.epsilons.size:,} {point}s (Algorithm 8)"
+        )
+    return lines
+
+
+def _point(found: Leakage) -> str:
+    return "step" if found.history.by == "step" else "day"

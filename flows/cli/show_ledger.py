@@ -1,0 +1,153 @@
+"""How `optstream ledger show` looks on a terminal."""
+
+from datetime import datetime
+from fractions import Fraction
+from math import ceil, floor
+
+from rich.table import Table
+
+from flows.cli.console import Terminal
+from tasks.ledger.horizon import Horizon
+from tasks.ledger.show_pages import DayRoom, GrantPage, StreamPage, WindowRoom
+
+
+def show_book(
+    pages: tuple[GrantPage, ...], horizons: tuple[Horizon, ...], changed: list[str], terminal: Terminal
+) -> None:
+    """A part for each grant: its streams, its days, its windows, and its last month and year."""
+    if terminal.as_json:
+        return
+    if not pages:
+        terminal.say("the ledger has no stream yet")
+    for page in pages:
+        model = page.terms.model
+        terminal.say(
+            f"grant {page.name}: epsilon {model.epsilon} in any window of {model.window_length} steps "
+            f"({page.terms.calendar}; {model.windows} windows)"
+        )
+        for stream in page.streams:
+            terminal.say(_stream(stream))
+        if page.days:
+            terminal.say("")
+            terminal.console.print(_days(page))
+        if page.windows:
+            terminal.say("")
+            terminal.console.print(_windows(page))
+        terminal.say(_free(page))
+        for found in horizons:
+            if found.grant == page.name:
+                terminal.say(_horizon(found))
+        terminal.say("")
+    if changed:
+        terminal.say(
+            f"the configuration's {', '.join(changed)} differ from the ledger's terms: a run would be refused"
+        )
+
+
+COMPOSED = {
+    "draws": "exact composition of the noise that was drawn",
+    "windows": "composition of whole periods, each with the whole grant of the windows that it takes",
+    "plain": "the plain sum, which no composition that holds here is below",
+}
+
+
+def show_horizon(found: Horizon, terminal: Terminal) -> None:
+    """Two lines: what the span loses at delta, and its plain sum."""
+    span = f"{found.n_days} days, {found.first} to {found.last}"
+    if found.loss is None:
+        terminal.say(f"grant {found.grant}, {span}: noise was compromised, so all is lost")
+        return
+    loss = found.loss
+    terminal.say(
+        f"grant {found.grant}, {span}: all readings of one customer lose at most epsilon "
+        f"{rounded_up(loss.epsilon)} at delta {float(found.delta):g}"
+    )
+    terminal.say(f"{COMPOSED[loss.composed]}; plain sum, at delta 0: {rounded_up(loss.plain)}")
+
+
+def _horizon(found: Horizon) -> str:
+    """One line for a number of days up to the last release."""
+    span = f"the {found.n_days} days to {found.last}"
+    if found.loss is None:
+        return f"{span}: noise was compromised, so all is lost"
+    return (
+        f"{span}: all readings of one customer lose at most epsilon {rounded_up(found.loss.epsilon)} "
+        f"at delta {float(found.delta):g}; plain sum {rounded_up(found.loss.plain)}"
+    )
+
+
+def _stream(page: StreamPage) -> str:
+    counts = ", ".join(f"{count} {state.value.lower()}" for state, count in page.counts.items())
+    terms = page.terms
+    return (
+        f"stream {terms.stream}: {counts or 'no releases'}; alpha {terms.model.alpha}, resolution "
+        f"{terms.model.resolution}, unit {terms.model.unit}, {terms.calibration}, hierarchy "
+        f"{terms.hierarchy_hash[:12]}"
+    )
+
+
+def _days(page: GrantPage) -> Table:
+    table = Table("date", "released", "charged", "least left", "may be released", box=None, pad_edge=False)
+    for room in page.days:
+        own = [
+            (release, stream.terms.stream)
+            for stream in page.streams
+            for release in stream.releases
+            if release.period == room.day.isoformat()
+        ]
+        several = len(page.streams) > 1
+        told = [
+            f"{release.state.value.lower()}{f' r{release.revision}' if release.revision else ''}"
+            f"{f' ({stream})' if several else ''}"
+            for release, stream in own
+        ]
+        charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
+        table.add_row(str(room.day), ", ".join(told), ", ".join(charged), rounded_down(room.left), _may(room))
+    return table
+
+
+def _may(room: DayRoom) -> str:
+    if room.may is None:
+        return ""
+    return "yes" if room.may else f"no: {room.because}".replace("[", "\\[")
+
+
+def _windows(page: GrantPage) -> Table:
+    table = Table("windows that begin between", "and", "have left", box=None, pad_edge=False)
+    for room in page.windows:
+        table.add_row(_first(room), _last(room), rounded_down(room.left))
+    return table
+
+
+def _first(room: WindowRoom) -> str:
+    return f"step {room.first_step}" if room.begin_first is None else clock(room.begin_first)
+
+
+def _last(room: WindowRoom) -> str:
+    return f"step {room.last_step}" if room.begin_last is None else clock(room.begin_last)
+
+
+def _free(page: GrantPage) -> str:
+    if page.free_from is None:
+        return "nothing was ever charged: every window has all of it"
+    where = f"step {page.free_from}" if page.free_from_time is None else clock(page.free_from_time)
+    return f"windows that begin at {where} or later have all of it, {page.terms.model.epsilon}"
+
+
+def clock(moment: datetime) -> str:
+    """Local time to the minute, with its offset where the clock shows it twice."""
+    text = moment.strftime("%Y-%m-%d %H:%M")
+    twice = moment.tzinfo and moment.replace(fold=0).utcoffset() != moment.replace(fold=1).utcoffset()
+    return text + moment.strftime("%z") if twice else text
+
+
+def rounded_down(amount: Fraction | float) -> str:
+    """Six decimals, rounded down: what is left is never overstated."""
+    if isinstance(amount, float):
+        return "nothing: noise was compromised"
+    return f"{floor(amount * 10**6) / 10**6:.6f}".rstrip("0").rstrip(".")
+
+
+def rounded_up(amount: Fraction | float) -> str:
+    """Four decimals, rounded up: what is lost is never understated."""
+    return f"{ceil(amount * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")

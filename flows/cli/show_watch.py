@@ -1,0 +1,134 @@
+"""How a stream's calendar and alarms look on a terminal: a letter a day, then only what is not fine."""
+
+from collections.abc import Iterable, Iterator
+from datetime import date, timedelta
+from itertools import groupby
+
+from flows.cli.console import Terminal
+from flows.cli.show_ledger import rounded_down
+from tasks.config import Settings
+from tasks.monitoring import DayState, State, StreamView
+from tasks.monitoring.alarms import DEPENDS
+from tasks.monitoring.document import days_left
+from tasks.monitoring.facts import SUSPECT_DAYS
+from tasks.monitoring.replaced import newest_day, replaced
+from tasks.monitoring.words import LETTERS, lines_of
+
+QUIET = (State.PUBLISHED, State.RESTATED)
+RULER = "          1   5    10   15   20   25   30"
+MOST_ROWS = 40
+"""Of the days that are not fine; the JSON document has all."""
+DAYS_OF_ROOM = 8
+
+
+def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
+    """The calendar, what is not fine, budget, audit, alarms."""
+    if terminal.as_json:
+        return
+    if not view.days:
+        terminal.say(f"stream {view.stream}: nothing released yet")
+    else:
+        for line in month_lines(view.days):
+            terminal.say(line)
+        terminal.say(_legend(view))
+        _show_days(view, terminal)
+    terminal.budget(view.facts.budget)
+    _show_room(view, terminal)
+    audit = view.facts.audit
+    if audit is not None:
+        how = "passed" if audit.passed else "FAILED"
+        other = "" if audit.same else ", of another configuration"
+        terminal.say(f"last audit: {audit.at:%Y-%m-%d}, {how}{other}")
+    if not view.facts.live and view.days:
+        terminal.say(
+            f"the calendar ends with {view.facts.last}, the newest day that is known: without [watch] in the "
+            "configuration no later day is expected"
+        )
+    _show_replaced(view, terminal)
+    terminal.say(f"alarms about readings, if there are any, in {settings.validation_folder}")
+    for line in lines_of(view.alarms) or ["no alarms"]:
+        terminal.say(line)
+
+
+def month_lines(days: Iterable[DayState]) -> Iterator[str]:
+    """A row for each month, a column for each day of it."""
+    yield RULER
+    for (year, month), group in groupby(days, key=lambda day: (day.day.year, day.day.month)):
+        letters = {day.day.day: LETTERS[day.state] for day in group}
+        row = "".join(letters.get(number, " ") for number in range(1, 32))
+        yield f"{year}-{month:02d}   {row}".rstrip()
+
+
+def _legend(view: StreamView) -> str:
+    letters = {state.value: letter for state, letter in LETTERS.items()}
+    return ", ".join(f"{letters[state]} {count} {state}" for state, count in view.counts.items())
+
+
+def _show_days(view: StreamView, terminal: Terminal) -> None:
+    """Runs of days that are not fine for the same reason, each in a row, the newest last."""
+    rows = list(stretches(view.days))
+    if not rows:
+        return
+    if len(rows) > MOST_ROWS:
+        terminal.say(f"the last {MOST_ROWS} of {len(rows)} stretches that are not fine:")
+    for first, last in rows[-MOST_ROWS:]:
+        facts = [first.state.value + (" (accepted)" if first.accepted else "")]
+        if first.waiting_for:
+            facts.append(", ".join(first.waiting_for[:5]) + (" …" if len(first.waiting_for) > 5 else ""))
+        if first.raw_expires is not None:
+            facts.append(f"raw kept for {days_left(first.raw_expires, view.at)} days")
+        facts.append(first.note)
+        terminal.say(f"{_span(first.day, last.day)}  {'; '.join(filter(None, facts))}")
+
+
+def _show_replaced(view: StreamView, terminal: Terminal) -> None:
+    """The regions with replaced readings, of the newest day that is known."""
+    rows = replaced(view.facts)
+    if not rows:
+        return
+    terminal.say(
+        f"readings replaced on {newest_day(view.facts)}, and the most in the last {SUSPECT_DAYS} days:"
+    )
+    for row in rows[:MOST_ROWS]:
+        newest = row.newest
+        terminal.say(
+            f"  {row.region}: {newest.clamped:.1%} clamped, {newest.absent:.1%} absent, {newest.doubled:.1%} "
+            f"doubled; most {row.most:.1%} on {row.most_day}"
+        )
+    if len(rows) > MOST_ROWS:
+        terminal.say(f"  and {len(rows) - MOST_ROWS} more regions")
+    terminal.say(f"  {DEPENDS}")
+
+
+def _show_room(view: StreamView, terminal: Terminal) -> None:
+    """The least that any window with a step of each day has left, of the newest days."""
+    page = view.facts.page
+    if page is not None and page.days:
+        rooms = [
+            f"{room.day} {rounded_down(room.left)}{' (refused)' if room.may is False else ''}"
+            for room in page.days[-DAYS_OF_ROOM:]
+        ]
+        terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(rooms)}")
+
+
+def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:
+    """First and last of each run of neighbouring days that are not fine and alike but for their dates."""
+    found: list[tuple[DayState, DayState]] = []
+    for day in days:
+        if day.state in QUIET and not day.note:
+            continue
+        if found and _alike(found[-1][1], day):
+            found[-1] = (found[-1][0], day)
+        else:
+            found.append((day, day))
+    yield from found
+
+
+def _alike(before: DayState, day: DayState) -> bool:
+    same = (before.state, before.waiting_for, before.accepted) == (day.state, day.waiting_for, day.accepted)
+    notes = (before.note.replace(str(before.day), ""), day.note.replace(str(day.day), ""))
+    return same and notes[0] == notes[1] and day.day - before.day == timedelta(days=1)
+
+
+def _span(first: date, last: date) -> str:
+    return str(first) if first == last else f"{first} to {last}"

@@ -1,0 +1,1 @@
+"""Prefect: flows, deployments, workers and the server."""

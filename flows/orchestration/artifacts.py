@@ -1,0 +1,75 @@
+"""What the orchestrator's own pages show of a run: nodes, budget, link. Public facts only."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
+
+from optstream.errors import PublicationError
+from optstream.ledger import Ledger
+from tasks.config import Settings
+from tasks.release.day import Status, Work
+from tasks.release.outcomes import budget_of
+from tasks.reports.one_day import day_in_markdown
+
+
+def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) -> None:
+    """A table of the days and nodes released, one of the budget, a link to the newest published file, and
+    that file's curve and lineage as pictures.
+    """
+    stream = settings.stream.name
+    released = [work for work in works if work.outcome and work.outcome.status is Status.PUBLISHED]
+    create_table_artifact(
+        key="optstream-days",
+        table=[
+            {
+                "date": work.day.isoformat(),
+                "status": work.outcome.status.value if work.outcome else "unfinished",
+                "what happened": work.outcome.message if work.outcome else "",
+                "file": (work.outcome.file or "") if work.outcome else "",
+            }
+            for work in works
+        ],
+        description=f"Days of stream {stream}",
+    )
+    if not released:
+        return
+    tree = settings.tree
+    create_table_artifact(
+        key="optstream-nodes",
+        table=[
+            {
+                "node": name,
+                "level": int(depth),
+                "parent": tree.nodes[parent] if parent >= 0 else "",
+                "days released": len(released),
+                "share of epsilon": str(settings.level_shares[depth]),
+            }
+            for name, parent, depth in zip(tree.nodes, tree.parents, tree.depths, strict=True)
+        ],
+        description=f"Nodes of stream {stream} released in this run",
+    )
+    budget = budget_of(settings, ledger, [work.day for work in released])
+    create_table_artifact(
+        key="optstream-budget",
+        table=[
+            {
+                "window (steps)": budget.window_length,
+                "epsilon granted": str(budget.grant),
+                "spent by the worst window": f"{float(budget.spent):.9g}",
+                "left": f"{float(budget.left):.3g}",
+            }
+        ],
+        description=f"Privacy budget of grant {settings.privacy.population}, by the accountant",
+    )
+    # the table names all files: a link for each day of a month would take longer than its release
+    newest = max(released, key=lambda work: work.day)
+    if newest.outcome and newest.outcome.file:
+        link = (settings.published_folder / newest.outcome.file).as_uri()
+        create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")
+    # read back from the published folder: a day that was withdrawn meanwhile is not drawn
+    with suppress(PublicationError):
+        drawn = day_in_markdown(settings.published_folder, newest.day)
+        create_markdown_artifact(
+            key="optstream-release", markdown=drawn, description=f"{stream}, {newest.day}"
+        )

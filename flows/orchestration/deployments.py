@@ -1,0 +1,201 @@
+"""What a Prefect server is told of a stream: its deployments, and the automation that ends dead runs.
+
+The documents are those of `prefect.yaml` and `automations.yaml`, for those who run a Prefect of their own.
+"""
+
+import time
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS
+from flows.orchestration.run_names import tags_of
+from optstream.errors import ConfigurationError
+from tasks.config import Settings
+from tasks.planning.nightly import looks_of
+
+MISSED_HEARTBEATS = 3
+"""So many missing, and a run is taken for dead."""
+SCHEDULED_SECONDS = 60
+ZOMBIES = "optstream: runs whose process died"
+OVER = "optstream.run.over"
+"""The event by which a run says so itself: see `flows.orchestration.heartbeats`."""
+ENDS = ("Completed", "Failed", "Cancelled", "Crashed")
+
+
+def work_pool_of(settings: Settings) -> str:
+    """A pool for each stream: its workers must reach its folders."""
+    return f"optstream-{settings.stream.name}"
+
+
+def deployment_documents(
+    settings: Settings, config: str, work_pool: str, heartbeat: int = HEARTBEAT_SECONDS
+) -> list[dict[str, Any]]:
+    """The deployments, as prefect.yaml writes them. config: the one parameter of both flows, a path.
+
+    Raises ConfigurationError where the night would begin after its end.
+    """
+    zone = settings.stream.time_zone
+    entries = {
+        "flows.orchestration.nightly.nightly": (
+            "release what is complete of the newest days",
+            looks_of(settings),
+        ),
+        "flows.orchestration.watch.watch_stream": (
+            "tell of what is late, missing or failed",
+            (settings.scheduling.watch_cron,),
+        ),
+    }
+    return [
+        {
+            "name": settings.stream.name,
+            "description": f"Stream {settings.stream.name}: {description}.",
+            "tags": list(tags_of(settings.stream.name)),
+            "entrypoint": entrypoint,
+            "parameters": {"config": config},
+            "schedules": [{"cron": cron, "timezone": zone} for cron in crons],
+            "concurrency_limit": {"limit": 1, "collision_strategy": "CANCEL_NEW"},
+            "work_pool": {
+                "name": work_pool,
+                "job_variables": {"env": {**ALWAYS, HEARTBEAT: str(heartbeat)}},
+            },
+        }
+        for entrypoint, (description, crons) in entries.items()
+    ]
+
+
+def zombie_document(heartbeat: int = HEARTBEAT_SECONDS) -> dict[str, Any]:
+    """The automation, as automations.yaml writes it: a run whose heartbeats stop without an end is Crashed.
+
+    So long after the last one as MISSED_HEARTBEATS take. What has no heartbeats, such as a run in somebody's
+    terminal, is left alone; so are other flows of the server, which may have rarer ones.
+    """
+    return {
+        "name": ZOMBIES,
+        "description": "Marks a run as Crashed whose heartbeats stopped; the next one goes on with its days.",
+        "enabled": True,
+        "trigger": {
+            "type": "event",
+            "posture": "Proactive",
+            "match": {"prefect.resource.id": ["prefect.flow-run.*"]},
+            "match_related": {"prefect.resource.role": ["flow"], "prefect.resource.name": ["optstream-*"]},
+            "for_each": ["prefect.resource.id"],
+            "after": ["prefect.flow-run.heartbeat"],
+            "expect": ["prefect.flow-run.heartbeat", OVER, *(f"prefect.flow-run.{end}" for end in ENDS)],
+            "threshold": 1,
+            "within": MISSED_HEARTBEATS * heartbeat,
+        },
+        "actions": [
+            {
+                "type": "change-flow-run-state",
+                "state": "CRASHED",
+                "message": "its heartbeats stopped: its process is taken for dead",
+            }
+        ],
+    }
+
+
+def register(documents: list[dict[str, Any]], zombies: Mapping[str, Any]) -> None:
+    """Tell the server of PREFECT_API_URL; what it knew by the same names is replaced.
+
+    Raises ConfigurationError if the pool is there and not of type process.
+    """
+    from prefect.client.orchestration import get_client
+
+    with get_client(sync_client=True) as client:
+        for pool in {document["work_pool"]["name"] for document in documents}:
+            _need_pool(client, pool)
+        _replace_automation(client, zombies)
+    for document in documents:
+        _deploy(document)
+
+
+def close_runs(stream: str) -> int:
+    """Mark as Crashed what the server still takes for running of the stream's deployments; return how many.
+
+    For whoever knows that no worker of theirs is left.
+    """
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+    from prefect.states import Crashed
+
+    alive = FlowRunFilter.model_validate({"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}})
+    ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=alive, deployment_filter=ours)
+        for run in runs:
+            client.set_flow_run_state(run.id, Crashed(message="its worker was ended"))
+    return len(runs)
+
+
+def next_run(flow: str, stream: str) -> datetime:
+    """When the server will run a deployment next. Raises ConfigurationError if it schedules nothing."""
+    from prefect.client.orchestration import get_client
+    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    first = FlowRunSort.EXPECTED_START_TIME_ASC
+    scheduled = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
+    deadline = time.monotonic() + SCHEDULED_SECONDS
+    with get_client(sync_client=True) as client:
+        known = client.read_deployment_by_name(f"{flow}/{stream}")
+        ours = DeploymentFilter.model_validate({"id": {"any_": [known.id]}})
+        while time.monotonic() < deadline:
+            runs = client.read_flow_runs(
+                deployment_filter=ours, flow_run_filter=scheduled, sort=first, limit=1
+            )
+            if runs and runs[0].expected_start_time:
+                return runs[0].expected_start_time
+            time.sleep(0.5)
+    raise ConfigurationError(
+        f"the server planned no run of {flow}/{stream} in {SCHEDULED_SECONDS} s: its scheduler does not "
+        "work, or the deployment is paused; see the server's log"
+    )
+
+
+def _need_pool(client: Any, name: str) -> None:
+    from prefect.client.schemas.actions import WorkPoolCreate
+    from prefect.exceptions import ObjectNotFound
+
+    try:
+        pool = client.read_work_pool(name)
+    except ObjectNotFound:
+        client.create_work_pool(WorkPoolCreate(name=name, type="process"))
+        return
+    if pool.type != "process":
+        raise ConfigurationError(
+            f"work pool {name} is of type {pool.type}: runs are processes of this machine; name another with "
+            "--work-pool"
+        )
+
+
+def _replace_automation(client: Any, document: Mapping[str, Any]) -> None:
+    from prefect.events.schemas.automations import AutomationCore
+
+    automation = AutomationCore.model_validate(document)
+    known = client.read_automations_by_name(automation.name)
+    if known:
+        client.update_automation(known[0].id, automation)
+    else:
+        client.create_automation(automation)
+
+
+def _deploy(document: Mapping[str, Any]) -> None:
+    from prefect.client.schemas.objects import ConcurrencyLimitConfig
+    from prefect.flows import load_flow_from_entrypoint
+    from prefect.schedules import Cron
+    from prefect.types.entrypoint import EntrypointType
+
+    flow: Any = load_flow_from_entrypoint(document["entrypoint"])
+    pool = document["work_pool"]
+    flow.to_deployment(
+        document["name"],
+        description=document["description"],
+        tags=document["tags"],
+        parameters=document["parameters"],
+        schedules=[Cron(one["cron"], timezone=one["timezone"]) for one in document["schedules"]],
+        concurrency_limit=ConcurrencyLimitConfig(**document["concurrency_limit"]),
+        work_pool_name=pool["name"],
+        job_variables=pool["job_variables"],
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    ).apply()

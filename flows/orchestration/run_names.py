@@ -1,0 +1,48 @@
+"""What runs are called on the orchestrator's pages: stream and days, so that a list of runs can be read."""
+
+from pathlib import Path
+from typing import Any
+
+from prefect.runtime import flow_run
+
+from optstream.errors import OptStreamError
+from tasks.config import load_settings
+
+TAG = "optstream"
+
+
+def tags_of(stream: str) -> tuple[str, ...]:
+    """The tags of a stream's runs: to list those of one stream, or all of OptStream's."""
+    return (TAG, f"stream:{stream}")
+
+
+def release_name() -> str:
+    """ "french-load 2016-02-01", or with the first and the last of several days."""
+    parameters = flow_run.parameters
+    return f"{_stream(parameters)} {span_of(parameters.get('days') or [])}".strip()
+
+
+def night_name() -> str:
+    """ "french-load night": which days it takes up, it sees for itself; its subflows are called by them."""
+    return f"{_stream(flow_run.parameters)} night"
+
+
+def watch_name() -> str:
+    """ "french-load watch"."""
+    return f"{_stream(flow_run.parameters)} watch"
+
+
+def span_of(days: list[str]) -> str:
+    """One day, or the first and the last."""
+    if not days:
+        return ""
+    first, last = min(days), max(days)
+    return first if first == last else f"{first} to {last}"
+
+
+def _stream(parameters: dict[str, Any]) -> str:
+    """The stream's name; of a configuration that cannot be read, the run itself will say why."""
+    try:
+        return load_settings(Path(parameters["config"])).stream.name
+    except OptStreamError:
+        return "optstream"

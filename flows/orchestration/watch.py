@@ -1,0 +1,231 @@
+"""The watch as a flow, to be run every hour: looks at a stream, and tells of each alarm once. Wiring only."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from prefect import flow, tags
+from prefect.artifacts import create_table_artifact
+from prefect.blocks.core import Block
+from prefect.blocks.notifications import CustomWebhookNotificationBlock, NotificationBlock
+from prefect.events import emit_event
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+
+from flows.orchestration import notifications
+from flows.orchestration.heartbeats import tell_over
+from flows.orchestration.run_names import tags_of, watch_name
+from optstream.errors import ConfigurationError, OptStreamError
+from tasks.config import Settings, load_settings
+from tasks.ledger.open import find_ledger
+from tasks.monitoring import Alarm, Kind, StreamView
+from tasks.monitoring import watch as look_at
+from tasks.monitoring.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
+from tasks.monitoring.words import lines_of
+from tasks.operations.permissions import check_trusted
+from tasks.storage.failures import unexpected
+from tasks.storage.private_files import exclusive_in
+
+BLOCKS = (notifications.AppriseUrl, CustomWebhookNotificationBlock)
+"""Imported, so that blocks of these types can be loaded by name."""
+EVENTS = "events"
+"""The channel that every server has."""
+MOST_ROWS = 100
+"""Of the artifact."""
+LONGEST_SECONDS = 1800
+"""A watch that hangs would hold the one place of its deployment, and keep all later ones from looking."""
+
+
+@dataclass(frozen=True)
+class Watched:
+    """What one watch saw and said. view: or why it could not look. alarms: those that may leave the trusted
+    zone. told: by channel.
+    """
+
+    view: StreamView | OptStreamError
+    alarms: tuple[Alarm, ...]
+    told: Mapping[str, News] = field(default_factory=dict)
+
+
+class NotToldError(OptStreamError):
+    """A channel could not be told, and will be by the next watch; or who was told could not be noted."""
+
+    def __init__(self, message: str, watched: Watched) -> None:
+        super().__init__(message)
+        self.watched = watched
+
+
+@flow(
+    name="optstream-watch",
+    flow_run_name=watch_name,
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+    timeout_seconds=LONGEST_SECONDS,
+    on_completion=[tell_over],
+    on_failure=[tell_over],
+)
+def watch_stream(config: str, events: bool = True) -> Watched:
+    """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
+
+    events: whether Prefect's events are one of the channels; the others are [watch] notify. Changes nothing
+    but the note of who was told. Raises NotToldError, after all others were told, if a channel cannot be, or
+    if that cannot be noted; ConfigurationError if there is nothing to go by.
+    """
+    settings = _settings(Path(config), events)
+    now = datetime.now(UTC)
+    with _alone(settings.watch_folder):
+        memory = read_told(settings)
+        view = _look(settings, now)
+        found = _blind(settings, memory) if isinstance(view, OptStreamError) else view.alarms
+        # channels, Prefect's events and its artifacts may lead out of the trusted zone
+        alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
+        memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
+        channels = ((EVENTS,) if events else ()) + settings.watching.notify
+        told, failed = _tell_all(settings, memory, channels)
+    watched = Watched(view, tuple(alarms), told)
+    _keep_artifact(settings, watched)
+    if failed:
+        raise NotToldError("; ".join(failed), watched)
+    return watched
+
+
+def _settings(config: Path, events: bool) -> Settings:
+    """The configuration; whose other channels stand in it, so if it cannot be read events alone say so."""
+    try:
+        return load_settings(config)
+    except OptStreamError:
+        if events:
+            words = (
+                f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
+                "`optstream status` says why"
+            )
+            _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
+        raise
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    """One watch at a time; one that cannot even have a lock looks and tells without: of that disk, maybe."""
+    with ExitStack() as stack:
+        with suppress(OSError):
+            stack.enter_context(exclusive_in(folder))
+        yield
+
+
+def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
+    try:
+        check_trusted(settings)
+        ledger = find_ledger(settings)
+        try:
+            return look_at(settings, ledger, now)
+        finally:
+            if ledger is not None:
+                ledger.close()
+    except OptStreamError as error:
+        return error
+    except Exception as error:  # noqa: BLE001 - a watch that ends here would be silent, whatever the reason
+        return ConfigurationError(unexpected(error))
+
+
+def _blind(settings: Settings, memory: Memory) -> tuple[Alarm, ...]:
+    """Who cannot look does not know that anything is over."""
+    words = (
+        "the watch cannot look at ledger or folders, so it sees neither days nor budget: `optstream status` "
+        "says why"
+    )
+    blind = Alarm(Kind.BLIND, settings.stream.name, words)
+    return (*(told.alarm for told in memory.values() if told.lasts and told.alarm.key != blind.key), blind)
+
+
+def _tell_all(
+    settings: Settings, memory: Memory, channels: Sequence[str]
+) -> tuple[dict[str, News], list[str]]:
+    """What each channel was told, and what went wrong. Kept after each, so that none hears twice."""
+    told, silent = {}, []
+    noted = _note(settings, memory)
+    for channel in channels:
+        news = news_for(memory, channel)
+        if not news:
+            continue
+        try:
+            _tell(settings, channel, news)
+        except Exception as error:  # noqa: BLE001 - an address may be a secret: only what it was is said
+            silent.append(f"{channel} ({type(error).__name__})")
+            continue
+        told[channel] = news
+        memory = heard(memory, channel)
+        noted = _note(settings, memory)
+    failed = [] if noted is None else [noted]
+    if silent:
+        failed.append(
+            f"could not be told, and will be by the next watch: {', '.join(silent)}; see that the block is "
+            "saved on this server (`prefect block ls`) and its address answers"
+        )
+    return told, failed
+
+
+def _note(settings: Settings, memory: Memory) -> str | None:
+    """Keep who was told; or why that cannot be: then all is told again, for twice is better than never."""
+    try:
+        write_told(settings, memory)
+    except OSError as error:
+        return (
+            f"who was told cannot be noted in {settings.watch_folder / FILE} ({error.strerror}): mend that "
+            "folder or its disk; until then every watch tells all of it again"
+        )
+    return None
+
+
+def _tell(settings: Settings, channel: str, news: News) -> None:
+    if channel == EVENTS:
+        for name, alarms in (("alarm", news.new), ("resolved", news.over)):
+            for alarm in alarms:
+                _emit(f"optstream.{name}.{alarm.kind}", alarm)
+        return
+    block: Any = Block.load(channel)
+    if not isinstance(block, NotificationBlock):
+        raise TypeError(f"{channel} is no notification block")
+    with block.raise_on_failure():
+        block.notify(body_of(news), subject=subject_of(settings.stream.name, news))
+
+
+def _emit(name: str, alarm: Alarm) -> None:
+    resource = {
+        "prefect.resource.id": f"optstream.stream.{alarm.stream}",
+        "prefect.resource.name": alarm.stream,
+    }
+    if emit_event(name, resource=resource, payload=alarm.to_document()) is None:
+        raise ConnectionError("no server takes events")
+
+
+def subject_of(stream: str, news: News) -> str:
+    """One line: how many are new, how many over."""
+    new, over = len(news.new), len(news.over)
+    counts = [f"{new} alarm{'' if new == 1 else 's'}"] * bool(new) + [f"{over} over"] * bool(over)
+    return f"optstream {stream}: {', '.join(counts)}"
+
+
+def body_of(news: News) -> str:
+    """A line for each alarm, neighbouring days together, then what is over."""
+    return "\n".join([*lines_of(news.new), *lines_of(news.over, "over: ")])
+
+
+def _keep_artifact(settings: Settings, watched: Watched) -> None:
+    counts = {} if isinstance(watched.view, OptStreamError) else watched.view.counts
+    days = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no days"
+    create_table_artifact(
+        key="optstream-watch",
+        table=[alarm.to_document() for alarm in watched.alarms[-MOST_ROWS:]],
+        description=f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms",
+    )
+
+
+def watch_here(settings: Settings, *, events: bool = True) -> Watched:
+    """Run the flow here and now. Raises as `watch_stream`."""
+    quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
+    with quiet, tags(*tags_of(settings.stream.name)):
+        watched: Watched = watch_stream(str(settings.file), events)
+    return watched

@@ -1,0 +1,173 @@
+"""A published folder of this machine: a lock that a dying process releases, links and renames."""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from pathlib import Path
+
+from optstream.catalogue.backends.protocol import Result, Turn
+from optstream.catalogue.backends.whole_files import clear_incoming, move, replace, write_new
+from optstream.catalogue.layout import CATALOGUE, LOCK
+from optstream.errors import PublicationError
+from optstream.storage.descriptors import (
+    FOLDER,
+    PUBLIC_FOLDER,
+    kind_of,
+    make_root,
+    names_below,
+    opened,
+    read_plain,
+    split,
+)
+from optstream.storage.lock import publishers_lock
+
+
+class LocalPlace:
+    """See `Place`. Others may write the folder meanwhile: `descriptors` keeps every call inside."""
+
+    def __init__(self, root: Path) -> None:
+        self._root = root
+
+    def read(self, name: str, largest: int) -> bytes:
+        """A plain file, no link."""
+        try:
+            with self._opened() as root:
+                return read_plain(root, name, largest)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise FileNotFoundError(name) from error
+        except OSError as error:
+            raise PublicationError(f"{name} cannot be read ({error.strerror}); check permissions") from error
+
+    def is_file(self, name: str) -> bool:
+        return self._kind(name) == stat.S_IFREG
+
+    def exists(self, name: str) -> bool:
+        return self._kind(name) is not None
+
+    def _kind(self, name: str) -> int | None:
+        try:
+            with self._opened() as root:
+                return kind_of(root, name)
+        except (FileNotFoundError, NotADirectoryError):
+            return None
+
+    def names_below(self, folder: str) -> list[str]:
+        """Links and pipes too: they are strays."""
+        try:
+            with self._opened() as root:
+                return sorted(names_below(root, folder))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def change(self, work: Callable[[Turn], Result]) -> Result:
+        """Work once, under the publishers' lock."""
+        make_root(self._root)
+        with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
+            return work(LocalTurn(root))
+
+    @contextmanager
+    def _opened(self) -> Iterator[int]:
+        """The folder itself: where it is, and what leads to it, the configuration says, links included."""
+        descriptor = os.open(self._root, FOLDER)
+        try:
+            yield descriptor
+        finally:
+            os.close(descriptor)
+
+
+class LocalTurn:
+    """See `Turn`. The caller holds the lock, and the folder's descriptor `root` for as long."""
+
+    is_alone = True
+    is_again = False
+
+    def __init__(self, root: int) -> None:
+        self._root = root
+        self._made: set[str] = set()
+
+    def read(self, name: str, largest: int) -> bytes:
+        return read_plain(self._root, name, largest)
+
+    def prepare(self, *folders: str) -> None:
+        """Folders that survive a power cut; half-written files are unlinked."""
+        for folder in folders:
+            self._make(folder)
+        clear_incoming(self._root)
+
+    def _make(self, folder: str) -> None:
+        if folder not in self._made:
+            with opened(self._root, folder, PUBLIC_FOLDER):
+                self._made.add(folder)
+
+    def create_new(self, name: str, data: bytes) -> bool:
+        """Written aside, synced, linked."""
+        self._make(split(name)[0])
+        return write_new(self._root, name, data)
+
+    def replace_catalogue(self, data: bytes) -> None:
+        replace(self._root, CATALOGUE, data)
+
+    def confirm_catalogue(self) -> None:
+        os.fsync(self._root)
+
+    def mark(self, name: str) -> str | None:
+        """Nobody else can replace it meanwhile."""
+        return "here" if kind_of(self._root, name) == stat.S_IFREG else None
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Replace a file in one step; the turn is alone, so that no other can have taken its place."""
+        self._make(split(name)[0])
+        replace(self._root, name, data)
+
+    def names_in(self, folder: str) -> list[str]:
+        """Whatever they are."""
+        try:
+            with opened(self._root, folder) as descriptor:
+                return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def move(self, source: str, target: str) -> None:
+        """By rename."""
+        self._make(split(target)[0])
+        move(self._root, source, target)
+
+    def remove(self, folder: str, names: Sequence[str]) -> None:
+        """Unlinked; the folder goes with its last file."""
+        above, last = split(folder)
+        try:
+            with opened(self._root, folder) as descriptor:
+                for name in names:
+                    with suppress(FileNotFoundError):
+                        _unlink(descriptor, folder, name)
+                os.fsync(descriptor)
+            with opened(self._root, above) as descriptor, suppress(OSError):
+                # what else is in it is nobody's: `check_files` names it
+                os.rmdir(last, dir_fd=descriptor)
+                os.fsync(descriptor)
+        except (FileNotFoundError, NotADirectoryError):
+            return
+
+    def settle(self, times: Mapping[str, datetime]) -> None:
+        """Files and folders of another owner keep their own: the system lets nobody else set them."""
+        for name, time in times.items():
+            both = (time.timestamp(), time.timestamp())
+            # a withdrawn day has no files
+            with suppress(PermissionError, FileNotFoundError, NotADirectoryError):
+                if name == ".":
+                    os.utime(self._root, both)
+                    continue
+                folder, last = split(name)
+                with opened(self._root, folder) as above:
+                    os.utime(last, both, dir_fd=above, follow_symlinks=False)
+
+
+def _unlink(descriptor: int, folder: str, name: str) -> None:
+    try:
+        os.unlink(name, dir_fd=descriptor)
+    except IsADirectoryError:
+        raise PublicationError(
+            f"{folder}/{name} is a folder, and a file should be there: remove it, and see who made it"
+        ) from None

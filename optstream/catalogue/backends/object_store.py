@@ -1,0 +1,172 @@
+"""A published folder in an object store: no lock, no rename; a conditional put says who came first.
+
+A turn reads the catalogue and its tag, puts files under names that nothing had, and replaces the catalogue on
+the condition that it still has that tag. Whoever comes second begins again from the catalogue that is there.
+No two catalogues of a folder have the same bytes, for what they list of a day only ever moves forward: so
+a tag, which goes by the bytes, never comes back.
+"""
+
+import errno
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+
+from optstream.catalogue.backends.protocol import OtherBytes, Overtaken, Result, Turn
+from optstream.catalogue.layout import CATALOGUE
+from optstream.errors import PublicationError
+from optstream.storage.store import Store
+
+PROBE = ".conditional-puts"
+PROBE_TEXT = b"OptStream puts this again before it publishes, to see that the store refuses a second one.\n"
+WRONG_TAG = f'"{"0" * 32}"'
+MOST_TURNS = 100
+"""Each lost turn is another publisher's won one; who loses so many is told to come back."""
+MOST_TRIES = 10
+
+
+class ObjectPlace:
+    """See `Place`."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def read(self, name: str, largest: int) -> bytes:
+        """An object; what the store refuses is a PublicationError."""
+        try:
+            stored = self._store.get(name, largest)
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise self._unreadable(error) from None
+        return bounded(stored.data, name, largest)
+
+    def is_file(self, name: str) -> bool:
+        """Whether there is an object of this name."""
+        try:
+            return self._store.is_object(name)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def exists(self, name: str) -> bool:
+        return self.is_file(name) or bool(self.names_below(name))
+
+    def names_below(self, folder: str) -> list[str]:
+        """Of all objects, in one listing."""
+        try:
+            return self._store.names_below(folder)
+        except OSError as error:
+            raise self._unreadable(error) from None
+
+    def _unreadable(self, error: OSError) -> PublicationError:
+        return PublicationError(f"the published folder {self._store.url} cannot be read ({error.strerror})")
+
+    def change(self, work: Callable[[Turn], Result]) -> Result:
+        """Work until nobody else was faster. Raises PublicationError for a store without conditions."""
+        check_conditions(self._store)
+        for number in range(MOST_TURNS):
+            try:
+                return work(ObjectTurn(self._store, is_again=number > 0))
+            except Overtaken:
+                continue
+        raise OSError(errno.EBUSY, "others replaced the catalogue every time")
+
+
+class ObjectTurn:
+    """See `Turn`. What cannot be read is an OSError here, as what cannot be written."""
+
+    is_alone = False
+
+    def __init__(self, store: Store, *, is_again: bool) -> None:
+        self._store, self.is_again = store, is_again
+        self._tag: str | None = None
+
+    def read(self, name: str, largest: int) -> bytes:
+        """An object; of the catalogue, the tag is kept for `replace_catalogue`."""
+        if name == CATALOGUE:
+            self._tag = None
+        stored = self._store.get(name, largest)
+        if name == CATALOGUE:
+            self._tag = stored.tag
+        return bounded(stored.data, name, largest)
+
+    def prepare(self, *folders: str) -> None:
+        """A store has no folders, and an object is put whole or not at all."""
+
+    def create_new(self, name: str, data: bytes) -> bool:
+        """Put on the condition that nothing has this name."""
+        for _ in range(MOST_TRIES):
+            if self._store.put_new(name, data):
+                return True
+            try:
+                found = self._store.get(name, len(data)).data
+            except FileNotFoundError:
+                continue
+            if found != data:
+                raise OtherBytes(name)
+            return False
+        raise OSError(errno.EBUSY, f"{name} comes and goes")
+
+    def replace_catalogue(self, data: bytes) -> None:
+        """Put on the condition that the catalogue still has the tag that was read."""
+        self.replace_marked(CATALOGUE, data, self._tag)
+
+    def confirm_catalogue(self) -> None:
+        """What a store has answered for is durable; but another may have come."""
+        if self.mark(CATALOGUE) != self._tag:
+            raise Overtaken
+
+    def mark(self, name: str) -> str | None:
+        """Its tag, which goes by its bytes."""
+        try:
+            return self._store.get_whole(name).tag
+        except FileNotFoundError:
+            return None
+
+    def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
+        """Put on the condition that it still has that tag, or is still not there."""
+        done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
+        if not done:
+            raise Overtaken
+
+    def names_in(self, folder: str) -> list[str]:
+        """Of the objects below it, those without a further "/"."""
+        below = (name.removeprefix(f"{folder}/") for name in self._store.names_below(folder))
+        return [name for name in below if "/" not in name]
+
+    def move(self, source: str, target: str) -> None:
+        """Copied, then removed; where the target has other bytes, both are left."""
+        # another publisher may have moved it, or a withdrawal removed it
+        with suppress(FileNotFoundError):
+            data = self._store.get_whole(source).data
+            if self._store.put_new(target, data) or self._store.get_whole(target).data == data:
+                self._store.delete(source)
+
+    def remove(self, folder: str, names: Sequence[str]) -> None:
+        """One by one; there is no folder to remove."""
+        for name in names:
+            self._store.delete(f"{folder}/{name}")
+
+    def settle(self, times: Mapping[str, datetime]) -> None:
+        """A store has its own times, which nobody can set (docs/object-stores.md says what they tell)."""
+
+
+def bounded(data: bytes, name: str, largest: int) -> bytes:
+    """The bytes. Raises PublicationError if there are too many."""
+    if len(data) > largest:
+        raise PublicationError(f"{name} is larger than {largest} bytes; it was not written by this OptStream")
+    return data
+
+
+def check_conditions(store: Store) -> None:
+    """Raise PublicationError unless the store refuses puts whose condition does not hold.
+
+    Some take the condition and ignore it. A small object is put under a name that has it, and in the place of
+    a tag that it does not have: both must be refused. It stays, so that the next run needs two requests.
+    """
+    is_new = store.put_new(PROBE, PROBE_TEXT)
+    if (is_new and store.put_new(PROBE, PROBE_TEXT)) or store.put_instead(PROBE, PROBE_TEXT, WRONG_TAG):
+        raise PublicationError(
+            f"the store of {store.url} does not refuse a put whose condition fails (If-None-Match, "
+            "If-Match): two runs could lose each other's days, and nothing was published; use a store that "
+            "does, as AWS S3, or a newer version of this one, or publish to a local folder and copy that"
+        )

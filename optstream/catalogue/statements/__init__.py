@@ -1,0 +1,1 @@
+"""What a release says of itself: its guarantee, its noise and its errors."""

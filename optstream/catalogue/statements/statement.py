@@ -1,0 +1,230 @@
+"""What a published release says about itself: whose it is, what it protects and what it cost."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+from typing import Any, get_args
+
+from optstream.catalogue.rows import check_value_column
+from optstream.catalogue.statements import long_spans
+from optstream.catalogue.statements.long_spans import LongSpan
+from optstream.catalogue.statements.noise_scales import NoiseScale
+from optstream.catalogue.statements.standard_errors import StandardErrors
+from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.privacy.exact import exact_from_text
+from optstream.privacy.model import Calibration, PrivacyModel
+from optstream.stream.calendar import DayKind
+
+FORMAT = "optstream.statement/1"
+LONGEST_TEXT = 200
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReleaseStatement:
+    """One release in public facts. Nothing in it may come from raw values, clocks or durations.
+
+    period: the local day. revision, vintage: from 0 or 1 on, as the ledger counts them.
+    epsilon_plan: what the plan, repeated, costs any window; epsilon_own: what this release's measurements
+        alone cost it, both as accounted, exact.
+    mechanism: {"name": …} with all its parameters, JSON-ready.
+    noise: `noise_scales` of the release's spends. simulated: drawn with seeded noise; cannot be published.
+    value_column: name of the published values, which also tells their unit ("load_mw").
+    step_minutes, time_zone, day: the calendar that cuts days into steps.
+    standard_errors: of which values they are known; None for a release from before there were any.
+    supplier_rounding: the part of the model's alpha that is not one customer's change, but what the
+        supplier's rounding of sums adds to it.
+    long_spans: what a month and a year lose by the plan; () for a release from before it was stated.
+
+    Raises ParameterError naming the field.
+    """
+
+    stream: str
+    period: date
+    revision: int
+    vintage: int
+    model: PrivacyModel
+    mechanism: Mapping[str, Any]
+    calibration: Calibration
+    epsilon_plan: Fraction
+    epsilon_own: Fraction
+    noise: tuple[NoiseScale, ...]
+    simulated: bool
+    code_version: str
+    configuration_hash: str
+    value_column: str
+    step_minutes: int
+    time_zone: str
+    day: DayKind
+    standard_errors: StandardErrors | None = None
+    supplier_rounding: Fraction = Fraction(0)
+    long_spans: tuple[LongSpan, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in ("stream", "code_version", "configuration_hash", "time_zone"):
+            _check_text(getattr(self, name), f"{name} of ReleaseStatement")
+        for name, least in (("revision", 0), ("vintage", 0), ("step_minutes", 1)):
+            count = getattr(self, name)
+            if isinstance(count, bool) or not isinstance(count, int) or not least <= count < 2**31:
+                raise ParameterError(
+                    f"{name} of ReleaseStatement must be an integer of at least {least}; got {count!r}"
+                )
+        for name in ("epsilon_plan", "epsilon_own", "supplier_rounding"):
+            if not isinstance(amount := getattr(self, name), Fraction) or amount < 0:
+                raise ParameterError(
+                    f"{name} of ReleaseStatement must be a Fraction of at least 0; got {amount!r}"
+                )
+        for name, legal in (("calibration", get_args(Calibration)), ("day", get_args(DayKind))):
+            if (choice := getattr(self, name)) not in legal:
+                raise ParameterError(f"{name} of ReleaseStatement must be one of {legal}; got {choice!r}")
+        if not isinstance(self.period, date) or isinstance(self.period, datetime):
+            raise ParameterError("period of ReleaseStatement must be a date")
+        if not isinstance(self.simulated, bool):
+            raise ParameterError("simulated of ReleaseStatement must be true or false")
+        if not isinstance(self.mechanism, Mapping) or not isinstance(self.mechanism.get("name"), str):
+            raise ParameterError("mechanism of ReleaseStatement must be a mapping with a name")
+        if self.supplier_rounding >= self.model.alpha:
+            raise ParameterError("supplier_rounding of ReleaseStatement must be less than the model's alpha")
+        check_value_column(self.value_column)
+
+    @property
+    def epsilon_of_grant(self) -> Fraction:
+        """What any window with a step of this release costs at most, over all plans: what the ledger grants.
+
+        A plan that costs more than it was asked to, as the paper's scales do, is stated in full.
+        """
+        return max(self.model.epsilon, self.epsilon_plan)
+
+    def in_words(self) -> str:
+        """What one customer's protection covers, and what it does not."""
+        if self.simulated:
+            return "The noise is simulated, drawn from a seed: this release protects nobody."
+        model = self.model
+        change = model.alpha - self.supplier_rounding
+        leaves = "one leaf" if model.unit == "customer" else f"up to {model.leaves_per_step} leaves"
+        who = f"one customer's readings, in {leaves} at a step,"
+        straddle = "also where it straddles periods"
+        if model.windows == "aligned":
+            straddle = "inside one period; windows that straddle two periods are not covered"
+        sentences = [
+            f"This plan, repeated period after period, changes anyone's odds about {who} in any window of "
+            f"{model.window_length} consecutive steps of {self.step_minutes} minutes ({straddle}) by at most "
+            f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
+            f"this release alone cost at most {_decimal(self.epsilon_own)}.",
+            "A window that also holds releases made under another plan, restatements, or other streams that "
+            f"share this stream's grant costs at most {_decimal(self.epsilon_of_grant)} with all of them "
+            "together. Where the statement of one of those limits the leaves of a period, or names a larger "
+            "rounding of the supplier's, this figure holds for what that statement covers too.",
+            f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
+            f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
+            "c times epsilon. Whether a customer has readings at all is covered only where each row of the "
+            "input is one customer's, clamped to at most that size above and below 0.",
+            *([long_spans.in_words(self.long_spans, _decimal)] if self.long_spans else []),
+            "Longer spans, revisions and other streams over the same customers add up; several meters of one "
+            "household count as several customers; habits known from elsewhere are outside the promise.",
+        ]
+        if self.supplier_rounding:
+            sentences.append(
+                f"The readings are the supplier's sums, whose errors are taken to spread by at most "
+                f"{_decimal(self.supplier_rounding)}: the noise is for that too."
+            )
+        if model.unit == "customer" and self.mechanism["name"] == "Fourier":
+            most = self.mechanism.get("leaves_per_period", 1)
+            sentences.append(
+                f"It covers customers whose readings of one period lie in at most {most} "
+                f"{'leaf' if most == 1 else 'leaves'}."
+            )
+        if self.vintage:
+            sentences.append(
+                f"This is vintage {self.vintage}, a revised estimate from measurements that were drawn and "
+                "charged before: it costs nothing more."
+            )
+        if self.calibration == "paper":
+            sentences.append(
+                "The noise scales are the paper's own, so the epsilon that was accounted is the one that "
+                f"holds, not the {_decimal(model.epsilon)} that was asked for."
+            )
+        return " ".join(sentences)
+
+    def to_document(self) -> dict[str, Any]:
+        """The statement as JSON-ready text and integers; fractions exact, as "numerator/denominator"."""
+        errors = self.standard_errors
+        document = {
+            "format": FORMAT,
+            "stream": self.stream,
+            "period": self.period.isoformat(),
+            "revision": self.revision,
+            "vintage": self.vintage,
+            "value_column": self.value_column,
+            "step_minutes": self.step_minutes,
+            "time_zone": self.time_zone,
+            "day": self.day,
+            "privacy_model": self.model.to_document(),
+            "privacy_in_words": self.in_words(),
+            "mechanism": dict(self.mechanism),
+            "calibration": self.calibration,
+            "epsilon_plan": str(self.epsilon_plan),
+            "epsilon_own": str(self.epsilon_own),
+            "noise": [entry.to_document(self.model.resolution) for entry in self.noise],
+            "simulated": self.simulated,
+            "code_version": self.code_version,
+            "configuration_hash": self.configuration_hash,
+        }
+        if self.supplier_rounding:
+            document["supplier_rounding"] = str(self.supplier_rounding)
+        if self.long_spans:
+            document["long_spans"] = [span.to_document() for span in self.long_spans]
+        return document | ({"standard_errors": errors.to_document(self.value_column)} if errors else {})
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> "ReleaseStatement":
+        """Read a statement back; its words are not read. Raises PublicationError if it is something else."""
+        same = (
+            "stream",
+            "revision",
+            "vintage",
+            "mechanism",
+            "calibration",
+            "simulated",
+            "code_version",
+            "configuration_hash",
+            "value_column",
+            "step_minutes",
+            "time_zone",
+            "day",
+        )
+        try:
+            if document["format"] != FORMAT:
+                raise ValueError
+            errors = document.get("standard_errors")
+            return cls(
+                **{name: document[name] for name in same},
+                period=date.fromisoformat(document["period"]),
+                model=PrivacyModel(**document["privacy_model"]),
+                epsilon_plan=exact_from_text(document["epsilon_plan"]),
+                epsilon_own=exact_from_text(document["epsilon_own"]),
+                noise=tuple(NoiseScale.from_document(entry) for entry in document["noise"]),
+                standard_errors=None if errors is None else StandardErrors.from_document(errors),
+                supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
+                long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
+            )
+        except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
+            raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error
+
+
+def _check_text(text: object, name: str) -> None:
+    if not isinstance(text, str) or not 0 < len(text) <= LONGEST_TEXT or not text.isprintable():
+        raise ParameterError(f"{name} must be printable text of 1 to {LONGEST_TEXT} characters")
+
+
+def _decimal(amount: Fraction) -> str:
+    """Four decimals, rounded up: the words may overstate a cost, never understate it."""
+    whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
+    return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
+
+
+def _decimal_below(amount: Fraction) -> str:
+    """Four decimals, rounded down: the words may understate what is covered, never overstate it."""
+    below = Fraction(math.floor(amount * 10**4), 10**4)
+    return _decimal(below) if below else str(amount)

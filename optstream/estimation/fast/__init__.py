@@ -1,0 +1,1 @@
+"""What FAST computes from noisy samples: filter, extrapolation, and when to sample next."""

@@ -1,0 +1,175 @@
+"""What a stream's past measurements say of its next period: the blocks of the last weeks, a learned prior."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.hyperparameters import learn
+from optstream.estimation.gaussian_process.posterior import Fitted, Question, fit, series_of
+from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
+from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
+from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.estimation.holding import UNKNOWN
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+
+FIRST_LEARNED_DAYS = 7
+"""Days of blocks before anything is learned from them."""
+MOST_LEARNED = 252
+MOST_FITTED = 336
+"""Blocks, the latest ones, that learning and estimates look at: their time grows with the third power."""
+
+
+@dataclass(frozen=True, eq=False)
+class Belief:
+    """history: blocks of the last weeks. prior: learned or broad. days: the public clock. began, learned: the
+    first day of the stream, and the day on which the prior was learned; None before. events: days that were
+    unlike all others.
+    """
+
+    history: BlockHistory
+    prior: TemporalPrior
+    days: PublicDays
+    began: int | None = None
+    learned: int | None = None
+    events: tuple[int, ...] = ()
+
+    @classmethod
+    def from_document(
+        cls,
+        document: Mapping[str, Any] | None,
+        n_series: int,
+        days: PublicDays,
+        components: tuple[Component, ...] = COMPONENTS,
+    ) -> "Belief":
+        """What `to_document` wrote; that of a stream that begins where there is nothing.
+
+        components: those of the prior, with the medians that it starts from.
+
+        A prior of other components, which another version learned, is forgotten. Raises ParameterError for
+        another number of series.
+        """
+        given = document or {}
+        prior = TemporalPrior.broad(days.steps_per_day, components)
+        logs = given.get("prior")
+        if logs is not None and len(logs) == prior.logs.size:
+            prior = replace(prior, logs=np.array(logs, dtype=np.float64))
+        history = BlockHistory.from_document(given.get("history"), n_series)
+        began, learned, events = (given.get(key) for key in ("began", "learned", "events"))
+        return cls(history, prior, days, began, learned, tuple(events or ()))
+
+    def to_document(self) -> dict[str, Any]:
+        """JSON-ready and public."""
+        return {
+            "history": self.history.to_document(),
+            "prior": self.prior.logs.tolist(),
+            "began": self.began,
+            "learned": self.learned,
+            "events": list(self.events),
+        }
+
+    def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "Belief":
+        """The belief with which a period that begins at this step is measured.
+
+        The last day that is over is called an event if it was one; the prior is learned again when due: first
+        after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
+        never if that is 0. Costs no privacy, and nothing drawn later changes it.
+        """
+        if not self.history.n_blocks:
+            return self
+        judged = self.judged(first_step, scale)
+        if not self.is_due(first_step, relearn_days):
+            return judged
+        seen, _ = seen_series(latest(self.history, MOST_LEARNED), self.days, scale, judged.events)
+        return replace(judged, prior=learn(self.prior, seen), learned=self.day_of(first_step))
+
+    def judged(self, first_step: int, scale: float | None) -> "Belief":
+        """Whether the last day before this step's was an event, remembered as long as its blocks are."""
+        history = latest(self.history, MOST_FITTED)
+        return self.judged_by(
+            lambda events: seen_series(history, self.days, scale, events)[0], history, first_step
+        )
+
+    def judged_by(
+        self, seen: Callable[[tuple[int, ...]], Seen | None], history: BlockHistory, first_step: int
+    ) -> "Belief":
+        """The same, by what was seen when these days are called events. history: whose days they are."""
+        days = self.days.clock(history.starts) // self.days.steps_per_day
+        last, today = int(days[-1]), self.day_of(first_step)
+        kept = tuple(day for day in self.events if day >= days[0])
+        if len(kept) >= len(set(days.tolist())):
+            kept = ()  # all that is remembered is one event: it is how things are now
+        known = None if self.learned is None or last in kept or last >= today else seen(kept)
+        unlike = known is not None and fit(Question(self.prior, known, self.days, (last,), True)).unlike
+        return replace(self, events=(*kept, last) if unlike else kept)
+
+    def is_due(self, first_step: int, relearn_days: int) -> bool:
+        """Whether the prior is to be learned before the period that begins at this step."""
+        if self.began is None or not relearn_days:
+            return False
+        since, last = self.began, self.learned
+        wait = FIRST_LEARNED_DAYS if last is None else min(relearn_days, max(last - since, 1))
+        return self.day_of(first_step) - (since if last is None else last) >= wait
+
+    def after(self, own: BlockHistory, history_days: int) -> "Belief":
+        """The belief that a period leaves: its blocks beside those of the last `history_days`."""
+        if not own.n_blocks:
+            return self
+        began = self.day_of(int(own.starts[0])) if self.began is None else self.began
+        joined = self.history.joined(own)
+        first = int(joined.starts[-1]) - history_days * self.days.steps_per_day
+        return replace(self, history=joined.between(first, int(joined.starts[-1]) + 1), began=began)
+
+    def fitted(
+        self, own: BlockHistory, steps: range, history_days: int, scale: float | None
+    ) -> tuple[Floats, Floats]:
+        """Posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
+
+        Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
+        of later periods too, and the steps those of an earlier one: then it is a revised estimate.
+        """
+        history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
+        shape = (len(history.sums), len(steps))
+        if not history.n_blocks:
+            return np.full(shape, scale or 0.0), np.full(shape, UNKNOWN)
+        seen, means = seen_series(history, self.days, scale, self.events)
+        found, events = self.answer(seen, steps)
+        moved, variances = series_of(found, step_blocks(steps, self.days, events))
+        return means[:, None] + moved[1:], variances[1:]
+
+    def events_with(
+        self, own: BlockHistory, steps: range, history_days: int, scale: float | None
+    ) -> tuple[int, ...]:
+        """Days that are called events when `fitted` is asked the same, theirs included; free."""
+        history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
+        if not history.n_blocks:
+            return self.events
+        seen, _ = seen_series(history, self.days, scale, self.events)
+        return tuple(sorted(self.answer(seen, steps)[1]))
+
+    def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
+        """The posterior for these steps, and the days that are events, theirs included if they are."""
+        today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
+        found = fit(Question(self.prior, seen, self.days, today, self.learned is not None))
+        return found, {*self.events, *today} if found.unlike else set(self.events)
+
+    def day_of(self, step: int) -> int:
+        """The day of a running step."""
+        return int(self.days.clock(step)) // self.days.steps_per_day
+
+
+def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:
+    """So many blocks, those nearest to the steps; of as near ones the later."""
+    away = np.maximum(steps.start - history.starts, history.starts - steps.stop)
+    order = np.lexsort((-history.starts, away))
+    return history.chosen(np.isin(np.arange(history.n_blocks), order[:most]))
+
+
+def latest(history: BlockHistory, most: int) -> BlockHistory:
+    """The last so many blocks."""
+    return history.chosen(np.arange(history.n_blocks) >= history.n_blocks - most)

@@ -1,0 +1,120 @@
+"""The estimate of a period: posterior, self-check, and how far to trust it."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
+from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """posterior: of the measured blocks, with today's day called an event if it is `unlike` all others.
+    factor: what its variances are multiplied with.
+    """
+
+    posterior: TreePosterior
+    factor: float
+    unlike: bool
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """What a period's estimate depends on; two that ask the same are equal.
+
+    today: days that are asked about. watch: whether to ask if they are unlike all others; a prior that has
+    learned nothing knows no ordinary day.
+    """
+
+    prior: TemporalPrior
+    seen: Seen
+    days: PublicDays
+    today: tuple[int, ...]
+    watch: bool
+
+    @cached_property
+    def key(self) -> bytes:
+        """A digest of all of it."""
+        seen, blocks = self.seen, self.seen.blocks
+        plain = (self.days, self.today, self.watch, seen.tree.parents, self.prior.components)
+        digest = hashlib.sha256(repr(plain).encode())
+        for part in (
+            self.prior.logs, seen.residuals, seen.noise, seen.sizes,
+            blocks.clock, blocks.lengths, blocks.kinds, blocks.events, blocks.worth,
+        ):  # fmt: skip
+            digest.update(np.ascontiguousarray(part).tobytes())
+        return digest.digest()
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Question) and self.key == other.key
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+
+@lru_cache(maxsize=2)
+def fit(question: Question) -> Fitted:
+    """Condition the prior, and ask whether the days `today` are unlike all others.
+
+    A day is called an event if its blocks alarm (`is_unlike`) and the event makes all blocks more likely;
+    then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
+    are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
+    """
+    prior, seen, days = question.prior, question.seen, question.days
+    try:
+        posterior = TreePosterior(prior, seen)
+    except (ValueError, ArithmeticError):
+        # whether a day appears must not hang on what was learned
+        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
+        posterior = TreePosterior(prior, seen)
+    factor = variance_factor(posterior)
+    chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
+    ordinary = not seen.blocks.events[chosen].any()
+    if not (question.watch and ordinary and is_unlike(posterior, chosen, factor)):
+        return Fitted(posterior, factor, False)
+    wider = TreePosterior(prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
+    if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
+        return Fitted(posterior, factor, False)
+    return Fitted(wider, factor, True)
+
+
+def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
+    """The blocks with some days called events; days that follow each other are one event."""
+    named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
+    return replace(blocks, events=event_numbers(blocks.clock, named, days))
+
+
+def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
+    """For each clock place the number of the event that its day belongs to, 0 for none."""
+    named = np.array(sorted(events), dtype=np.int64)
+    numbers = np.zeros(clock.size, dtype=np.int64)
+    if named.size:
+        stretch = 1 + np.concatenate([[0], np.cumsum(np.diff(named) > 1)])
+        place = np.searchsorted(named, clock // days.steps_per_day)
+        inside = np.isin(clock // days.steps_per_day, named)
+        numbers[inside] = stretch[place[inside]]
+    return numbers
+
+
+def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
+    """Posterior means less prior means, and variances, of every node at single steps, (n_nodes, n_steps).
+
+    Where the noise of a block is larger than the doubt about it, Laplace noise is taken for what it is.
+    """
+    posterior, noise = fitted.posterior, fitted.posterior.seen.noise
+    known = np.isfinite(noise)
+    _, spread = posterior.left_out(0)
+    if np.median(spread[known, 0] / noise[known]) < 2.0:
+        posterior = with_laplace_noise(posterior)
+    return posterior.means(asked), fitted.factor * posterior.variances(asked)

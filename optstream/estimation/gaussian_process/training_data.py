@@ -1,0 +1,64 @@
+"""From the blocks of the last weeks to what is measured of each series, relative to its size."""
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.posterior import event_numbers
+from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+SCALE_DOUBT = 0.5
+"""How far, relative, a series may lie from the public scale that was given for it."""
+LEAST_NOISE = 1e-10
+"""Variance of the noise, relative to a size squared, below which it is taken for this: for the numerics."""
+
+
+def star(n_series: int) -> AggregationTree:
+    """Series side by side, under a root that nobody measures."""
+    return AggregationTree(("", *map(str, range(n_series))), (-1, *([0] * n_series)))
+
+
+def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
+    """Single steps of one period, as what is asked for. events: days that were called so."""
+    clock = days.clock(np.arange(steps.start, steps.stop))
+    return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
+
+
+def seen_series(
+    history: BlockHistory, days: PublicDays, scale: float | None, events: Iterable[int] = ()
+) -> tuple[Seen, Floats]:
+    """What was measured of plain series, and their prior means a step, (n_series,), in units.
+
+    Blocks are weighed so that all have the noise of the latest one: `worth` is its scale over the block's,
+    over the longest block's steps. A series' prior mean is that of its blocks, joined with the public scale
+    where there is one; its size the root of their mean square, less the noise. events: days that were called
+    so. Costs no privacy: noisy numbers only.
+    """
+    reference, longest = history.scales[-1], int(history.lengths.max())
+    worth = reference / history.scales / longest
+    values, steps = history.sums * worth, history.lengths * worth
+    noise = 2.0 * (reference / longest) ** 2
+    precision, pulled = float(steps @ steps) / noise, values @ steps / noise
+    if scale is not None:
+        doubt = (SCALE_DOUBT * scale) ** 2
+        precision, pulled = precision + 1.0 / doubt, pulled + scale / doubt
+    means = pulled / precision
+    square = ((values**2).sum(axis=1) - steps.size * noise) / float(steps @ steps)
+    sizes = np.sqrt(np.maximum(np.maximum(square, means**2), 1.0 / precision))
+    clock = days.clock(history.starts)
+    blocks = Blocks.at(
+        clock,
+        history.lengths,
+        kinds=days.kinds(clock),
+        events=event_numbers(clock, events, days),
+        worth=worth,
+    )
+    residuals = np.vstack([np.zeros(steps.size), values - means[:, None] * steps])
+    noises = np.maximum(noise, LEAST_NOISE * sizes**2)
+    return Seen(star(len(means)), blocks, residuals, np.concatenate([[np.inf], noises]), sizes), means

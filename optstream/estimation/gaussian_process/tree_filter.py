@@ -1,0 +1,133 @@
+"""From the blocks of every level to every node's series: one posterior over the whole tree."""
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.gaussian_process.filter import MOST_FITTED, Belief, latest
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.posterior import series_of
+from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
+from optstream.estimation.gaussian_process.tree_posterior import Seen
+from optstream.estimation.holding import UNKNOWN
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+SAME = 1e-9
+"""Relative: noise scales that differ by less are one."""
+
+
+def fit_tree(
+    belief: Belief,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    steps: range,
+    scale: float | None,
+) -> tuple[Floats, Floats]:
+    """Return posterior means and variances of every node at these steps, (n_nodes, n_steps), in units.
+
+    belief: what the tree learned; its history is not looked at. histories: {level: the blocks of its nodes};
+    a level that is not there was not measured. Means add up over the tree. Where nothing was ever measured,
+    as `Belief.fitted`. Costs no privacy.
+    """
+    days = belief.days
+    known = seen_tree(histories, tree, days, scale, belief.events)
+    if known is None:
+        shape = (len(tree.leaves), len(steps))
+        return tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
+    seen, means = known
+    found, events = belief.answer(seen, steps)
+    moved, variances = series_of(found, step_blocks(steps, days, events))
+    return tree.add_up(means[:, None]) + moved, variances
+
+
+def events_of_tree(
+    belief: Belief,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    steps: range,
+    scale: float | None,
+) -> tuple[int, ...]:
+    """Days that are called events when `fit_tree` is asked the same, theirs included; free."""
+    known = seen_tree(histories, tree, belief.days, scale, belief.events)
+    return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
+
+
+def judged_tree(
+    belief: Belief,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    first_step: int,
+    scale: float | None,
+) -> Belief:
+    """`Belief.judged` for a tree: whether the last day before this step's was an event."""
+    recent = {level: latest(history, MOST_FITTED) for level, history in histories.items()}
+    if not next(iter(recent.values())).n_blocks:
+        return belief
+
+    def seen(events: Iterable[int]) -> Seen | None:
+        found = seen_tree(recent, tree, belief.days, scale, events)
+        return found and found[0]
+
+    return belief.judged_by(seen, next(iter(recent.values())), first_step)
+
+
+def seen_tree(
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    days: PublicDays,
+    scale: float | None,
+    events: Iterable[int] = (),
+) -> tuple[Seen, Floats] | None:
+    """What was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
+
+    Only blocks that all measured levels have, with noise in the proportions of the latest: others, of another
+    plan, are left out. None where there are none. scale: the public size of a typical leaf.
+    """
+    common = _common(histories)
+    if not next(iter(common.values())).n_blocks:
+        return None
+    n_nodes, n_leaves = len(tree.nodes), len(tree.leaves)
+    n_blocks = next(iter(common.values())).n_blocks
+    values, noise = np.zeros((n_nodes, n_blocks)), np.full(n_nodes, np.inf)
+    means, sizes = np.zeros(n_nodes), np.zeros(n_nodes)
+    blocks = None
+    for level, history in common.items():
+        at = slice(tree.levels[level].start, tree.levels[level].stop)
+        seen, own = seen_series(history, days, scale, events)
+        blocks = seen.blocks
+        values[at] = history.sums * blocks.worth
+        noise[at], means[at], sizes[at] = seen.noise[1:], own, seen.sizes
+    assert blocks is not None
+    leaves = tree.leaf_indices
+    of_nodes = tree.add_up(means[leaves].reshape(n_leaves, 1))
+    residuals = values - of_nodes * (blocks.lengths * blocks.worth)
+    return Seen(tree, blocks, residuals, noise, sizes[leaves]), means[leaves]
+
+
+def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
+    """Each level's part of the blocks that all have, in the proportions of the latest common one."""
+    kept = dict(histories)
+    keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
+    shared = [key for key in keys[0] if all(key in other for other in keys[1:])]
+    kept = {level: _at(history, shared) for level, history in kept.items()}
+    scales = np.array([history.scales for history in kept.values()])
+    if not scales.size:
+        return kept
+    ratios = scales / scales[0]
+    alike = np.all(np.abs(ratios / ratios[:, -1:] - 1.0) < SAME, axis=0)
+    return {level: history.chosen(alike) for level, history in kept.items()}
+
+
+def _keys(history: BlockHistory) -> list[tuple[int, int]]:
+    return list(zip(history.starts.tolist(), history.lengths.tolist(), strict=True))
+
+
+def _at(history: BlockHistory, keys: list[tuple[int, int]]) -> BlockHistory:
+    places = {key: place for place, key in enumerate(_keys(history))}
+    order = np.array([places[key] for key in keys], dtype=np.int64)
+    return BlockHistory(
+        history.starts[order], history.lengths[order], history.scales[order], history.sums[:, order]
+    )

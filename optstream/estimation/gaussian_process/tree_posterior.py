@@ -1,0 +1,206 @@
+"""The posterior of all series of a tree, from blocks that were measured at the same times: exact and linear
+in the number of nodes.
+"""
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, eigh  # type: ignore[import-untyped]
+from scipy.linalg.lapack import dpotri  # type: ignore[import-untyped]
+
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.tree_passes import Passed, pass_over_tree
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """What was measured, relative to nothing yet.
+
+    blocks: n of them, the same at every node. residuals: (n_nodes, n), measured minus prior mean; anything
+    where a node was not measured. noise: (n_nodes,), variance of each entry of a row; inf where it was not.
+    sizes: (n_leaves,), s_i.
+    """
+
+    tree: AggregationTree
+    blocks: Blocks
+    residuals: Floats
+    noise: Floats
+    sizes: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Rotation:
+    """The own part's eigenbasis at the blocks, (n, n), its spectrum, (n,); the shared covariance in it."""
+
+    basis: Floats
+    spectrum: Floats
+    shared: Floats
+
+    @classmethod
+    def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
+        """Of these blocks under this prior. Time O(n^3)."""
+        shared, own = prior.covariances(blocks, blocks)
+        own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
+        spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
+        least = 1e-14 * max(float(spectrum[-1]), 1e-300)
+        return cls(basis, np.maximum(spectrum, least), basis.T @ shared @ basis)
+
+
+class TreePosterior:
+    """Condition the prior on what was seen.
+
+    With x_i = s_i (f + g_i) at the blocks, f ~ N(0, F), g_i ~ N(0, G) and measurements of leaves and of sums
+    of leaves: in the eigenbasis of G the g_i of different modes are independent, and so is the noise, for all
+    nodes were measured at the same blocks. Given f each mode is a tree of scalars (`pass_over_tree`); f
+    itself takes one n x n solve. Nothing is approximated. Time O(n^3 + nodes n), memory O(n^2 + nodes n).
+
+    Costs no privacy. Raises numpy.linalg.LinAlgError only for a prior that is no covariance.
+    """
+
+    def __init__(self, prior: TemporalPrior, seen: Seen, rotation: "Rotation | None" = None) -> None:
+        self.prior, self.seen = prior, seen
+        self.rotation = rotation or Rotation.of(prior, seen.blocks)
+        self.basis, self.spectrum = self.rotation.basis, self.rotation.spectrum
+        self.weights = seen.tree.add_up(seen.sizes[:, None])
+        known = np.isfinite(seen.noise)[:, None]
+        rotated = np.where(known, seen.residuals, 0.0) @ self.basis
+        loading = np.where(known, np.broadcast_to(self.weights, rotated.shape), 0.0)
+        self.passed: Passed = pass_over_tree(
+            seen.tree, seen.sizes[:, None] ** 2 * self.spectrum, seen.noise, (rotated, loading)
+        )
+        self._asked: dict[int, tuple[Floats, Floats]] = {}
+        self._join_shared()
+
+    def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
+        """The posterior of other values with other noise at the same blocks."""
+        return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
+
+    def _join_shared(self) -> None:
+        """The shared part's posterior: precision P and pull q from the tree, in the eigenbasis."""
+        (residual, load), (pull, self.loads) = self.passed.means, self.passed.pulls
+        self.precision = (self.weights * self.loads).sum(axis=0)
+        first = (self.weights * pull).sum(axis=0)
+        n = self.spectrum.size
+        root = np.sqrt(np.maximum(self.precision, 1e-300))
+        factor = cholesky(np.eye(n) + root[:, None] * self.rotation.shared * root[None, :], lower=True)
+        half, _ = dpotri(factor, lower=1)  # the lower half of the product's inverse; its diagonal is above 0
+        inverse = half + np.tril(half, -1).T
+        self.kept = (np.eye(n) - inverse) / root[:, None] / root[None, :]
+        self.factor_mean = self.kept @ first
+        self.log_likelihood = float(
+            self.passed.log_density + 0.5 * first @ self.factor_mean - np.sum(np.log(np.diag(factor)))
+        )
+        self.pulls = pull - self.loads * self.factor_mean
+        """Sigma^-1 times the residuals, in the eigenbasis, (n_nodes, n)."""
+        self.own_means = residual - load * self.factor_mean
+
+    @cached_property
+    def shared_pull(self) -> Floats:
+        """What the shared part's covariance is multiplied with, (n,), in the eigenbasis."""
+        return np.asarray((self.weights * self.pulls).sum(axis=0))
+
+    @cached_property
+    def shared_precision(self) -> Floats:
+        """Of all measurements for the shared part, the parts' uncertainty counted in, (n, n)."""
+        p = self.precision
+        return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
+
+    def own_pull(self) -> Floats:
+        """What each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
+        return np.asarray(self.own_means / self.spectrum)
+
+    def own_loads(self) -> Floats:
+        """How the own parts move with the shared one, (n_nodes, n)."""
+        return np.asarray(self.passed.means[1] / self.spectrum)
+
+    def own_precision(self) -> Floats:
+        """Given the shared part, (n_nodes, n)."""
+        return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
+
+    def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
+        """How far each measured value is from what all others say of it, and the variance of that.
+
+        (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
+        prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
+        exact for the last `exact_for` blocks; for those before, which have others on both sides, it is the
+        mean of them all, which takes no n x n product for each node. What was asked is kept.
+        """
+        if exact_for not in self._asked:
+            self._asked[exact_for] = self._left_out(exact_for)
+        return self._asked[exact_for]
+
+    def _left_out(self, exact_for: int) -> tuple[Floats, Floats]:
+        known = np.isfinite(self.seen.noise)
+        n, last = self.spectrum.size, min(exact_for, self.spectrum.size)
+        alone = self._alone()
+        of_shared = (self.loads**2) @ np.diag(self.kept)
+        rows = self.basis[n - last :]
+        diagonal = np.repeat(((alone.sum(axis=1) - of_shared) / n)[:, None], n, axis=1)
+        diagonal[:, n - last :] = alone @ (rows**2).T
+        for node in np.flatnonzero(known):
+            moved = rows * self.loads[node]
+            diagonal[node, n - last :] -= ((moved @ self.kept) * moved).sum(axis=1)
+        diagonal[~known] = 1.0
+        return np.asarray((self.pulls @ self.basis.T) / diagonal), 1.0 / diagonal
+
+    def _alone(self) -> Floats:
+        """The diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
+        known = np.isfinite(self.seen.noise)
+        noise = np.where(known, self.seen.noise, 1.0)[:, None]
+        alone = np.maximum(noise - self.passed.variances, 0.0) / noise**2
+        return np.asarray(np.where(known[:, None], alone, 0.0))
+
+    def day_surprises(self, chosen: NDArray[np.bool_]) -> Floats:
+        """How unlike all others these blocks are, (n,) of them chosen: standard normal if they are not.
+
+        (n_nodes + 1, n_chosen): of each node, 0 where it was not measured, then of what the leaves share.
+        Score tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted
+        values and C the same part of Sigma^-1, C^(-1/2) a, whose square is chi-squared.
+        """
+        known, alone = np.isfinite(self.seen.noise), self._alone()
+        basis = self.basis[chosen]
+        pulls, found = self.pulls @ basis.T, np.zeros((known.size + 1, len(basis)))
+        for node in np.flatnonzero(known):
+            moved = basis * self.loads[node]
+            inverse = (basis * alone[node]) @ basis.T - moved @ self.kept @ moved.T
+            found[node] = _whitened(pulls[node], inverse)
+        shared = basis @ self.shared_precision @ basis.T
+        found[-1] = _whitened(basis @ self.shared_pull, shared)
+        return found
+
+    def means(self, steps: Blocks) -> Floats:
+        """Posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
+        shared, own = self.prior.covariances(steps, self.seen.blocks)
+        together = (shared @ self.basis) @ self.shared_pull
+        return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
+
+    def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
+        """Posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
+        chosen = np.arange(len(self.weights)) if nodes is None else nodes
+        shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
+        of_shared, of_own = self.prior.variances(steps)
+        squares = self.seen.tree.add_up(self.seen.sizes[:, None] ** 2)
+        known = np.einsum("tk,kl,tl->t", shared, self.shared_precision, shared, optimize=True)
+        shared_precise = shared * self.precision
+        shared_kept = shared_precise @ self.kept
+        found = self.weights[chosen] ** 2 * (of_shared - known) + squares[chosen] * of_own
+        loads, precision = self.own_loads(), self.own_precision()
+        for row, node in enumerate(chosen):
+            moved = own * loads[node]
+            cross = ((shared - shared_kept) * moved).sum(axis=1)
+            explained = (own**2) @ precision[node] - ((moved @ self.kept) * moved).sum(axis=1)
+            found[row] -= 2.0 * self.weights[node] * cross + explained
+        return np.asarray(np.maximum(found, 0.0))
+
+
+def _whitened(pull: Floats, precision: Floats) -> Floats:
+    """precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
+    spectrum, basis = eigh(precision)
+    spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
+    return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))

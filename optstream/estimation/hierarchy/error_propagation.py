@@ -1,0 +1,114 @@
+"""How much of the measurements' noise reaches the estimate: known before anything is drawn."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.estimation.hierarchy.problem import LeastSquares, least_squares, targets_of
+from optstream.estimation.hierarchy.tree_noise import noise_through_tree
+from optstream.estimation.holding import UNKNOWN
+from optstream.estimation.reconstruction import interpolation_matrix, seen_points
+from optstream.stream import AggregationTree, Feature, Measured
+
+Floats = NDArray[np.float64]
+
+
+def noise_variances(
+    measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str
+) -> Floats:
+    """Return the variance of each value of `make_consistent` without bound, (n_nodes, n_steps).
+
+    Only the noise's part: how far the reconstruction misses the truth is not in it. In the unit of the
+    readings, squared. The estimate is linear in the measurements, whose noise is independent: a node's series
+    is weighed with W_n, its targets are L y_n with L from the node's points, so what enters the tree is
+    m_n = R' W_n L y_n of covariance R' W_n L diag(var y_n) L' W_n R. Where the weights separate, each step is
+    a scalar problem. The measured values do not matter, their variances and positions do. A value of
+    `UNKNOWN` variance stands for no measurement: it has no noise.
+    Time linear in nodes. Costs no privacy. Raises ParameterError as `least_squares`, without variances, and
+    for a reconstruction that was given, whose making is not known.
+    """
+    if measured.interpolation is not None:
+        raise ParameterError("noise_variances needs measurements, not a reconstruction that was made of them")
+    noise = _variances(measured)
+    problem = least_squares(measured, tree, features, weights)
+    maps, pattern = _target_maps(measured)
+    factors = problem.separated()
+    if factors is None:
+        precision, entering = _joint(problem, maps[pattern], noise)
+        covariances = noise_through_tree(precision, entering, tree)
+        return np.asarray(np.diagonal(covariances, axis1=-2, axis2=-1)).copy()
+    by_node, by_query = factors
+    weighted = by_query[:, None] * problem.rows
+    time_maps = np.linalg.solve(problem.rows.T @ weighted, weighted.T) @ maps
+    own = np.einsum("nsm,nm->ns", time_maps[pattern] ** 2, noise, optimize=True)
+    return reconciled_variances(np.broadcast_to(by_node[:, None], own.shape), own, tree)
+
+
+def reconciled_variances(weights: Floats, own: Floats, tree: AggregationTree) -> Floats:
+    """Return the variance of each value once the nodes add up, step by step, (n_nodes, n_steps).
+
+    weights: (n_nodes, n_steps), what each node's value counts in the least squares. own: the variance that
+    noise gives it before; nan where that is not known, and then for all nodes of that step. Costs no privacy.
+    """
+    entering = weights**2 * np.where(weights > 0, own, 0.0)
+    return noise_through_tree(weights[..., None, None], entering[..., None, None], tree)[..., 0, 0]
+
+
+def interpolated_variances(measured: Measured) -> Floats:
+    """Return the variance of each value of `reconstruct` from points alone, (n_nodes, n_steps).
+
+    In the unit of the readings, squared; 0 where a node has no point. Costs no privacy.
+    """
+    noise, seen = _variances(measured), seen_points(measured)
+    found = np.zeros((len(noise), measured.n_steps))
+    for pattern in np.unique(seen, axis=0):
+        nodes = np.flatnonzero((seen == pattern).all(axis=1))
+        if pattern.any():
+            positions = tuple(int(step) for step in np.array(measured.positions)[pattern])
+            squares = interpolation_matrix(positions, measured.n_steps) ** 2
+            found[nodes] = noise[np.ix_(nodes, np.flatnonzero(pattern))] @ squares
+    return found * float(measured.resolution) ** 2
+
+
+def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, Floats]:
+    """Of each node's whole series: its precision and the covariance of precision times value."""
+    rows, weights = problem.rows, problem.weights
+    precision = np.einsum("qs,nq,qt->nst", rows, weights, rows, optimize=True)
+    entering = np.einsum("qs,nq,nqm->nsm", rows, weights, maps, optimize=True)
+    return precision, (entering * noise[:, None, :]) @ np.swapaxes(entering, -1, -2)
+
+
+def _target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
+    """From a node's measurements to its least-squares targets, (n_patterns, n_queries, n_measurements), and
+    which of them is each node's: nodes that were measured alike share one.
+    """
+    assert measured.point_variances is not None
+    assert measured.sum_variances is not None
+    parts = [np.isfinite(one).any(axis=-1, keepdims=True) for one in measured.sum_variances]
+    kinds = [seen_points(measured), *(np.asarray(one) for one in parts)]
+    _, some, pattern = np.unique(np.hstack(kinds), axis=0, return_index=True, return_inverse=True)
+    widths = [measured.points.shape[-1], *(sums.shape[-1] for sums in measured.sums)]
+    columns = np.split(np.eye(sum(widths)), np.cumsum(widths)[:-1], axis=-1)
+    points, *sums = (np.repeat(part[:, None, :], some.size, axis=1) for part in columns)
+    units = replace(
+        measured,
+        points=points,
+        sums=tuple(sums),
+        point_variances=np.broadcast_to(measured.point_variances, measured.points.shape[-2:])[some],
+        sum_variances=tuple(one[some] for one in measured.sum_variances),
+    )
+    return np.moveaxis(targets_of(units), 0, -1), pattern.reshape(-1)
+
+
+def _variances(measured: Measured) -> Floats:
+    """Of every measurement, (n_nodes, n_measurements); 0 where none was made, for it enters nothing."""
+    if measured.point_variances is None or measured.sum_variances is None:
+        raise ParameterError("noise_variances needs the variances of the measurements")
+    values = (measured.points, *measured.sums)
+    known = (measured.point_variances, *measured.sum_variances)
+    parts = [np.broadcast_to(v, e.shape[-2:]) for v, e in zip(known, values, strict=True)]
+    together = np.concatenate(parts, axis=-1)
+    return np.where(together < UNKNOWN, together, 0.0)

@@ -1,0 +1,119 @@
+"""What a grant's windows are charged, read from the range of the history that they see."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from optstream.ledger.accounting.amendments import Promises, promises_of
+from optstream.ledger.accounting.spends import charged_rows
+from optstream.ledger.database.schema import spends
+from optstream.ledger.records import WindowLoss
+from optstream.privacy import Spend, charged_to_windows, worst_window
+from optstream.privacy.spends import spend_from_document
+
+
+@dataclass(frozen=True)
+class Charges:
+    """What the releases of a grant are charged, by its present promise.
+
+    compromised: those of them whose noise protects nobody: a window that they charge at all loses everything.
+    """
+
+    spends: tuple[Spend, ...] = ()
+    compromised: tuple[Spend, ...] = ()
+
+    def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
+        """What the window that begins at each of `starts` has lost."""
+        lost = charged_to_windows(self.compromised, window_length, starts)
+        charged = charged_to_windows(self.spends, window_length, starts)
+        return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
+
+    def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
+        """The charges of each period by itself, by its first step and number of steps."""
+        periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
+        return [(period, self._inside(period)) for period in periods]
+
+    def _inside(self, period: tuple[int, int]) -> "Charges":
+        own, lost = (
+            tuple(spend for spend in some if (spend.first_step, spend.n_steps) == period)
+            for some in (self.spends, self.compromised)
+        )
+        return Charges(own, lost)
+
+    def worst(self, window_length: int, windows: Any, plan: Sequence[Spend], touching: range) -> WindowLoss:
+        """The worst window with `plan` included, of those that have one of the steps `touching`."""
+        lost = worst_window(self.compromised, window_length, windows, touching)
+        if lost.epsilon > 0:
+            return WindowLoss(math.inf, lost.first_step)
+        cost = worst_window([*self.spends, *plan], window_length, windows, touching)
+        return WindowLoss(cost.epsilon, cost.first_step)
+
+
+@dataclass(frozen=True)
+class Planned:
+    """A spend in force as it was planned: under which promise, and whether its noise became known."""
+
+    spend: Spend
+    promise: int
+    is_known: bool
+
+
+def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -> list[Planned]:
+    """The spends of a grant's releases, of all streams, that have one of `steps`.
+
+    only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
+    longest spend.
+    """
+    query = charged_rows().where(
+        spends.c.grant_id == grant.id,
+        spends.c.first_step < steps.stop,
+        spends.c.first_step > steps.start - grant.longest_spend,
+        spends.c.first_step + spends.c.n_steps > steps.start,
+        *only,
+    )
+    rows = connection.execute(query.order_by(spends.c.first_step, spends.c.id))
+    return [
+        Planned(spend_from_document(json.loads(document)), number, reason is not None)
+        for document, number, reason in rows
+    ]
+
+
+def charges_of(near: Sequence[Planned], promises: Promises) -> Charges:
+    """What these are charged by the promise in force."""
+    priced = [(promises.price(one.spend, one.promise), one.is_known) for one in near]
+    return Charges(
+        tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
+    )
+
+
+def charged_to_grant(
+    connection: Connection, grant: Any, steps: range, *only: Any, promises: Promises | None = None
+) -> Charges:
+    """What the spends that have one of `steps` are charged, by the grant's present promise or by another.
+
+    only: conditions on the releases to look at.
+    """
+    near = planned_near(connection, grant, steps, *only)
+    return charges_of(near, promises or promises_of(connection, grant))
+
+
+def cost_touching(
+    connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), *only: Any
+) -> WindowLoss:
+    """The worst window that has one of `steps`, `plan` included; reads only the history that it may see.
+
+    only: conditions on the releases to look at.
+    """
+    charges = charged_to_grant(connection, grant, window_reach(grant, steps), *only)
+    return charges.worst(grant.window_length, grant.windows, plan, steps)
+
+
+def window_reach(promise: Any, steps: range) -> range:
+    """The steps that share a window with one of these. promise: a grant's row, or a model."""
+    lead = promise.window_length - 1
+    return range(steps.start - lead, steps.stop + lead)

@@ -1,0 +1,181 @@
+"""A grant's whole history: what repeats itself is read and priced once."""
+
+import json
+import math
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection
+
+from optstream.ledger.accounting.amendments import Promises, promises_of
+from optstream.ledger.accounting.kept_promises import joined
+from optstream.ledger.accounting.spends import PlainSpend, charged_rows
+from optstream.ledger.database.engine import plain_rows
+from optstream.ledger.database.schema import spends
+from optstream.ledger.records import WindowLoss
+from optstream.privacy import PrivacyModel, WindowCost, worst_of_repeated, worst_window
+from optstream.privacy.accounting import NO_COST
+from optstream.privacy.spends import spend_from_document
+
+
+class _Shape(NamedTuple):
+    """What a spend's document is before and after its first step, and the first steps that it had."""
+
+    before: str
+    after: str
+    first_steps: list[int]
+
+
+class _Pattern(NamedTuple):
+    """What the lines of a plan are between its first steps, and the shapes of its spends."""
+
+    between: list[str]
+    shapes: list[_Shape]
+
+    def recurs(self, plan: Sequence[PlainSpend], lines: str) -> bool:
+        """Whether another plan is this one at its first step."""
+        return len(self.shapes) == len(plan) and str(plan[0][1]).join(self.between) == lines
+
+
+class History:
+    """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
+
+    def __init__(self) -> None:
+        self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
+        self._latest: dict[tuple[int, int], _Shape] = {}
+        self._latest_plan: dict[int, _Pattern] = {}
+
+    def add_plan(self, plan: Sequence[PlainSpend], lines: str, amendment: int = 0) -> None:
+        """Charge the spends of a release, at least one. lines: their `lines_of`.
+
+        Plans recur. One whose lines are those of the plan before it at another first step is charged as that
+        one was. Equal lines are equal spends: there are as many lines as spends, so no line break hides in a
+        document, and positions and steps are numbers (the caller saw to it), so no space hides in them.
+        """
+        latest = self._latest_plan.get(amendment)
+        if latest is not None and latest.recurs(plan, lines):
+            for shape in latest.shapes:
+                shape.first_steps.append(plan[0][1])
+            return
+        shapes = [self.add(position, first, document, amendment) for position, first, _, document in plan]
+        pattern = _pattern(plan, lines, [shape for shape in shapes if shape is not None])
+        if pattern is not None:
+            self._latest_plan[amendment] = pattern
+
+    def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> "_Shape | None":
+        """Charge one more. first_step: as the document says. amendment: the promise it was planned under.
+
+        position: in its plan. Plans recur, so the spend there in the plan before mostly has the same shape.
+        Returns the shape, or None if it is read by itself.
+        """
+        latest = self._latest.get((position, amendment))
+        if latest is not None and document == f"{latest.before}{first_step}{latest.after}":
+            latest.first_steps.append(first_step)
+            return latest
+        before, named, after = document.partition(f'"first_step":{first_step},')
+        # a capped one names steps of other periods; another may be written as no spend is
+        if not named or '"kind":"capped"' in document:
+            self._first_steps[document, amendment].append(0)
+            return None
+        first_steps = self._first_steps[f'{before}"first_step":0,{after}', amendment]
+        first_steps.append(first_step)
+        shape = _Shape(f'{before}"first_step":', f",{after}", first_steps)
+        self._latest[position, amendment] = shape
+        return shape
+
+    @property
+    def amendments(self) -> set[int]:
+        """The promises under which something was planned."""
+        return {amendment for _, amendment in self._first_steps}
+
+    def include(self, other: "History") -> None:
+        """Charge everything that another history does."""
+        for key, first_steps in other._first_steps.items():
+            self._first_steps[key].extend(first_steps)
+
+    def cost(self, promises: Promises) -> WindowCost:
+        """The worst window of all, by the promise in force."""
+        model = promises.in_force
+        repeated = [
+            (promises.read(shape, amendment), first_steps)
+            for (shape, amendment), first_steps in self._first_steps.items()
+        ]
+        if model.windows == "sliding":
+            return worst_of_repeated(repeated, model.window_length)
+        written_out = (
+            replace(spend, first_step=spend.first_step + shift)
+            for spend, shifts in repeated
+            for shift in shifts
+        )
+        return worst_window(written_out, model.window_length, "aligned")
+
+    def costs(self, promises: Promises) -> list[tuple[int, PrivacyModel, WindowCost]]:
+        """For each promise under which something was planned: its number, itself, the worst window that it
+        answers for.
+
+        Those are the windows that have a step of what was planned under it, charged by all that was planned,
+        before it and after. What an earlier promise allowed is not held against a later one.
+        """
+        used = [promises.by(number) for number in sorted(self.amendments)] or [promises]
+        return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
+
+    def _cost_answered_for(self, promises: Promises, only: bool) -> WindowCost:
+        """As `costs`, for the promise in force; the worst window of all instead where that is within it, for
+        it is found quicker. only: no other promise was ever used.
+        """
+        cost = self.cost(promises)
+        if only or cost.epsilon <= promises.in_force.epsilon:
+            return cost
+        return self._cost_of_planned(promises)
+
+    def _cost_of_planned(self, promises: Promises) -> WindowCost:
+        """The worst window that has a step of what was planned under the promise in force."""
+        number, model = promises.now, promises.in_force
+        written_out = [
+            (replace(spend, first_step=spend.first_step + shift), amendment)
+            for (shape, amendment), shifts in self._first_steps.items()
+            for spend in (promises.read(shape, amendment),)
+            for shift in shifts
+        ]
+        written_out.sort(key=lambda one: one[0].first_step)
+        first_steps = [spend.first_step for spend, _ in written_out]
+        longest = max(spend.n_steps for spend, _ in written_out)
+        worst = NO_COST
+        for steps in joined(spend for spend, amendment in written_out if amendment == number):
+            begin = bisect_right(first_steps, steps.start - model.window_length - longest)
+            near = written_out[begin : bisect_left(first_steps, steps.stop + model.window_length)]
+            charged = [spend for spend, _ in near]
+            cost = worst_window(charged, model.window_length, model.windows, touching=steps)
+            worst = max(worst, cost, key=lambda one: one.epsilon)
+        return worst
+
+
+def _pattern(plan: Sequence[PlainSpend], lines: str, shapes: list[_Shape]) -> _Pattern | None:
+    """Of a plan whose spends all have a shape and one first step; of another, None."""
+    if len(shapes) < len(plan) or len({first_step for _, first_step, _, _ in plan}) > 1 or "\0" in lines:
+        return None
+    text = "".join(
+        f"{position} \0 {n_steps} {shape.before}\0{shape.after}\n"
+        for (position, _, n_steps, _), shape in zip(plan, shapes, strict=True)
+    )
+    return _Pattern(text.split("\0"), shapes)
+
+
+def _charges_anything(document: str) -> bool:
+    return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
+
+
+def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
+    """The worst window of the grant's whole history, by its present promise."""
+    history = History()
+    query = charged_rows().add_columns(spends.c.first_step, spends.c.position)
+    query = query.where(spends.c.grant_id == grant.id)
+    for document, amendment, compromised, first_step, position in plain_rows(connection, query):
+        if compromised is not None and _charges_anything(document):
+            return WindowLoss(math.inf, first_step)
+        history.add(position, first_step, document, amendment)
+    cost = history.cost(promises_of(connection, grant))
+    return WindowLoss(cost.epsilon, cost.first_step)

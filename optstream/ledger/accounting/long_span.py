@@ -1,0 +1,50 @@
+"""What a grant's releases were charged over a span that is longer than a window."""
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection, func, select
+
+from optstream.ledger.accounting.charges import charged_to_grant, window_reach
+from optstream.ledger.database.schema import spends
+from optstream.privacy import Spend
+from optstream.privacy.exact import exact_from_text
+
+UNDECIDED = '%"kind":"capped"%'
+"""In the text of a spend whose steps, or what each of them pays, was still to be chosen."""
+
+
+@dataclass(frozen=True)
+class Spent:
+    """The spends of a span. compromised: whether the noise of some of them protects nobody.
+
+    adaptive: whether what was measured there was chosen by what was released before: any plan within a window
+    of it, also one that was settled since, left something to be decided. window: how many steps a window has
+    and what the grant gives each; None where windows do not slide, or an amendment changed them.
+    """
+
+    spends: tuple[Spend, ...]
+    compromised: bool
+    adaptive: bool
+    window: tuple[int, Fraction] | None
+
+
+def spent_over(connection: Connection, grant: Any, steps: range) -> Spent:
+    """All that the releases with one of `steps` are charged; reads that range of the history."""
+    charged = charged_to_grant(connection, grant, steps)
+    # what a neighbouring day chose to spend may decide what a day of the span measures
+    reach = window_reach(grant, steps)
+    undecided = select(func.count()).where(
+        spends.c.grant_id == grant.id,
+        spends.c.first_step < reach.stop,
+        spends.c.first_step > reach.start - grant.longest_spend,
+        spends.c.first_step + spends.c.n_steps > reach.start,
+        spends.c.document.like(UNDECIDED),
+    )
+    window = None
+    if grant.windows == "sliding" and grant.amendment == 0:
+        window = (int(grant.window_length), exact_from_text(grant.epsilon))
+    return Spent(
+        charged.spends, bool(charged.compromised), connection.execute(undecided).scalar_one() > 0, window
+    )

@@ -1,0 +1,86 @@
+"""The ledger's facts without its spends: cheap to read for a long history. Nothing is changed."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import Connection, func, select
+
+from optstream.ledger.database.schema import events, releases, streams
+from optstream.ledger.records import ReleaseState
+
+ROWS_AT_ONCE = 10_000
+
+
+@dataclass(frozen=True)
+class ReleaseOutline:
+    """A release without what it is charged; the fields are those of `ReleaseRecord`."""
+
+    period: str
+    revision: int
+    state: ReleaseState
+    first_step: int
+    n_steps: int
+    measurements_hash: str | None
+    staged_hash: str | None
+    published_name: str | None
+    reason: str | None
+    withdrawn: str | None
+    compromised: str | None
+    amendment: int
+
+    @property
+    def end(self) -> int:
+        """The step after its last."""
+        return self.first_step + self.n_steps
+
+
+def stream_names(connection: Connection) -> tuple[str, ...]:
+    """Every enrolled stream, sorted."""
+    return tuple(sorted(connection.execute(select(streams.c.name)).scalars()))
+
+
+def outlines(connection: Connection, stream_id: int, steps: range | None) -> Iterator[ReleaseOutline]:
+    """A stream's releases by first step, then revision; of `steps`, those that begin at one of them."""
+    columns = [releases.c[name] for name in ReleaseOutline.__dataclass_fields__]
+    query = select(*columns).where(releases.c.stream_id == stream_id)
+    if steps is not None:
+        query = query.where(releases.c.first_step >= steps.start, releases.c.first_step < steps.stop)
+    ordered = query.order_by(releases.c.first_step, releases.c.revision)
+    for row in connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)):
+        yield ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
+
+
+def has_known_noise(connection: Connection, stream_id: int, steps: range) -> bool:
+    """Whether a first release that begins at one of these steps was compromised; one answer, no rows."""
+    inside = (releases.c.first_step >= steps.start) & (releases.c.first_step < steps.stop)
+    lost = releases.c.compromised.is_not(None) & (releases.c.revision == 0)
+    query = select(releases.c.id).where(releases.c.stream_id == stream_id, inside, lost).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def count_by_state(connection: Connection, stream_id: int) -> dict[ReleaseState, int]:
+    """How many releases of a stream are in each state; states without any are left out."""
+    query = select(releases.c.state, func.count()).where(releases.c.stream_id == stream_id)
+    found = {
+        ReleaseState(state): count for state, count in connection.execute(query.group_by(releases.c.state))
+    }
+    return {state: found[state] for state in ReleaseState if state in found}
+
+
+def last_release(connection: Connection, stream_id: int) -> ReleaseOutline | None:
+    """The release that begins last, in its newest revision."""
+    latest = select(func.max(releases.c.first_step)).where(releases.c.stream_id == stream_id)
+    first_step = connection.execute(latest).scalar_one()
+    if first_step is None:
+        return None
+    return list(outlines(connection, stream_id, range(first_step, first_step + 1)))[-1]
+
+
+def event_times(connection: Connection, stream_id: int, kind: str) -> dict[tuple[str, int], datetime]:
+    """When each release of a stream had its last event of this kind, by period and revision."""
+    query = select(events.c.period, events.c.revision, events.c.at).where(
+        events.c.stream_id == stream_id, events.c.kind == kind
+    )
+    rows = connection.execute(query.order_by(events.c.number))
+    return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in rows}

@@ -1,0 +1,1 @@
+"""The ledger's database: engine, connections, tables and their upgrade."""

@@ -1,0 +1,249 @@
+"""Opening the database: files that only their owner reads, transactions that really lock, a known schema."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+from sqlite3 import OperationalError
+from time import monotonic, sleep
+from typing import Any
+
+from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
+from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from optstream.errors import LedgerError, LedgerUnavailableError
+from optstream.ledger.database.connections import keep_across_forks, watch_file
+from optstream.ledger.database.schema import SCHEMA
+from optstream.ledger.database.upgrade import upgrade, version_of
+
+UPGRADE_LOCK = 7_034_158_201
+"""PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
+
+KEPT: dict[str, Any] = {
+    "poolclass": QueuePool,
+    # as few connections as are used at once; more threads than that wait for the database, not for the pool
+    "pool_use_lifo": True,
+    "max_overflow": -1,
+    "hide_parameters": True,
+}
+
+
+def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
+    """An engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
+
+    Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
+    database that does not answer and a schema newer than this version of OptStream.
+    """
+    try:
+        address = make_url(url)
+        dialect = address.get_backend_name()
+        if dialect == "sqlite":
+            engine = _sqlite(address, busy_timeout_seconds)
+        elif dialect == "postgresql":
+            engine = _postgresql(address, busy_timeout_seconds)
+        else:
+            raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
+    except (ArgumentError, NoSuchModuleError):
+        raise LedgerError(
+            "the ledger's URL is not one; use for example sqlite:///trusted/ledger.sqlite"
+        ) from None
+    except ModuleNotFoundError as error:
+        raise LedgerError(f"the ledger's database needs the driver {error.name!r}: install it") from None
+    except OSError as error:
+        raise LedgerError(f"the ledger's file or folder cannot be made: {error.strerror}") from error
+    keep_across_forks(engine)
+    try:
+        with reading(engine) as connection:
+            version = version_of(connection)
+        if version != SCHEMA:
+            with _migrating(engine) as connection:
+                upgrade(connection, SCHEMA)
+            # for a migration foreign keys are off; no kept connection may go on like that
+            engine.dispose()
+    except BaseException:
+        engine.dispose()
+        raise
+    return engine
+
+
+@contextmanager
+def writing(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may write: on SQLite it holds the database from its first statement on."""
+    with _translated(engine), engine.execution_options(ledger_writes=True).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Connection]:
+    """A transaction that only reads, all of it from one moment."""
+    snapshot = {} if engine.dialect.name == "sqlite" else {"isolation_level": "REPEATABLE READ"}
+    with _translated(engine), engine.execution_options(**snapshot).begin() as connection:
+        yield connection
+
+
+@contextmanager
+def _migrating(engine: Engine) -> Iterator[Connection]:
+    """A transaction that may change the tables, alone; all of it or nothing."""
+    options = engine.execution_options(ledger_writes=True, ledger_migrates=True)
+    with _translated(engine), options.begin() as connection:
+        if engine.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:number)"), {"number": UPGRADE_LOCK})
+        yield connection
+        if engine.dialect.name == "sqlite" and connection.exec_driver_sql("PRAGMA foreign_key_check").first():
+            raise LedgerError("rows of the ledger point to rows that are gone: its schema was not upgraded")
+
+
+@contextmanager
+def _translated(engine: Engine) -> Iterator[None]:
+    try:
+        yield
+    except SQLAlchemyError as error:
+        # SQLite says only what is wrong ("database is locked"); another driver's text may name host and user
+        cause = getattr(error, "orig", None) or error
+        said = f": {cause}" if engine.dialect.name == "sqlite" else ""
+        raise LedgerUnavailableError(
+            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was recorded. "
+            "See that it is reachable, writable and not held by another program, then run again"
+        ) from error
+
+
+def time_of_database(connection: Connection) -> datetime | None:
+    """The instant by the clock of the database's server; None for SQLite, which has the caller's."""
+    if connection.dialect.name != "postgresql":
+        return None
+    now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+    return now
+
+
+def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
+    if address.database in (None, "", ":memory:"):
+        raise LedgerError(
+            "the ledger must outlive the program: give a file, as in sqlite:///trusted/ledger.sqlite"
+        )
+    # absolute, for a program may change its folder while the ledger is open
+    file = Path(str(address.database)).absolute()
+    _make_private(file)
+    engine = create_engine(
+        address.set(database=str(file)), **KEPT, connect_args={"timeout": busy_timeout_seconds}
+    )
+
+    def connected(connection: Any, _record: object) -> None:
+        # the driver would open transactions by itself, too late and not immediate
+        connection.isolation_level = None
+        _use_write_ahead_log(connection, busy_timeout_seconds)
+        connection.execute("PRAGMA synchronous=FULL")
+        connection.execute("PRAGMA foreign_keys=ON")
+
+    def begun(connection: Connection) -> None:
+        options = connection.get_execution_options()
+        if options.get("ledger_migrates", False):
+            # to change a column the whole table is copied, dropped and renamed; only possible out here
+            connection.exec_driver_sql("PRAGMA foreign_keys=OFF")
+        connection.exec_driver_sql("BEGIN IMMEDIATE" if options.get("ledger_writes", False) else "BEGIN")
+
+    watch_file(engine, file)
+    event.listen(engine, "connect", connected)
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
+    """Change the mode of the file, once for ever. SQLite does not wait here for others that do the same."""
+    deadline = monotonic() + patience_seconds
+    while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
+        try:
+            connection.execute("PRAGMA journal_mode=WAL")
+        except OperationalError:
+            if monotonic() > deadline:
+                raise
+            sleep(0.01)
+
+
+def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
+    if "+" not in address.drivername:
+        address = address.set(drivername="postgresql+psycopg")
+    # asked whether it lives before anything is sent; what fails later is never sent again, for it may have
+    # been committed
+    engine = create_engine(address, **KEPT, isolation_level="READ COMMITTED", pool_pre_ping=True)
+    settings = text(
+        "SELECT set_config('lock_timeout', :milliseconds, true), set_config('synchronous_commit', "
+        # a server may be told to confirm before the disk has it; stricter settings than `on` are left
+        "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
+        "ELSE current_setting('synchronous_commit') END, true)"
+    )
+    # 0 would be for ever
+    milliseconds = str(max(1, round(1000 * busy_timeout_seconds)))
+
+    def begun(connection: Connection) -> None:
+        if connection.get_execution_options().get("ledger_writes", False):
+            connection.execute(settings, {"milliseconds": milliseconds})
+
+    event.listen(engine, "begin", begun)
+    return engine
+
+
+def _make_private(file: Path) -> None:
+    """Make the file (0600) and the folders (0700) that are missing; those that exist are left as they are."""
+    missing = [folder for folder in file.parents if not folder.exists()]
+    for folder in reversed(missing):
+        folder.mkdir(mode=0o700, exist_ok=True)
+    with suppress(FileExistsError):
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    # A power cut must not lose the name of a file whose content was synced; whoever made it, or its folder,
+    # may have died before that was durable. Who may not read the folder above did not make this one.
+    _sync_folder(file.parent)
+    with suppress(PermissionError):
+        for path in (file.parent, *missing):
+            _sync_folder(path.parent)
+
+
+def _sync_folder(folder: Path) -> None:
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def any_text(connection: Connection) -> Iterator[None]:
+    """Text that is not UTF-8 comes as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
+    driver: Any = connection.connection.dbapi_connection
+    driver.text_factory = _text_or_bytes
+    try:
+        yield
+    finally:
+        driver.text_factory = str
+
+
+def is_undecodable(error: OperationalError | LedgerError) -> bool:
+    """Whether SQLite's driver raised it for text that is not UTF-8."""
+    return "Could not decode to UTF-8" in str(error)
+
+
+def _text_or_bytes(raw: bytes) -> str | bytes:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return raw
+
+
+def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
+    """Insert one row and return its key."""
+    keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key
+    return int(keys[0])
+
+
+def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+    """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
+    cursor: Any = connection.execute(query).cursor
+    return iter(cursor)
+
+
+def plain_batches(connection: Connection, query: Select[Any], n_rows: int) -> Iterator[list[Any]]:
+    """As `plain_rows`, at most so many at once."""
+    rows = plain_rows(connection, query)
+    return iter(lambda: list(islice(rows, n_rows)), [])

@@ -1,0 +1,1 @@
+"""The changes of a ledger, one transaction each: enrol, reserve, transitions, revisions."""

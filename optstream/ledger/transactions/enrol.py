@@ -1,0 +1,175 @@
+"""Streams and their grants: a promise changes under releases that were made under it only by amendment."""
+
+import json
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Connection, and_, bindparam, or_, select, update
+
+from optstream.errors import LedgerError
+from optstream.ledger.accounting.amendments import PROMISED, first_promise, next_promise
+from optstream.ledger.database.engine import insert_row
+from optstream.ledger.database.schema import grants, releases, streams
+from optstream.ledger.hash_chain import GENESIS, append
+from optstream.ledger.records import StreamTerms, check_name
+from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import exact_from_text
+
+OF_GRANT = (*PROMISED, "calendar")
+"""What all streams of a grant agree on: their spends are added up, step by step."""
+FIXED = ("grant", "calendar")
+"""What no amendment changes: whose the epsilon is, and which time a step is."""
+
+REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
+
+_LOCKED_STREAM = select(streams).where(streams.c.name == bindparam("stream")).with_for_update()
+_LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for_update()
+
+
+def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
+    """The rows of a stream and of its grant, held to the end of the transaction, always in this order.
+
+    Raises LedgerError for a stream that is not enrolled.
+    """
+    row = connection.execute(_LOCKED_STREAM, {"stream": stream}).one_or_none()
+    if row is None:
+        raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
+    grant = connection.execute(_LOCKED_GRANT, {"grant": row.grant_id}).one()
+    return row, grant
+
+
+def find_stream(connection: Connection, stream: str) -> Any:
+    """The row of a stream, or None."""
+    return connection.execute(select(streams).where(streams.c.name == stream)).one_or_none()
+
+
+def find_grant(connection: Connection, grant: str) -> Any:
+    """The row of a grant. Raises LedgerError if there is none."""
+    row = connection.execute(select(grants).where(grants.c.name == grant)).one_or_none()
+    if row is None:
+        raise LedgerError(f"grant {grant!r} is not in the ledger: enrol one of its streams first")
+    return row
+
+
+def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
+    """Insert the stream, or compare it with what is there."""
+    query = select(streams).where(streams.c.name == terms.stream).with_for_update()
+    stream = connection.execute(query).one_or_none()
+    if stream is not None:
+        known = terms_of(connection, stream)
+        if known == terms:
+            return
+        changed = known.differing(terms)
+        if changed and _has_releases(connection, stream.id):
+            raise LedgerError(
+                f"stream {terms.stream!r} has releases, and its {', '.join(changed)} differ from what they "
+                f"were made under: {REMEDY}"
+            )
+    grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
+    if stream is None:
+        start = {"name": terms.stream, "head": GENESIS, "n_events": 0}
+        stream_id = insert_row(connection, streams, grant_id=grant_id, **start, **_columns(terms))
+    else:
+        stream_id = stream.id
+        change = update(streams).where(streams.c.id == stream_id)
+        connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
+    body = event_body(terms, amendment)
+    append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
+
+
+def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
+    """Change the promise of a stream that has releases, and with it that of all streams of its grant."""
+    check_name(reason, "reason of an amendment")
+    stream, grant = lock(connection, terms.stream)
+    changed = terms_of(connection, stream).differing(terms)
+    if not changed:
+        raise LedgerError(f"stream {terms.stream!r} promises exactly that already: there is nothing to amend")
+    fixed = [name for name in FIXED if name in changed]
+    if fixed:
+        raise LedgerError(
+            f"the {' and '.join(fixed)} of stream {terms.stream!r} cannot be amended: what was spent belongs "
+            "to its population, step by step; restore the configuration"
+        )
+    _refuse_open_draws(connection, grant)
+    # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
+    number = next_promise(connection, grant, terms.calendar, terms.promise())
+    members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.id).with_for_update()
+    for member in connection.execute(members).all():
+        agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)
+        change = update(streams).where(streams.c.id == member.id)
+        connection.execute(change.values(**_columns(agreed)))
+        append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
+
+
+def _refuse_open_draws(connection: Connection, grant: Any) -> None:
+    """What is drawn is published under the promise that it was drawn under, so it comes first."""
+    members = select(streams.c.id).where(streams.c.grant_id == grant.id)
+    is_open = or_(releases.c.state == "DRAWN", and_(releases.c.state == "RESERVED", releases.c.drawing))
+    query = select(releases.c.period).where(releases.c.stream_id.in_(members), is_open)
+    period = connection.execute(query.order_by(releases.c.first_step).limit(1)).scalar()
+    if period is not None:
+        raise LedgerError(
+            f"{period} is drawn and not published: run it under the promise of now, or give it up with "
+            "`optstream withdraw`; then amend"
+        )
+
+
+def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
+    """A stream's terms after another stream of its grant has changed the promise."""
+    return replace(terms, model=replace(model, resolution=terms.model.resolution))
+
+
+def _columns(terms: StreamTerms) -> dict[str, str]:
+    return {
+        "model": json.dumps(terms.model.to_document(), sort_keys=True),
+        "hierarchy_hash": terms.hierarchy_hash,
+        "calibration": terms.calibration,
+        "calendar": terms.calendar,
+        "document": terms.document,
+    }
+
+
+def event_body(terms: StreamTerms, amendment: int) -> dict[str, str | int]:
+    """The terms as an event records them; amendment: the number of the grant's promise."""
+    return {**terms.promise(), "document": terms.document, "amendment": amendment}
+
+
+def terms_of(connection: Connection, stream: Any) -> StreamTerms:
+    """A stream's row as terms."""
+    grant = connection.execute(select(grants.c.name).where(grants.c.id == stream.grant_id)).scalar_one()
+    model = json.loads(stream.model)
+    amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
+    return StreamTerms(
+        stream=stream.name,
+        grant=grant,
+        model=PrivacyModel(**{**model, **amounts}),
+        hierarchy_hash=stream.hierarchy_hash,
+        calibration=stream.calibration,
+        calendar=stream.calendar,
+        document=stream.document,
+    )
+
+
+def _has_releases(connection: Connection, *stream_ids: int) -> bool:
+    query = select(releases.c.id).where(releases.c.stream_id.in_(stream_ids)).limit(1)
+    return connection.execute(query).first() is not None
+
+
+def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
+    """Key and amendment of the grant, made or changed if nobody else relies on it; else it must agree."""
+    wanted = terms.promise()
+    query = select(grants).where(grants.c.name == terms.grant).with_for_update()
+    grant = connection.execute(query).one_or_none()
+    if grant is None:
+        return first_promise(connection, terms.grant, terms.calendar, wanted), 0
+    differing = [name for name in OF_GRANT if getattr(grant, name) != wanted[name]]
+    if not differing:
+        return int(grant.id), int(grant.amendment)
+    members = connection.execute(select(streams.c.id).where(streams.c.grant_id == grant.id)).scalars().all()
+    if any(member != stream_id for member in members):
+        raise LedgerError(
+            f"grant {terms.grant!r} is shared, and the {', '.join(differing)} of stream {terms.stream!r} "
+            f"differ from it: streams of one grant must agree; {REMEDY}"
+        )
+    return int(grant.id), next_promise(connection, grant, terms.calendar, wanted)

@@ -1,0 +1,255 @@
+"""Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from fractions import Fraction
+from typing import Any
+
+from sqlalchemy import Connection
+
+from optstream.errors import BudgetError, LedgerError, ParameterError
+from optstream.ledger.accounting.charges import cost_touching
+from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.accounting.spends import hull, spend_rows, spends_hash, store
+from optstream.ledger.database.engine import insert_row
+from optstream.ledger.database.schema import releases
+from optstream.ledger.hash_chain import append, check_contains, move
+from optstream.ledger.records import (
+    PromiseLoss,
+    ReleaseState,
+    Reservation,
+    StreamTerms,
+    check_key,
+    check_name,
+    lease_end,
+    stamp,
+)
+from optstream.ledger.transactions.enrol import lock, terms_of
+from optstream.ledger.transactions.transitions import describe, find_row, held
+from optstream.privacy import PeriodSpend, Spend
+
+REDRAWS_THAT_VOID = 3
+"""A process that dies in its draw once too often is not a process that dies by chance."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run asks for: this release, under this plan, for this owner until then."""
+
+    stream: str
+    period: str
+    revision: int
+    plan: tuple[Spend, ...]
+    owner: str
+    now: datetime
+    lease: timedelta
+    catalogue_heads: frozenset[str]
+    terms: StreamTerms | None
+    restatements_epsilon: Fraction | None = None
+    is_drawn: bool = False
+
+    def __post_init__(self) -> None:
+        check_key(self.stream, self.period, self.revision)
+        check_name(self.owner, "owner of a release")
+        if not self.plan:
+            raise ParameterError(
+                "a plan must have at least one spend: a measurement that costs nothing is a mistake"
+            )
+
+    @property
+    def named(self) -> str:
+        return describe(self.stream, self.period, self.revision)
+
+
+def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
+    """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
+    stream, grant = lock(connection, request.stream)
+    check_contains(connection, request.catalogue_heads)
+    _check_promise(connection, stream, request)
+    release = find_row(connection, stream.id, request.period, request.revision)
+    if release is None:
+        _check_earlier_revision(connection, stream, request)
+        return _insert(connection, stream, grant, request)
+    if release.state != ReleaseState.RESERVED:
+        raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
+    return _take_over(connection, grant, release, request)
+
+
+def _advice(release: Any) -> str:
+    match release.state:
+        case ReleaseState.DRAWN:
+            return "adopt it and finish from its stored measurements; it is never drawn again"
+        case ReleaseState.VOID:
+            return f"it stays charged ({release.reason}); a person may ask for the next revision"
+        case _:
+            return "there is nothing to do; a restatement is a new revision"
+
+
+def _check_promise(connection: Connection, stream: Any, request: Request) -> None:
+    """Refuse a plan that was made under another promise than the stream's, whoever changed it meanwhile."""
+    if request.terms is None:
+        return
+    changed = terms_of(connection, stream).differing(request.terms)
+    if changed:
+        raise LedgerError(
+            f"the {', '.join(changed)} of stream {request.stream!r} changed while this run was under way; "
+            "nothing was reserved: run it again"
+        )
+    model = request.terms.model
+    for spend in request.plan:
+        if isinstance(spend, PeriodSpend):
+            continue
+        if (spend.alpha_units, spend.leaves_changed > model.leaves_per_step) != (model.alpha_units, False):
+            raise LedgerError(
+                f"the plan of {request.named} is priced for another alpha or unit than its stream"
+            )
+
+
+def _check_earlier_revision(connection: Connection, stream: Any, request: Request) -> None:
+    if request.revision == 0:
+        return
+    earlier = find_row(connection, stream.id, request.period, request.revision - 1)
+    if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
+        raise LedgerError(
+            f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"
+        )
+
+
+def _insert(connection: Connection, stream: Any, grant: Any, request: Request) -> Reservation:
+    _check_windows(connection, grant, stream.id, request, None)
+    columns = {
+        "state": ReleaseState.RESERVED.value,
+        **_ownership(request, fence=1),
+        "redraws": 0,
+        **_charge(grant, request.plan, generation=1),
+        "measurements_hash": None,
+        "staged_hash": None,
+        "published_name": None,
+        "reason": None,
+        "withdrawn": None,
+        "compromised": None,
+    }
+    key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
+    release_id = insert_row(connection, releases, **key, **columns)
+    store(connection, grant, release_id, 1, request.plan)
+    append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
+    return Reservation(request.stream, request.period, request.revision, 1)
+
+
+def _take_over(
+    connection: Connection, grant: Any, release: Any, request: Request
+) -> Reservation | LedgerError:
+    """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
+    alive = release.lease_until > stamp(request.now)
+    if alive and release.owner != request.owner:
+        raise held(release, request.named)
+    if alive and release.drawing:
+        # a live owner that asks again did not die: it raised, and a redraw could depend on the draw
+        raise LedgerError(
+            f"{request.named}: this run began its draw and recorded no outcome; give it up with "
+            "`optstream withdraw`"
+        )
+    same_plan = (release.spends_hash, release.amendment) == (
+        spends_hash(grant.id, spend_rows(request.plan)),
+        grant.amendment,
+    )
+    if (release.drawing or release.redraws) and not same_plan:
+        raise LedgerError(
+            f"{request.named} was being drawn under another plan when its owner died: run it again under the "
+            "configuration and history of then, or give it up with `optstream withdraw`"
+        )
+    if release.drawing and request.is_drawn:
+        # its owner died between durable measurements and their record: the draw stays begun, and is the one
+        columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
+        move(connection, release, "taken over", request.now, **columns)
+        return Reservation(
+            request.stream, request.period, request.revision, release.fence + 1, release.redraws, True
+        )
+    redraws = release.redraws + bool(release.drawing)
+    if redraws >= REDRAWS_THAT_VOID:
+        reason = f"its owner died {redraws} times while drawing"
+        state = ReleaseState.VOID.value
+        move(
+            connection,
+            release,
+            "void",
+            request.now,
+            state=state,
+            redraws=redraws,
+            reason=reason,
+            drawing=False,
+        )
+        return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
+    columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
+    if not same_plan:
+        # nothing was drawn under the old plan, and whoever held it is fenced off from drawing
+        _check_windows(connection, grant, release.stream_id, request, release.id)
+        store(connection, grant, release.id, release.generation + 1, request.plan)
+        columns |= _charge(grant, request.plan, release.generation + 1)
+    move(connection, release, "taken over", request.now, **columns)
+    return Reservation(request.stream, request.period, request.revision, release.fence + 1, redraws)
+
+
+def _ownership(request: Request, fence: int) -> dict[str, Any]:
+    until = lease_end(request.now, request.lease)
+    return {"owner": request.owner, "lease_until": until, "fence": fence, "drawing": False}
+
+
+def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any]:
+    steps = hull(plan)
+    return {
+        "first_step": steps.start,
+        "n_steps": len(steps),
+        "generation": generation,
+        "spends_hash": spends_hash(grant.id, spend_rows(plan)),
+        "amendment": grant.amendment,
+    }
+
+
+def _check_windows(
+    connection: Connection, grant: Any, stream_id: int, request: Request, without: int | None
+) -> None:
+    """Raise BudgetError if some window that sees the plan would lose more than a promise gives it, the one in
+    force or one that days in it were released under, or the restatements of the stream more than their share.
+    """
+    steps = hull(request.plan)
+    others = () if without is None else (releases.c.id != without,)
+    if request.revision and request.restatements_epsilon is not None:
+        restated = (releases.c.stream_id == stream_id, releases.c.revision > 0)
+        cost = cost_touching(connection, grant, steps, request.plan, *restated, *others)
+        if cost.epsilon > request.restatements_epsilon:
+            raise BudgetError(
+                f"{request.named}: restatements would cost the window from step {cost.first_step} "
+                f"{_exactly(cost.epsilon)}, and {_exactly(request.restatements_epsilon)} is kept back for "
+                "them. Nothing was reserved: a day is restated once, or with a smaller share each"
+            )
+    for kept in losses_with(connection, grant, request.plan, *others):
+        if kept.is_broken:
+            raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
+
+
+def _broken(grant: Any, kept: PromiseLoss) -> str:
+    """Which promise the plan would break, and the remedy."""
+    cost, model = kept.loss, kept.promise
+    window = (
+        f"the window of {model.window_length} steps from step {cost.first_step} would cost "
+        f"{_exactly(cost.epsilon)}"
+    )
+    if kept.free_from is None:
+        return (
+            f"{window}, and grant {grant.name!r} is {_exactly(model.epsilon)}. "
+            "Nothing was reserved: release it with less, or release a later period whose windows have room"
+        )
+    return (
+        f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, "
+        f"window {model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were "
+        "released under and keep. Nothing was reserved: release it with less, or wait for a period that "
+        f"begins at step {kept.free_from} or later"
+    )
+
+
+def _exactly(amount: Fraction | float) -> str:
+    if isinstance(amount, float):
+        return "everything (noise in it was compromised)"
+    return str(amount) if amount.denominator == 1 else f"{amount} (about {float(amount):.6g})"

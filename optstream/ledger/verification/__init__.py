@@ -1,0 +1,1 @@
+"""Whether a ledger is as it was written: events, releases, revisions and windows."""

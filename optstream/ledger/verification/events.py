@@ -1,0 +1,120 @@
+"""Checking a stream's chain of events, and what they say of its terms, releases, spends and vintages."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import orjson
+from sqlalchemy import Connection, select
+
+from optstream.errors import OptStreamError
+from optstream.ledger.accounting.amendments import PROMISED
+from optstream.ledger.database.engine import plain_batches
+from optstream.ledger.database.schema import events
+from optstream.ledger.hash_chain import GENESIS, HASHED, hashes_of
+from optstream.ledger.records import StreamTerms
+from optstream.ledger.transactions.enrol import event_body, terms_of
+from optstream.ledger.verification.vintages import ToldOfVintages
+
+Generation = tuple[str, int, int]
+"""Period, revision, generation of its spends."""
+EVENTS_AT_ONCE = 200
+
+Promised = dict[tuple[Any, Any], list[Any]]
+"""What events say of each promise, by grant and number."""
+
+
+@dataclass
+class Told:
+    """What a stream's events say. releases: column to value, by period and revision. spends: their hashes."""
+
+    releases: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
+    spends: dict[Generation, str] = field(default_factory=dict)
+    vintages: ToldOfVintages = field(default_factory=dict)
+    promises: Promised = field(default_factory=dict)
+    terms: dict[str, Any] | None = None
+
+
+def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[str]:
+    """Recompute a stream's chain; fill in what its events say."""
+    before, expected = GENESIS, 0
+    columns = [events.c[name] for name in HASHED]
+    query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
+    for rows in plain_batches(connection, query, EVENTS_AT_ONCE):
+        yield from _link_problems(stream.name, rows, before, expected)
+        before, expected = _after(rows[-1], expected + len(rows) - 1)
+        _replay(rows, told)
+    if (stream.head, stream.n_events) != (before, expected):
+        yield f"stream {stream.name!r}: its last event is not the one that its row names"
+    terms = readable_terms(connection, stream)
+    if terms is None or not _says(told.terms, terms):
+        yield f"stream {stream.name!r}: its terms are not those that its events record"
+
+
+def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -> Iterator[str]:
+    """What breaks the chain in consecutive rows. before, expected: what the first follows, and its number."""
+    computed = hashes_of(name, rows)
+    previous, numbers, *_, found = zip(*rows, strict=True)
+    is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
+    if is_linked and found == tuple(computed):
+        return
+    for row, digest in zip(rows, computed, strict=True):
+        place = f"stream {name!r}, event {row[1]}"
+        if row[1] != expected:
+            yield f"{place}: event {expected} should be here; events are missing or out of order"
+        if row[0] != before:
+            yield f"{place}: does not follow the event before it"
+        if row[-1] != digest:
+            yield f"{place}: was changed after it was written"
+        before, expected = _after(row, expected)
+
+
+def _after(row: Sequence[Any], expected: int) -> tuple[str, int]:
+    """What the next event should follow, and its number. SQLite keeps text among numbers."""
+    return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
+
+
+def _replay(rows: Sequence[Any], told: Told) -> None:
+    """Add what consecutive events say to what was told before them."""
+    release: tuple[str, int] | None = None
+    said: dict[str, Any] = {}
+    for _, _, _, _, period, revision, text, _ in rows:
+        try:
+            body = orjson.loads(text)
+        except ValueError:
+            body = {}
+        if type(body) is not dict:
+            body = {}
+        try:
+            if period is None:
+                told.terms = body
+                number = body.get("amendment", 0)
+                told.promises[body.get("grant"), number] = [body.get(name) for name in PROMISED]
+                continue
+            if "vintage" in body:
+                told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
+                continue
+            # a release's events mostly follow each other
+            if (period, revision) != release:
+                release = period, revision
+                said = told.releases.setdefault(release, body)
+            said |= body
+            if "spends_hash" in body:
+                told.spends[period, revision, body.get("generation", 0)] = body["spends_hash"]
+        except TypeError:
+            # something is named by a list: it names nothing, so what it stands for is missed below
+            continue
+
+
+def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
+    """A stream's terms; None where its row cannot be read as such."""
+    try:
+        return terms_of(connection, stream)
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
+        return None
+
+
+def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
+    """Whether the last event about a stream's terms tells these."""
+    told = event_body(terms, 0)
+    return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")

@@ -1,0 +1,220 @@
+"""Checking a large ledger in several processes, each of which reads a share of the streams.
+
+What a stream says of itself (its chain, its releases, its spends) is judged within one process. A price is
+not: a window adds up the spends of all streams of a grant, so all processes must see the ledger of one
+moment, or a settlement between two of them could show an overspend that never was. On PostgreSQL they read
+one exported snapshot. SQLite exports none, but it has one writer at a time, whose every change of what is
+compared appends an event: the processes open their snapshots, name the last event that they see, and begin
+once all name the same.
+
+Processes are spawned, not forked: each opens what it reads. If one cannot be had, or ends early, the ledger
+is checked from the beginning by the process that asked.
+"""
+
+import gc
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from multiprocessing import Pipe, get_context
+from multiprocessing.connection import Connection as End
+from sqlite3 import OperationalError
+from typing import Any, NamedTuple
+
+from sqlalchemy import Connection, Engine, select
+
+from optstream.errors import LedgerError
+from optstream.ledger.database.engine import any_text, is_undecodable, open_engine, reading
+from optstream.ledger.database.schema import events, grants, streams
+from optstream.ledger.verification.releases import Account
+from optstream.ledger.verification.verify import grant_problems, problems, stray_problems, stream_problems
+
+WORTH_A_PROCESS = 100_000
+"""Events; fewer are read in less time than a process takes to start."""
+
+TRIES = 100
+"""How often snapshots are opened until all are of one moment; each takes milliseconds."""
+
+PATIENCE_SECONDS = 30.0
+
+
+class Part(NamedTuple):
+    """Streams of a grant that one process reads; if they are all of it, it prices the grant as well."""
+
+    grant_id: int
+    stream_ids: tuple[int, ...]
+    whole: bool
+
+
+Place = tuple[str, bool, str]
+"""Where a finding stands in the report: grant, after its streams or among them, stream."""
+
+
+class Finding(NamedTuple):
+    """What was found of a stream or a grant."""
+
+    place: Place
+    said: list[str]
+
+
+Report = tuple[list[Finding], dict[int, Account]]
+"""Findings, and of every grant what was read of it."""
+
+
+def problems_by_processes(engine: Engine, n_processes: int) -> list[str]:
+    """As `problems`, the streams shared out; by this process alone if the ledger is small, or SQLite keeps
+    text in it that is none.
+    """
+    try:
+        return _problems(engine, n_processes)
+    except (OperationalError, LedgerError) as error:
+        if not is_undecodable(error):
+            raise
+    # slower, so only where it is needed
+    with reading(engine) as connection, any_text(connection):
+        return list(problems(connection))
+
+
+def _problems(engine: Engine, n_processes: int) -> list[str]:
+    with reading(engine) as connection:
+        n_events = sum(_size(row) for row in connection.execute(select(streams.c.n_events)))
+    n_processes = min(n_processes, n_events // WORTH_A_PROCESS)
+    if n_processes > 1:
+        try:
+            with _spawned(engine, n_processes) as ends:
+                found = _together(engine, ends)
+            if found is not None:
+                return found
+        except (EOFError, OSError):
+            pass
+    with reading(engine) as connection:
+        return list(problems(connection))
+
+
+def _size(stream: Any) -> int:
+    """How many events a stream's row says that it has. SQLite keeps text among numbers."""
+    return stream.n_events if isinstance(stream.n_events, int) else 0
+
+
+def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
+    """What the processes find; None if writers never left them the same moment."""
+    for _ in range(TRIES):
+        with reading(engine) as connection:
+            exported = None
+            if engine.dialect.name == "postgresql":
+                exported = connection.exec_driver_sql("SELECT pg_export_snapshot()").scalar_one()
+            _tell(ends, [exported] * len(ends))
+            own = _moment(connection)
+            if [end.recv() for end in ends] == [own] * len(ends):
+                _tell(ends, _shares(connection, len(ends)))
+                return _joined(connection, [end.recv() for end in ends])
+            _tell(ends, [None] * len(ends))
+    return None
+
+
+def _tell(ends: Sequence[End], words: Sequence[Any]) -> None:
+    for end, word in zip(ends, words, strict=True):
+        end.send(word)
+
+
+def _serve(url: str, end: End) -> None:
+    """A process's life: open snapshots until told to read, then read and report."""
+    # what is in cycles may wait for its end: to look for it among millions of rows takes 2 % of the time
+    gc.disable()
+    engine = open_engine(url, PATIENCE_SECONDS)
+    share = None
+    while share is None:
+        exported = end.recv()
+        with reading(engine) as connection:
+            if exported is not None:
+                connection.exec_driver_sql(f"SET TRANSACTION SNAPSHOT '{exported}'")
+            end.send(_moment(connection))
+            share = end.recv()
+            if share is not None:
+                with suppress(OperationalError, LedgerError):
+                    # else it ends without an answer, and is asked no more: whoever reads it next raises
+                    end.send(_read(connection, share))
+    engine.dispose()
+
+
+@contextmanager
+def _spawned(engine: Engine, n_processes: int) -> Iterator[list[End]]:
+    context, url = get_context("spawn"), engine.url.render_as_string(hide_password=False)
+    ends, processes = [], []
+    try:
+        for _ in range(n_processes):
+            end, theirs = Pipe()
+            ends.append(end)
+            process = context.Process(target=_serve, args=(url, theirs), daemon=True)
+            process.start()
+            processes.append(process)
+            # else its death would not be heard here
+            theirs.close()
+        yield ends
+    finally:
+        for end in ends:
+            end.close()
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _moment(connection: Connection) -> tuple[Any, ...] | None:
+    """The last event that a snapshot sees."""
+    last = select(events.c.id, events.c.hash).order_by(events.c.id.desc()).limit(1)
+    row = connection.execute(last).one_or_none()
+    return None if row is None else tuple(row)
+
+
+def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
+    """The streams, dealt out so that all read about as many events; only large grants are divided."""
+    rows = connection.execute(select(streams).where(streams.c.grant_id.in_(select(grants.c.id)))).all()
+    by_grant: dict[int, list[Any]] = {}
+    for row in rows:
+        by_grant.setdefault(row.grant_id, []).append(row)
+    small = sum(map(_size, rows)) / (2 * n_shares)
+    parts: list[tuple[int, Part]] = []
+    for grant_id, members in by_grant.items():
+        n_events = sum(map(_size, members))
+        if n_events <= small or len(members) == 1:
+            parts.append((n_events, Part(grant_id, tuple(row.id for row in members), True)))
+        else:
+            parts.extend((_size(row), Part(grant_id, (row.id,), False)) for row in members)
+    loads, shares = [0] * n_shares, [list[Part]() for _ in range(n_shares)]
+    for n_events, part in sorted(parts, reverse=True):
+        least = loads.index(min(loads))
+        loads[least] += n_events
+        shares[least].append(part)
+    return shares
+
+
+def _read(connection: Connection, share: Sequence[Part]) -> Report:
+    findings: list[Finding] = []
+    accounts: dict[int, Account] = {}
+    for part in share:
+        grant = connection.execute(select(grants).where(grants.c.id == part.grant_id)).one()
+        account = accounts.setdefault(part.grant_id, Account())
+        members = select(streams).where(streams.c.id.in_(part.stream_ids))
+        for stream in connection.execute(members).all():
+            said = list(stream_problems(connection, stream, account))
+            findings.append(Finding((str(grant.name), False, str(stream.name)), said))
+        if part.whole:
+            findings.append(_priced(connection, grant, account))
+            accounts[part.grant_id] = Account(n_spends=account.n_spends, priced=True)
+    return findings, accounts
+
+
+def _priced(connection: Connection, grant: Any, account: Account) -> Finding:
+    return Finding((str(grant.name), True, ""), list(grant_problems(connection, grant, account)))
+
+
+def _joined(connection: Connection, reports: Sequence[Report]) -> list[str]:
+    findings = [finding for found, _ in reports for finding in found]
+    n_spends = sum(account.n_spends for _, accounts in reports for account in accounts.values())
+    for grant in connection.execute(select(grants)).all():
+        account = Account()
+        for _, accounts in reports:
+            if grant.id in accounts:
+                account.include(accounts[grant.id])
+        if not account.priced:
+            findings.append(_priced(connection, grant, account))
+    said = [text for finding in sorted(findings) for text in finding.said]
+    return [*said, *stray_problems(connection, n_spends)]

@@ -1,0 +1,158 @@
+"""Checking a stream's releases and spends against what its events say of them."""
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
+
+from sqlalchemy import Connection, select
+
+from optstream.ledger.accounting.history import History
+from optstream.ledger.accounting.spends import PlainSpend, hash_of_lines, lines_of
+from optstream.ledger.database.engine import plain_rows
+from optstream.ledger.database.schema import releases, spends
+from optstream.ledger.transactions.transitions import describe
+from optstream.ledger.verification.events import Generation, Promised, Told
+
+# a renewed lease leaves no event
+REPLAYED = tuple(
+    column.name
+    for column in releases.columns
+    if column.name not in ("id", "stream_id", "period", "revision", "lease_until")
+)
+GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment")
+
+_replayed = itemgetter(*REPLAYED)
+_generation = itemgetter(0, 1, 2)
+_n_steps = itemgetter(2)
+
+
+@dataclass
+class Account:
+    """What was read of a grant's spends: those in force, the most steps of any, how many rows there are.
+
+    promised: what the events of its streams say of its promises.
+    priced: the windows were judged already, and the history let go.
+    """
+
+    history: History = field(default_factory=History)
+    longest: int = 0
+    n_spends: int = 0
+    promised: Promised = field(default_factory=dict)
+    priced: bool = False
+
+    def include(self, other: "Account") -> None:
+        """Add what was read of other streams of the grant."""
+        self.history.include(other.history)
+        self.promised |= other.promised
+        self.longest = max(self.longest, other.longest)
+        self.n_spends += other.n_spends
+        self.priced |= other.priced
+
+
+def release_problems(connection: Connection, stream: Any, told: Told, account: Account) -> Iterator[str]:
+    """What differs between a stream's releases and spends and what its events record of them; the spends are
+    entered into its grant's account.
+    """
+    rows = yield from _releases(connection, stream, told.releases)
+    yield from _spends(connection, stream, rows, told.spends, account)
+
+
+def _releases(
+    connection: Connection, stream: Any, replayed: dict[tuple[str, int], dict[str, Any]]
+) -> Generator[str, None, list[tuple[int, str, int, int, int]]]:
+    """Compare the stream's releases with their events.
+
+    Returns their id, period, revision, generation and amendment.
+    """
+    found = []
+    columns = [releases.c[name] for name in ("id", "period", "revision", *REPLAYED)]
+    query = select(*columns).where(releases.c.stream_id == stream.id)
+    query = query.order_by(releases.c.first_step, releases.c.id)
+    for row in plain_rows(connection, query):
+        release_id, period, revision = row[:3]
+        values = row[3:]
+        found.append((release_id, period, revision, values[GENERATION], values[AMENDMENT]))
+        said = replayed.pop((period, revision), None)
+        if said is None:
+            yield f"{describe(stream.name, period, revision)}: no event tells of it"
+            continue
+        # events from before there were amendments do not say it
+        said.setdefault("amendment", 0)
+        # a driver may give 0 and 1 for false and true; they are equal
+        try:
+            recorded = _replayed(said)
+        except KeyError:
+            recorded = tuple(map(said.get, REPLAYED))
+        if recorded != values:
+            differing = [
+                name
+                for name, value, found_value in zip(REPLAYED, recorded, values, strict=True)
+                if value != found_value
+            ]
+            named = describe(stream.name, period, revision)
+            yield f"{named}: {', '.join(differing)} differ from what its events record"
+    for period, revision in replayed:
+        yield f"{describe(stream.name, period, revision)}: its events are there, its row is gone"
+    return found
+
+
+def _spends(
+    connection: Connection,
+    stream: Any,
+    rows: list[tuple[int, str, int, int, int]],
+    recorded: dict[Generation, str],
+    account: Account,
+) -> Iterator[str]:
+    """Compare every generation of spends with the hash that its event recorded; charge the one in force.
+
+    One that differs is told and not charged: nobody knows what it was, and its numbers may be without bounds.
+    """
+    nothing = hash_of_lines(stream.grant_id, "")
+    releases_read = {row[0]: row[1:] for row in rows}
+    for (release_id, generation, grant_id), group in groupby(
+        _spend_rows(connection, stream), key=_generation
+    ):
+        if release_id not in releases_read:
+            # of another kind, as text; its spends are strays
+            continue
+        period, revision, in_force, amendment = releases_read[release_id]
+        plan = [row[3:] for row in group]
+        lines = lines_of(plan)
+        account.n_spends += len(plan)
+        told = recorded.pop((period, revision, generation), None)
+        if told != hash_of_lines(grant_id, lines) or not _are_numbered(plan):
+            yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
+            continue
+        account.longest = max(account.longest, *map(_n_steps, plan))
+        if generation == in_force:
+            account.history.add_plan(plan, lines, amendment)
+    for (period, revision, _), digest in recorded.items():
+        if digest != nothing:
+            yield f"{describe(stream.name, period, revision)}: its spends are gone"
+
+
+def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
+    """Whether what comes before the documents is numbers: then a line can be read in one way only.
+
+    SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
+    """
+    try:
+        sum([position + first_step + n_steps for position, first_step, n_steps, _ in plan])
+    except TypeError:
+        return False
+    return True
+
+
+def _spend_rows(connection: Connection, stream: Any) -> Iterator[Any]:
+    columns = [spends.c[name] for name in ("release_id", "generation", "grant_id", "position")]
+    # in the order of indexes, so that SQLite sorts nothing
+    order = (releases.c.first_step, releases.c.id, spends.c.generation, spends.c.position)
+    query = (
+        select(*columns, spends.c.first_step, spends.c.n_steps, spends.c.document)
+        .join(releases, spends.c.release_id == releases.c.id)
+        .where(releases.c.stream_id == stream.id)
+        .order_by(*order)
+    )
+    return plain_rows(connection, query)

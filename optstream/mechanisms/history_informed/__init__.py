@@ -1,0 +1,1 @@
+"""HistoryInformed: blocks at drifting times, estimated from all that was released before."""

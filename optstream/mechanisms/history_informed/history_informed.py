@@ -1,0 +1,256 @@
+"""Blocks measured at drifting times, and everything else learned from what was measured before."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate
+from optstream.estimation.gaussian_process.filter import Belief
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
+from optstream.measurement.blocks import BLOCKS, measure_blocks
+from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
+from optstream.mechanisms.history_informed.block_choice import choose_blocks
+from optstream.mechanisms.release import Release
+from optstream.mechanisms.series import OnlineMechanism
+from optstream.mechanisms.state import memory_of, own_state
+from optstream.noise import NoiseSource
+from optstream.privacy import PrivacyModel, Spend, StepSpend
+from optstream.privacy.headroom import parts_with_room
+from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.public_days import PublicDays
+from optstream.stream.state import public_part
+
+NAME = "HistoryInformed"
+READY, PARTS = "ready", "parts"
+"""What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
+tree chose for all of its levels together.
+"""
+
+
+@dataclass(frozen=True)
+class HistoryInformed(OnlineMechanism):
+    """Sums of short blocks with Laplace noise; every step estimated from those of the last weeks, all series
+    together.
+
+    What is measured: `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose,
+    at times that drift through the day (`DriftingBlocks`, Lemma 13). What is published: the mean of a
+    Gaussian process, given all blocks of the last `history_days` (`estimation.temporal_prior`), with its
+    variance. Between the blocks it interpolates by what it learned of the day's shape, the week, and the
+    other series. Learning, estimates and later revisions read noisy sums and public facts alone: they cost
+    nothing.
+
+    Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
+    and a block of several steps is cut into as many queries: choose `block_length=1` there.
+
+    n_blocks, block_length: m and L; None for those with the least error that the prior expects, before
+    anything is read, from epsilon, alpha and `scale` alone. scale: the public size of a typical series, in
+    the unit of the readings; None if nothing is known: then m is a sixth of a window. days: the clock, the
+    week, public holidays; None for days of w steps without a week. history_days: how far back estimates look.
+    relearn_days: after how many days the parameters are learned again from the noisy blocks; 0 for never.
+    components: of the prior, with the medians that it starts from: general ones, or those of a public proxy
+    (`mechanisms.public_proxy`).
+    Source: none; it is our own. The OptStream paper names learned temporal patterns as future work. Raises
+    ParameterError naming the parameter, its legal range and what it got.
+    """
+
+    model: PrivacyModel
+    n_blocks: int | None = None
+    block_length: int | None = None
+    scale: float | None = None
+    days: PublicDays | None = None
+    history_days: int = 56
+    relearn_days: int = 28
+    components: tuple[Component, ...] = COMPONENTS
+    adaptive: ClassVar[bool] = True
+    noise_is_known: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        for name, least in (("history_days", 1), ("relearn_days", 0)):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int) or value < least:
+                raise ParameterError(
+                    f"{name} of HistoryInformed must be an integer of at least {least}; got {value!r}"
+                )
+        if self.scale is not None and not 0 < self.scale < float("inf"):
+            raise ParameterError(
+                f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
+            )
+        self._spend((), 0)
+
+    @property
+    def blocks(self) -> DriftingBlocks:
+        """The rule of what is measured."""
+        return _blocks(self)
+
+    @property
+    def public_days(self) -> PublicDays:
+        """`days`, or days of w steps."""
+        return self.days or PublicDays(self.model.window_length)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What any window costs: m * L steps of it, each alpha / scale."""
+        return self.blocks.n_blocks * self.blocks.length * self.unit_charge
+
+    @property
+    def unit_charge(self) -> Fraction:
+        """What a measured step is charged."""
+        return self._spend((), 0).unit_charge
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
+        """One spend: the steps of the blocks for which all windows have room. Raises ParameterError for
+        another's state.
+        """
+        parts = self._parts(n_steps, first_step, own_state(state, NAME))
+        return (self._spend(_weights(parts, n_steps), first_step),)
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
+        """All that other periods spent, of whatever mechanism; and what the period before remembered."""
+        near = [spend_to_document(spend) for spend in spends]
+        return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The posterior mean of every step and its variance."""
+        belief = self._belief(measured.before, len(measured.sums[0]))
+        return self._estimate(measured, belief, BlockHistory.of(measured))
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        return self._with_errors(measured, self.fitted(measured))
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """Days, by number on the public clock, that were found unlike all others, this period's included.
+
+        The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
+        is estimated with wider priors. A function of noisy sums; free.
+        """
+        belief = self._belief(measured.before, len(measured.sums[0]))
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """The same period estimated again, from what was measured after it too.
+
+        later: the following periods' measurements, in order. Spends are those of `measured`: a revision draws
+        nothing and costs nothing.
+        """
+        last = later[-1] if later else measured
+        belief = self._belief(last.state, len(measured.sums[0]))
+        belief = replace(belief, history=belief.history.completed([measured, *later]))
+        nothing = BlockHistory.empty(len(measured.sums[0]))
+        return self._with_errors(measured, self._estimate(measured, belief, nothing))
+
+    def rebuild(self, measured: Sequence[Measured]) -> State:
+        """The memory that these consecutive periods leave, from their stored measurements alone.
+
+        Nothing is lost with a state: blocks are in the measurements, the prior is learned again, and what
+        they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
+        knows: give this to it as `before`. Costs no privacy.
+        """
+        belief = self._belief(None, len(measured[0].sums[0]))
+        for one in measured:
+            belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
+            belief = belief.after(BlockHistory.of(one), self.history_days)
+        end = measured[-1].first_step + measured[-1].n_steps
+        near = self._still_seen((spend for one in measured for spend in one.spends), end)
+        return {"mechanism": NAME, **belief.to_document(), "spends": near}
+
+    def prepared(self, state: State | None, first_step: int) -> State | None:
+        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        memory = own_state(state, NAME)
+        if not memory.get("history") or memory.get(READY) == first_step:
+            return state
+        belief = self._belief(memory, len(memory["history"]["sums"]))
+        belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
+        return {**memory, **belief.to_document(), READY: first_step}
+
+    def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
+        """Those that share a window with a step at or after `end`, JSON-ready."""
+        first = end - self.model.window_length
+        return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
+
+    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
+        return self._release(measured, found.values, np.sqrt(found.variances))
+
+    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> Belief:
+        return Belief.from_document(document, n_series, self.public_days, self.components)
+
+    def _estimate(self, measured: Measured, belief: Belief, own: BlockHistory) -> Estimate:
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        values, variances = belief.fitted(own, steps, self.history_days, self.scale_units)
+        unit = float(measured.resolution)
+        return Estimate(values * unit, variances * unit**2)
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        # learned before the first sample: what fails here has drawn nothing
+        memory = own_state(self.prepared(state, period.first_step), NAME)
+        parts = self._parts(period.n_steps, period.first_step, memory)
+        spend = self._spend(_weights(parts, period.n_steps), period.first_step)
+        belief = self._belief(memory, period.n_leaves)
+        measured = measure_blocks(period, parts, spend, noise)
+        after = belief.after(BlockHistory.of(measured), self.history_days)
+        end = period.first_step + period.n_steps
+        near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
+        return replace(
+            measured,
+            before=public_part({"mechanism": NAME, **belief.to_document()}),
+            state={
+                "mechanism": NAME,
+                **after.to_document(),
+                "spends": self._still_seen(near, end),
+            },
+        )
+
+    @property
+    def relative_noise(self) -> float | None:
+        """The noise of a window's only block, relative to the public scale; None if there is none."""
+        if self.scale is None:
+            return None
+        model = self.model
+        return float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
+
+    @property
+    def scale_units(self) -> float | None:
+        """`scale` in units of the resolution."""
+        return None if self.scale is None else self.scale / float(self.model.resolution)
+
+    def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:
+        if PARTS in memory:
+            return tuple(range(*one) for one in memory[PARTS])
+        return parts_with_room(
+            self.blocks.parts(first_step, n_steps),
+            first_step,
+            self.unit_charge,
+            [spend_from_document(one) for one in memory.get("spends", ())],
+            self.model.window_length,
+            self.model.epsilon,
+        )
+
+    def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
+        model, blocks = self.model, self.blocks
+        scale = self._scale(model.epsilon / (blocks.n_blocks * blocks.length))
+        return StepSpend(0, BLOCKS, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
+
+
+def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:
+    measured = {step for part in parts for step in part}
+    return tuple(int(step in measured) for step in range(n_steps))
+
+
+@lru_cache(maxsize=256)
+def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
+    window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
+    n_blocks, length = mechanism.n_blocks, mechanism.block_length
+    if n_blocks is None or length is None:
+        given = {"n_blocks": n_blocks, "length": length}
+        n_blocks, length = choose_blocks(
+            window, slots, mechanism.relative_noise, **given, components=mechanism.components
+        )
+    return DriftingBlocks(window, n_blocks, length, drift_for(window, slots))

@@ -1,0 +1,264 @@
+"""Blocks measured at every level of a tree, one posterior over all of them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import lru_cache
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate, make_consistent
+from optstream.estimation.gaussian_process.filter import MOST_FITTED, MOST_LEARNED, Belief, latest, nearest
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.hyperparameters import learn
+from optstream.estimation.gaussian_process.tree_filter import events_of_tree, fit_tree, judged_tree, seen_tree
+from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
+from optstream.mechanisms.history_informed.history_informed import NAME as OWN
+from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
+from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_tree_blocks
+from optstream.mechanisms.release import Release
+from optstream.mechanisms.series import SeriesMechanism
+from optstream.noise import NoiseSource
+from optstream.privacy import Spend
+from optstream.privacy.exact import Exact
+from optstream.privacy.headroom import parts_with_room
+from optstream.privacy.spends import spend_from_document, spend_to_document
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+
+ELSEWHERE = "elsewhere"
+"""In a state: spends that lie on no level that is measured now."""
+LEARNED = ("prior", "began", "learned", "events")
+"""What the tree's state holds beside its levels'."""
+
+
+@dataclass(frozen=True, init=False)
+class HistoryInformedTree(Hierarchical):
+    """`Hierarchical` `HistoryInformed`, but all levels are measured at the same blocks and estimated at once.
+
+    A leaf is what all leaves share and what is its own; a node is the sum of its leaves. So a nation's blocks
+    sharpen its regions and theirs the nation, as far as the learned prior says, and what comes out adds up
+    (`estimation.gaussian_tree`, exact). Where the posterior takes a leaf below `lower_bound`, the
+    least-squares fit to it by its variances that respects the bound is published.
+
+    mechanism: a HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
+    that it does not name are those with the least error that the prior expects of all levels together, from
+    epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`). level_shares: as in
+    `Hierarchical`, or "model" for those with the least such error (`choose_level_shares`). The rest as in
+    `Hierarchical`. Raises ParameterError as it, for another pattern, and for "model" without a scale.
+    """
+
+    def __init__(
+        self,
+        mechanism: HistoryInformed,
+        tree: AggregationTree,
+        level_shares: Sequence[Exact] | Literal["model"],
+        lower_bound: float | None = 0.0,
+    ) -> None:
+        if not isinstance(mechanism, HistoryInformed):
+            raise ParameterError(
+                f"mechanism of HistoryInformedTree must be a HistoryInformed; got {type(mechanism).__name__}"
+            )
+        shares = level_shares
+        if isinstance(shares, str):
+            shares = _chosen_shares(mechanism, tree, shares)
+        super().__init__(mechanism, tree, shares, lower_bound)
+
+    @property
+    def levels(self) -> tuple[tuple[int, SeriesMechanism], ...]:
+        """The measured levels and their mechanisms, root first."""
+        return _with_the_same_blocks(self)
+
+    @property
+    def pattern(self) -> HistoryInformed:
+        """`mechanism`, as what it is."""
+        assert isinstance(self.mechanism, HistoryInformed)
+        return self.mechanism
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """Each level's state, from that level's spends, and what the tree learned."""
+        charged = list(spends)
+        state = super().recall(charged, before)
+        assert state is not None  # every level has one
+        known = before if before and before.get("mechanism") == NAME else {}
+        measured = {level for level, _ in self.levels}
+        elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
+        return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """The levels' plans in a row, at blocks for which all levels together have room."""
+        return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
+
+    def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
+        """The state, each level told which blocks are measured: one choice for the tree (Lemma 13).
+
+        A level that looked at its own past alone would not see what another level, or another plan's shares,
+        has spent: two that each have room may have none together.
+        """
+        levels, states = self._informed, level_states(state)
+        others = [one for known in states.values() for one in (known or {}).get("spends", ())]
+        others += (state or {}).get(ELSEWHERE, [])
+        parts = parts_with_room(
+            levels[0][1].blocks.parts(first_step, n_steps),
+            first_step,
+            sum((own.unit_charge for _, own in levels), Fraction(0)),
+            [spend_from_document(one) for one in others],
+            self.model.window_length,
+            self.model.epsilon,
+        )
+        told = {PARTS: [[part.start, part.stop] for part in parts]}
+        with_parts = {
+            str(level): {"mechanism": OWN, **(states.get(str(level)) or {}), **told} for level, _ in levels
+        }
+        return {"mechanism": NAME, **(state or {}), "levels": with_parts}
+
+    @property
+    def _informed(self) -> tuple[tuple[int, HistoryInformed], ...]:
+        """`levels`, as what they are."""
+        return tuple((level, own) for level, own in self.levels if isinstance(own, HistoryInformed))
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The posterior mean of every node and its variance; consistent, and not below the bound."""
+        return self._estimate(measured, *self._known(measured))
+
+    def events(self, measured: Measured) -> tuple[int, ...]:
+        """As `HistoryInformed.events`; free. Raises ParameterError for measurements of other levels."""
+        belief, histories = self._known(measured)
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+
+    def _known(self, measured: Measured) -> tuple[Belief, dict[int, BlockHistory]]:
+        """What the tree had learned before, and each level's blocks, the period's own among them.
+
+        Raises ParameterError for measurements of other levels.
+        """
+        if len(measured.parts) != len(self.levels):
+            raise ParameterError(
+                f"these measurements are of {len(measured.parts)} levels, the mechanism measures "
+                f"{len(self.levels)}: estimate them with the level shares under which they were drawn"
+            )
+        histories = {}
+        for (level, _), part in zip(self.levels, measured.parts, strict=True):
+            before = self._belief(part.before, part)
+            histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
+        return self.pattern._belief(_learned(measured.before), 0), histories
+
+    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """Not known: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
+        return None
+
+    def estimate(self, measured: Measured) -> Release:
+        """Compute the release from its measurements, standard errors included; repeatable, free."""
+        return self._with_errors(measured, self.fitted(measured))
+
+    def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
+        """As `HistoryInformed.revise`: the same period again, from what was measured after it too; free."""
+        last = later[-1] if later else measured
+        belief = self.pattern._belief(_learned(last.state), 0)
+        histories = {}
+        for place, (level, _) in enumerate(self.levels):
+            parts = [one.parts[place] for one in (measured, *later)]
+            histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
+        return self._with_errors(measured, self._estimate(measured, belief, histories))
+
+    def measured(self, measured: Measured) -> bool:
+        """Whether these are measurements as this mechanism makes them, of this tree: what `revise` takes."""
+        sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
+        of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
+        return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
+
+    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
+        return self._release(measured, found.values, np.sqrt(found.variances))
+
+    def _estimate(
+        self, measured: Measured, belief: Belief, histories: Mapping[int, BlockHistory]
+    ) -> Estimate:
+        steps = range(measured.first_step, measured.first_step + measured.n_steps)
+        near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        values, variances = fit_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+        unit = float(measured.resolution)
+        values, variances = values * unit, variances * unit**2
+        bound = self.lower_bound
+        if bound is not None and values[self.tree.leaf_indices].min() < bound:
+            merged = measured.seen_as(values, variances)
+            values = make_consistent(merged, self.tree, [], "variance", bound)
+        return Estimate(values, variances)
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        # learned before the first sample: what fails here has drawn nothing
+        state = self.prepared(state, period.first_step)
+        belief = self.pattern._belief(_learned(state), 0)
+        elsewhere = (state or {}).get(ELSEWHERE, [])
+        drawn = super()._draw(period, noise, self._with_parts(state, period.n_steps, period.first_step))
+        assert drawn.state is not None
+        end = period.first_step + period.n_steps
+        seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
+        began = drawn.parts[-1].state["began"] if drawn.parts[-1].state else None
+        learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
+        after = {**learned, "began": began if belief.began is None else belief.began}
+        return replace(
+            drawn, before={"mechanism": NAME, **learned}, state={**drawn.state, ELSEWHERE: seen, **after}
+        )
+
+    def prepared(self, state: State | None, first_step: int) -> State | None:
+        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        level_states(state)  # refuses another's
+        if state is None or state.get(READY) == first_step:
+            return state
+        learned = self._refreshed(state, first_step).to_document()
+        return {**state, **{key: learned[key] for key in LEARNED}, READY: first_step}
+
+    def _refreshed(self, state: State | None, first_step: int) -> Belief:
+        """What the tree learned so far, learned again when due."""
+        levels = level_states(state)
+        belief = self.pattern._belief(_learned(state), 0)
+        histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
+        scale = self.pattern.scale_units
+        belief = judged_tree(belief, histories, self.tree, first_step, scale)
+        if not belief.is_due(first_step, self.pattern.relearn_days):
+            return belief
+        recent = {level: latest(history, MOST_LEARNED) for level, history in histories.items()}
+        found = seen_tree(recent, self.tree, belief.days, scale, belief.events)
+        if found is None:
+            return belief
+        return replace(belief, prior=learn(belief.prior, found[0]), learned=belief.day_of(first_step))
+
+    def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> Belief:
+        given = (document or {}).get("history")
+        n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
+        return self.pattern._belief(document, n_series)
+
+
+def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
+    noise = pattern.relative_noise
+    if wanted != "model" or noise is None:
+        raise ParameterError(
+            'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
+            f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
+        )
+    given: dict[str, Any] = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+    given["components"] = pattern.components
+    slots = pattern.public_days.steps_per_day
+    return choose_level_shares(tree, pattern.model.window_length, slots, noise, **given)
+
+
+def _learned(state: State | None) -> dict[str, Any]:
+    return {key: state[key] for key in LEARNED if state and key in state}
+
+
+@lru_cache(maxsize=256)
+def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, SeriesMechanism], ...]:
+    levels = super(HistoryInformedTree, whole).levels
+    pattern = whole.pattern
+    count, length = pattern.blocks.n_blocks, pattern.blocks.length
+    if pattern.relative_noise is not None:
+        given: dict[str, Any] = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
+        given["components"] = pattern.components
+        public = (pattern.model.window_length, pattern.public_days.steps_per_day, pattern.relative_noise)
+        count, length = choose_tree_blocks(whole.tree, *public, whole.level_shares, **given)
+    found: list[tuple[int, Any]] = list(levels)
+    same = {"n_blocks": count, "block_length": length, "relearn_days": 0}
+    return tuple((level, replace(own, **same)) for level, own in found)

@@ -1,0 +1,141 @@
+"""What is measured of a tree: blocks and level shares with the least error that the prior expects.
+
+Functions of public figures: epsilon, alpha, a leaf's public size, the tree. They cost no privacy.
+"""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from functools import lru_cache
+from itertools import permutations
+
+import numpy as np
+
+from optstream.estimation.gaussian_process.expected_error import expected_level_errors
+from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
+from optstream.mechanisms.history_informed.block_choice import best_blocks, looked_at
+from optstream.stream import AggregationTree
+
+MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
+"""Parts of epsilon that are tried in other hands, largest first."""
+LEAST = Fraction(1, 32)
+"""Of a level that holds leaves: nothing else would tell them apart."""
+BETTER, WORTH_IT = 0.01, 0.03
+"""Relative: a gain below the first is none; what gains less than the second over equal shares is within what
+a general prior can tell, and equal ones are kept."""
+Shares = tuple[Fraction, ...]
+Blocks = tuple[int, int]
+
+
+@lru_cache(maxsize=256)
+def choose_tree_blocks(
+    tree: AggregationTree,
+    window_length: int,
+    steps_per_day: int,
+    relative_noise: float,
+    shares: Shares,
+    *,
+    n_blocks: int | None = None,
+    length: int | None = None,
+    components: tuple[Component, ...] = COMPONENTS,
+) -> Blocks:
+    """Return (m, L) for all levels, one of them given or none; as `expected_error_of` judges.
+
+    A tree bears more blocks than one series with the same noise: its leaves tell of each other.
+    """
+
+    def error(count: int, long: int) -> float:
+        public = (window_length, steps_per_day, relative_noise)
+        return expected_error_of(tree, *public, shares, (count, long), components)
+
+    return best_blocks(error, window_length, n_blocks, length)
+
+
+@lru_cache(maxsize=64)
+def choose_level_shares(
+    tree: AggregationTree,
+    window_length: int,
+    steps_per_day: int,
+    relative_noise: float,
+    *,
+    n_blocks: int | None = None,
+    length: int | None = None,
+    components: tuple[Component, ...] = COMPONENTS,
+) -> Shares:
+    """Return one share for each level, root first, that add up to 1.
+
+    relative_noise: alpha * leaves / (epsilon * scale), all of epsilon in one block of a window, relative to a
+    leaf's size. n_blocks, length: as given, or chosen for the shares. The measure is `expected_error_of`; by
+    it equal shares are never better. The search begins with the best of some simple shares. A level without
+    leaves may get nothing, and is then derived.
+    """
+
+    public = (window_length, steps_per_day, relative_noise)
+
+    def blocks_of(shares: Shares) -> Blocks:
+        given = {"n_blocks": n_blocks, "length": length}
+        return choose_tree_blocks(tree, *public, shares, **given, components=components)
+
+    def error(shares: Shares, blocks: Blocks) -> float:
+        return expected_error_of(tree, *public, shares, blocks, components)
+
+    equal, *others = _simple(tree)
+    best = min((equal, *others), key=lambda shares: error(shares, blocks_of(shares)))
+    blocks = blocks_of(best)
+    least = error(best, blocks)
+    for move in MOVES:
+        while True:
+            found = min(
+                ((error(one, blocks), one) for one in _moved(best, move, tree)), default=(least, best)
+            )
+            if not found[0] < least * (1.0 - BETTER):  # nor for what is no number
+                break
+            # the blocks follow the shares: with them it is no worse
+            best, blocks = found[1], blocks_of(found[1])
+            least = min(found[0], error(best, blocks))
+    gain = 1.0 - error(best, blocks_of(best)) / error(equal, blocks_of(equal))
+    return best if gain > WORTH_IT else equal
+
+
+@lru_cache(maxsize=4096)
+def expected_error_of(
+    tree: AggregationTree,
+    window_length: int,
+    steps_per_day: int,
+    relative_noise: float,
+    shares: Shares,
+    blocks: Blocks,
+    components: tuple[Component, ...] = COMPONENTS,
+) -> float:
+    """The geometric mean over levels of a node's expected root mean square error, relative to its size.
+
+    Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
+    leaf's, and a plain mean would give it away. blocks: how many a window has, and their steps. Leaves are
+    taken to be of one size.
+    """
+    count, long = blocks
+    starts, lengths, period = looked_at(window_length, steps_per_day, count, long)
+    noise = [2.0 * (relative_noise * count / float(share)) ** 2 if share else np.inf for share in shares]
+    of_nodes = np.array(noise)[np.array(tree.depths)]
+    prior = TemporalPrior.broad(steps_per_day, components)
+    errors = expected_level_errors(prior, tree, starts, lengths, of_nodes, period)
+    return float(np.exp(np.log(errors).mean()))
+
+
+def _simple(tree: AggregationTree) -> list[Shares]:
+    """Equal shares; twice as much from level to level, downwards and upwards; all for levels with leaves."""
+    with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
+    rows = [[1] * tree.n_levels, [2**level for level in range(tree.n_levels)]]
+    rows += [rows[1][::-1], [int(level in with_leaves) for level in range(tree.n_levels)]]
+    return [tuple(Fraction(weight, sum(row)) for weight in row) for row in rows]
+
+
+def _moved(shares: Shares, move: Fraction, tree: AggregationTree) -> Iterator[Shares]:
+    """The shares with so much taken from one level and given to another."""
+    with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
+    for giver, taker in permutations(range(len(shares)), 2):
+        left = shares[giver] - min(move, shares[giver])
+        if shares[giver] and (left >= LEAST if giver in with_leaves else True):
+            moved = list(shares)
+            moved[taker] += shares[giver] - left
+            moved[giver] = left
+            yield tuple(moved)

@@ -1,0 +1,1 @@
+"""OptStream: samples and sums of features, under a plan that no window can exceed."""

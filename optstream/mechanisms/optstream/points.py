@@ -1,0 +1,84 @@
+"""What a period knows of other periods' points, and what it tells the next: {"points": {level: steps}}."""
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from optstream.errors import ParameterError
+from optstream.measurement import L1Sampling
+from optstream.measurement.l1_sampling import Choice
+from optstream.measurement.linear import SAMPLES
+from optstream.mechanisms.optstream.plan import LevelPlan
+from optstream.privacy import Spend, StepSpend
+from optstream.privacy.window_budget import WindowBudget
+from optstream.stream import State
+
+
+def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
+    """The state that the spends of other periods imply, earlier and later ones."""
+    known = list(spends)
+    return {
+        "points": {
+            str(plan.level): sorted(
+                spend.first_step + step
+                for spend in known
+                if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (plan.level, SAMPLES)
+                for step, weight in enumerate(spend.weights)
+                if weight
+            )
+            for plan in levels
+        }
+    }
+
+
+def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
+    """Points of other periods that the level's rule counts; the paper's calibration has no such rule.
+
+    Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
+    would void the promise in silence.
+    """
+    if state is None or plan.calibration == "paper":
+        return ()
+    try:
+        taken = tuple(state["points"][str(plan.level)])
+    except (KeyError, TypeError) as error:
+        raise ParameterError(
+            f'state of OptStream must be {{"points": {{"{plan.level}": [steps]}}}}, as releases have it'
+        ) from error
+    if any(isinstance(step, bool) or not isinstance(step, int) for step in taken):
+        raise ParameterError("state of OptStream must hold running step indices, integers")
+    return taken
+
+
+def next_state(
+    points: Mapping[int, Sequence[int]],
+    n_steps: int,
+    first_step: int,
+    window_length: int,
+    state: State | None,
+) -> State:
+    """The points that a window of the next period can still see. points: of this period, from its start."""
+    seen = first_step + n_steps - window_length
+    before = {} if state is None else state["points"]
+    return {
+        "points": {
+            str(level): sorted(
+                {step for step in before.get(str(level), ()) if step > seen}
+                | {first_step + step for step in chosen if first_step + step > seen}
+            )
+            for level, chosen in points.items()
+        }
+    }
+
+
+def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
+    """How each level's points of a period are to be chosen."""
+    found = []
+    for plan in plans:
+        sampling, window = plan.sampling, plan.model.window_length
+        assert isinstance(sampling, L1Sampling)
+        taken = [(step, 1) for step in taken_points(plan, state)]
+        rule = WindowBudget(sampling.n_samples, window, first_step, n_steps, taken)
+        n_points = sampling.points_of_period(n_steps, window)
+        threshold_units = round(sampling.threshold / plan.model.resolution)
+        scales, take_remaining = plan.sampler_scales(n_steps), plan.calibration == "paper"
+        found.append(Choice(plan.level, n_points, threshold_units, rule, scales, take_remaining))
+    return found

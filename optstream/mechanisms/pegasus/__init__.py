@@ -1,0 +1,1 @@
+"""PeGaSus: noisy steps, smoothed over groups that are found privately."""

@@ -1,0 +1,1 @@
+"""Budget Distribution and Budget Absorption: publications that the distance to the last one decides."""

@@ -1,0 +1,141 @@
+"""What budget distribution and absorption share: publish where the stream has moved, hold elsewhere."""
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from math import ceil
+from typing import ClassVar
+
+from optstream.errors import ParameterError
+from optstream.estimation import Estimate
+from optstream.estimation.holding import UNKNOWN, hold
+from optstream.measurement.distance import measure_by_distance
+from optstream.mechanisms.series import LARGEST_SCALE, OnlineMechanism
+from optstream.mechanisms.state import held_after, memory_of, own_state, still_seen
+from optstream.noise import NoiseSource
+from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
+from optstream.privacy.exact import exact
+from optstream.privacy.publication_rules import PUBLICATIONS, PublicationRule, grains_of
+from optstream.privacy.window_budget import WindowBudget
+from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.state import public_part
+
+DISTANCE = "distance"
+HALF = Fraction(1, 2)
+
+
+@dataclass(frozen=True)
+class PublishByDistance(OnlineMechanism):
+    """A part of epsilon asks at each step how far the stream is from the last release; the rest publishes.
+
+    Which steps are published, and what each pays, is decided once for the whole vector of series. State and
+    spends run on across periods. Subclasses say which rule divides the publications' part among steps.
+    """
+
+    model: PrivacyModel
+    distance_share: Fraction = HALF
+    adaptive: ClassVar[bool] = True
+    noise_is_known: ClassVar[bool] = False
+    name: ClassVar[str]
+
+    def __post_init__(self) -> None:
+        share = exact(self.distance_share, f"distance_share of {self.name}")
+        if not 0 < share < 1:
+            raise ParameterError(
+                f"distance_share of {self.name} must lie between 0 and 1; got {self.distance_share!r}"
+            )
+        object.__setattr__(self, "distance_share", share)
+        self._distance(1, 0)
+        # The most that budget distribution ever offers; budget absorption may offer twice that.
+        self._scale(self._for_publications / 2)
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What any window costs at most: w distances, and the publications' whole part."""
+        return self.model.window_length * self._distance(1, 0).unit_charge + self._for_publications
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
+        """Two spends: a distance at every step, and publications as far as other periods leave room.
+
+        Costs no privacy. Raises ParameterError for another's state.
+        """
+        taken = self._taken(own_state(state, self.name))
+        return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
+        """What all other periods' publications took, and what the period before left to compare with."""
+        spent = [list(one) for one in self._grains(spends)]
+        return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
+
+    def fitted(self, measured: Measured) -> Estimate:
+        """The last published value of each series, held."""
+        return hold(measured)
+
+    @property
+    @abstractmethod
+    def _n_grains(self) -> int:
+        """Into how many parts a window's publication budget is cut."""
+
+    @abstractmethod
+    def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
+        """The rule for a period. memory: what the period before left, and all spends that are known."""
+
+    def _memory(self, rule: PublicationRule) -> State:
+        """What the rule hands to the next period, beside the spends."""
+        return {}
+
+    def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
+        # At the start of a stream the last release is zero, and nothing is known of it.
+        nothing: State = {"held": [0] * period.n_leaves, "held_variance": UNKNOWN}
+        memory = {**nothing, **own_state(state, self.name)}
+        taken = self._taken(own_state(state, self.name))
+        n_steps, first_step, window = period.n_steps, period.first_step, self.model.window_length
+        distance = self._distance(n_steps, first_step)
+        publications = self._publications(n_steps, first_step, taken)
+        budget = WindowBudget(self._n_grains, window, first_step, n_steps, taken)
+        fewest = ceil(publications.scale * self._n_grains / LARGEST_SCALE)
+        rule = self._rule(budget, fewest, first_step, memory)
+        drawn = measure_by_distance(period, memory["held"], distance, publications, rule, noise)
+        measured = replace(drawn, before=public_part(memory))
+        spent = Counter(dict(taken)) + Counter(dict(self._grains(drawn.spends)))
+        seen = still_seen(spent.items(), first_step + n_steps, window)
+        after = {"mechanism": self.name, "spent": [list(one) for one in seen], **self._memory(rule)}
+        return replace(measured, state=after | held_after(measured))
+
+    def _grains(self, spends: Iterable[Spend]) -> list[tuple[int, int]]:
+        return grains_of(spends, self._for_publications, self._n_grains)
+
+    def _taken(self, memory: State) -> list[tuple[int, int]]:
+        if memory and "spent" not in memory:
+            raise ParameterError(f"state of {self.name} must say what was spent, as releases have it")
+        return [(step, grains) for step, grains in memory.get("spent", ())]
+
+    @property
+    def _for_publications(self) -> Fraction:
+        return self.model.epsilon * (1 - self.distance_share)
+
+    def _distance(self, n_steps: int, first_step: int) -> StepSpend:
+        model = self.model
+        scale = self._scale(model.epsilon * self.distance_share / model.window_length)
+        return StepSpend(
+            0, DISTANCE, first_step, (1,) * n_steps, scale, model.alpha_units, model.leaves_per_step
+        )
+
+    def _publications(self, n_steps: int, first_step: int, taken: list[tuple[int, int]]) -> CappedSpend:
+        # The scale of a publication that pays for all: not rounded, for it is what weights refer to. The
+        # noise of each is rounded up from its own price.
+        model = self.model
+        return CappedSpend(
+            0,
+            PUBLICATIONS,
+            first_step,
+            n_steps,
+            cap=1,
+            taken=tuple(step for step, _ in taken),
+            scale=self.alpha_units / self._for_publications,
+            alpha_units=model.alpha_units,
+            leaves_changed=model.leaves_per_step,
+            taken_weights=tuple(Fraction(grains, self._n_grains) for _, grains in taken),
+        )

@@ -1,0 +1,1 @@
+"""Files and objects: durable writes, bounded reads, and where folders lie."""

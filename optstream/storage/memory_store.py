@@ -1,0 +1,45 @@
+"""fsspec's memory:// as an object store: for tests alone. What one process puts, no other sees."""
+
+import hashlib
+from threading import Lock
+
+from optstream.storage.store import Store, Stored
+
+_ONE_AT_A_TIME = Lock()
+"""fsspec's memory knows no conditions: they hold among those who come through here."""
+
+
+class MemoryStore(Store):
+    """See `Store`."""
+
+    def get(self, name: str, largest: int) -> Stored:
+        """As a read of the bytes that were put last."""
+        with self.in_plain_words(name):
+            data: bytes = self.filesystem.cat_file(self.path(name))
+        return Stored(data[: largest + 1], _tag(data))
+
+    def delete(self, name: str) -> None:
+        """Under the lock of the puts."""
+        with _ONE_AT_A_TIME:
+            self.filesystem.store.pop(self.path(name), None)
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """The condition is looked at, and the object put, under one lock."""
+        with _ONE_AT_A_TIME, self.in_plain_words(name):
+            if self.filesystem.isfile(self.path(name)):
+                return False
+            self.filesystem.pipe_file(self.path(name), data)
+            return True
+
+    def put_instead(self, name: str, data: bytes, tag: str) -> bool:
+        """Likewise; a tag is the hash of the bytes."""
+        with _ONE_AT_A_TIME, self.in_plain_words(name):
+            path = self.path(name)
+            if not self.filesystem.isfile(path) or _tag(self.filesystem.cat_file(path)) != tag:
+                return False
+            self.filesystem.pipe_file(path, data)
+            return True
+
+
+def _tag(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,166 @@
+"""One folder of an object store, through fsspec: reading from any, writing where puts can be conditional."""
+
+import errno
+import hashlib
+import io
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import IO, Any
+
+from optstream.errors import PublicationError
+from optstream.storage.location import StoreUrl
+
+INSTALL = "install what reaches it: pip install 'optstream[s3]' for s3://"
+REASONS: tuple[tuple[type[OSError], str], ...] = (
+    (PermissionError, "the store refuses access; see the credentials in the environment, and their rights"),
+    (TimeoutError, "the store does not answer"),
+    (ConnectionError, "the store cannot be reached; see its address in the environment"),
+)
+
+
+@dataclass(frozen=True)
+class Stored:
+    """An object's bytes and its tag, which is another whenever the bytes are."""
+
+    data: bytes = field(repr=False)
+    tag: str
+
+
+class Store:
+    """Objects below one URL, by their names relative to it. Reads are of what was put last.
+
+    Everything raises FileNotFoundError for an object that is not there, and for all else OSError, whose
+    strerror says in plain words what is wrong. Messages of stores and of their libraries are not passed on:
+    they may hold parts of credentials.
+    """
+
+    def __init__(self, url: StoreUrl, filesystem: Any) -> None:
+        self.url, self.filesystem = url, filesystem
+        self._root: str = filesystem._strip_protocol(url.text)
+
+    def path(self, name: str) -> str:
+        """What fsspec calls an object."""
+        return f"{self._root}/{name}"
+
+    def get(self, name: str, largest: int) -> Stored:
+        """An object; of one that is longer than `largest` bytes, one byte more than that."""
+        with self.opened(name) as file:
+            data = file.read(largest + 1)
+        return Stored(data, hashlib.sha256(data).hexdigest())
+
+    def get_whole(self, name: str) -> Stored:
+        """An object, however long."""
+        return self.get(name, 2**62)
+
+    def is_object(self, name: str) -> bool:
+        """Whether there is an object of this name."""
+        try:
+            return bool(self.facts(name)["type"] == "file")
+        except FileNotFoundError:
+            return False
+
+    @contextmanager
+    def opened(self, name: str, **how: Any) -> Iterator[IO[bytes]]:
+        """An object to be read in parts, all from the same one; how: as fsspec's own `open` takes it."""
+        with self.in_plain_words(name), self.filesystem.open(self.path(name), "rb", **how) as file:
+            yield file
+
+    def facts(self, name: str) -> Mapping[str, Any]:
+        """What the store says of an object without reading it: size (bytes), and its tag or its times."""
+        with self.in_plain_words(name):
+            found: dict[str, Any] = self.filesystem.info(self.path(name))
+        return found
+
+    def list_folder(self, folder: str = "") -> dict[str, bool]:
+        """What lies in a folder itself: names, and whether each is an object. Empty where nothing does."""
+        path = self.path(folder).rstrip("/")
+        try:
+            with self.in_plain_words(folder):
+                found = self.filesystem.ls(path, detail=True)
+        except FileNotFoundError:
+            return {}
+        # some tools mark a folder by an empty object, whose name ends in "/"
+        named = [(entry["name"].removeprefix(f"{path}/"), entry["type"] == "file") for entry in found]
+        return {
+            name.rstrip("/"): is_object and name[-1] != "/" for name, is_object in named if name.strip("/")
+        }
+
+    def for_polars(self, name: str) -> Any:
+        """What polars scans, and with which options: here the bytes, for it knows not this kind of store."""
+        return {"source": io.BytesIO(self.get_whole(name).data)}
+
+    def names_below(self, folder: str) -> list[str]:
+        """The names of all objects below a folder, rising; none where there are none."""
+        try:
+            with self.in_plain_words(folder):
+                found = self.filesystem.find(self.path(folder))
+        except FileNotFoundError:
+            return []
+        return sorted(name.removeprefix(f"{self._root}/") for name in found)
+
+    def delete(self, name: str) -> None:
+        """Remove an object; one that is gone already is no error."""
+        with self.in_plain_words(name):
+            self.filesystem.rm_file(self.path(name))
+
+    @contextmanager
+    def in_plain_words(self, name: str) -> Iterator[None]:
+        """Let nothing out but FileNotFoundError and OSError, whose words are our own."""
+        try:
+            yield
+        except FileNotFoundError:
+            raise FileNotFoundError(errno.ENOENT, "there is no such object", name) from None
+        except OSError as error:
+            for kind, words in REASONS:
+                if isinstance(error, kind):
+                    raise kind(errno.EIO, words) from None
+            raise OSError(errno.EIO, "the store refuses") from None
+
+    def put_new(self, name: str, data: bytes) -> bool:
+        """Put an object where none is. Returns False, with nothing written, if one may be there."""
+        raise no_conditions(self.url)
+
+    def put_instead(self, name: str, data: bytes, tag: str) -> bool:
+        """Put an object in the place of the one with this tag. Returns False, with nothing written, if
+        another may be there.
+        """
+        raise no_conditions(self.url)
+
+
+def open_store(url: StoreUrl) -> Store:
+    """The store of a URL. Raises PublicationError where its protocol is not known, or not installed."""
+    from optstream.storage.memory_store import MemoryStore
+    from optstream.storage.s3 import S3Store
+
+    kinds = {"s3": S3Store, "memory": MemoryStore}
+    return kinds.get(url.protocol, Store)(url, connect(url.protocol))
+
+
+def connect(protocol: str) -> Any:
+    """fsspec's file system, which takes address and credentials from the environment, and caches no listing.
+
+    One for all threads of a process: each has connections of its own to look after.
+    Raises PublicationError where the protocol is not known, or what it needs is not installed.
+    """
+    return _connected(protocol, os.getpid())
+
+
+@lru_cache
+def _connected(protocol: str, _process: int) -> Any:
+    import fsspec
+
+    try:
+        return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True)
+    except (ImportError, ValueError) as error:
+        raise PublicationError(f"{protocol}:// is not a store that can be reached here; {INSTALL}") from error
+
+
+def no_conditions(url: StoreUrl) -> PublicationError:
+    return PublicationError(
+        f"{url.protocol}:// has no put here that fails when another was faster, so two runs could lose each "
+        "other's days: publish to s3:// (AWS, or a store that enforces If-None-Match and If-Match as it "
+        "does), or to a local folder, and copy that one"
+    )

@@ -1,0 +1,187 @@
+"""What no single key can tell: whether the sections fit together."""
+
+from collections.abc import Iterator, Mapping
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Any
+
+from optstream.errors import ParameterError
+from optstream.stream import AggregationTree, Calendar, Feature
+from optstream.stream.quantise import LARGEST_UNITS
+from tasks.config.layouts import countable_up_to, factor_problems, layout_problems
+from tasks.config.mechanisms import HAS_PAPER_SCALES, REVISES
+from tasks.config.schedule import schedule_problems
+from tasks.config.sections import Watch
+from tasks.config.zones import zone_checks
+
+RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
+
+
+def cross_checks(
+    sections: Mapping[str, Any], parents: Mapping[str, str | None] | None, folder: Path
+) -> list[str]:
+    """Return the problems between keys; a check whose sections are not themselves valid is left out."""
+    tree, problems = _tree(parents)
+    present = set(sections)
+    if "stream" in present:
+        problems += _calendar(sections["stream"], sections.get("features"))
+    if {"mechanism", "privacy"} <= present:
+        problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
+    if {"mechanism", "release"} <= present:
+        problems += _revisions(sections["mechanism"], sections["release"])
+    if {"privacy", "sampling"} <= present:
+        problems += _sampling(sections["privacy"], sections["sampling"])
+    if {"stream", "privacy"} <= present:
+        problems += _bounds(sections["stream"], sections["privacy"], tree)
+    if "budget" in present:
+        problems += _budget(sections["budget"], tree)
+    if {"budget", "sampling", "features"} <= present:
+        problems += _stages(sections["budget"], sections["sampling"], sections["features"])
+    if {"input", "privacy"} <= present:
+        problems += factor_problems(sections["input"], sections["privacy"])
+    if {"input", "published"} <= present:
+        problems += _input(sections["input"], sections["published"], sections.get("stream"))
+    if "schedule" in present:
+        problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
+    problems += zone_checks(sections, folder)
+    return problems
+
+
+def _tree(parents: Mapping[str, str | None] | None) -> tuple[AggregationTree | None, list[str]]:
+    if parents is None:
+        return None, []
+    try:
+        return AggregationTree.from_parents(parents), []
+    except ParameterError as error:
+        return None, [f"hierarchy: {error}"]
+
+
+def _calendar(stream: Any, features: Any) -> Iterator[str]:
+    if (stream.unit == "customer") and stream.leaves_per_step != 1:
+        yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
+    try:
+        calendar = Calendar(step_minutes(stream.step), stream.time_zone, stream.day)
+        # So that no night discovers a day that is not whole steps.
+        lengths = day_lengths(calendar)
+    except ParameterError as error:
+        yield f"stream.step, stream.time_zone: {error}"
+        return
+    if min(lengths) < 1:
+        yield f"stream.step must give each day at least one step; got {stream.step!r}"
+    for name, times in (features.named if features else {}).items():
+        try:
+            Feature.from_clock(times, calendar.local_times(date(2025, 1, 15)), name)
+        except ParameterError as error:
+            yield f"features: {error}: the parts of a feature may not overlap"
+
+
+def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
+    if privacy.calibration == "paper" and mechanism.name not in HAS_PAPER_SCALES:
+        names = " and ".join(HAS_PAPER_SCALES)
+        yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
+    if mechanism.name != "OptStream" and budget is not None and budget.stages is not None:
+        yield 'budget.stages must be left out: it is for mechanism.name "OptStream"'
+    chosen = budget is not None and not isinstance(budget.levels, tuple)
+    if chosen and (mechanism.name != "HistoryInformed" or mechanism.scale is None):
+        yield (
+            'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
+            "it chooses: name them, or give a list of shares"
+        )
+
+
+def _revisions(mechanism: Any, release: Any) -> Iterator[str]:
+    if release.revise_days and mechanism.name not in REVISES:
+        names = ", ".join(f'"{name}"' for name in REVISES)
+        yield (
+            f"release.revise_days must be 0 or left out for mechanism.name {mechanism.name!r}, whose "
+            f"estimates learn nothing from later days: it is for {names}; got {release.revise_days}"
+        )
+
+
+def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:
+    if sampling.n_samples > privacy.window:
+        yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
+    if sampling.method == "l1" and sampling.threshold is None:
+        legal = type(sampling).model_fields["threshold"].description
+        yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
+    for key in ("threshold", "allocation"):
+        if sampling.method == "equally_spaced" and getattr(sampling, key) is not None:
+            yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
+
+
+def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator[str]:
+    low, high = privacy.bounds
+    if low >= high:
+        yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
+    largest = max(abs(low), abs(high)) / privacy.resolution
+    if not countable_up_to(max(abs(low), abs(high)), privacy.resolution):
+        yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
+    if privacy.lower_bound >= high:
+        got = privacy.lower_bound
+        yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"
+    # Two hours more than a day, for the day on which the clock goes back.
+    cells = (len(tree.leaves) if tree else 1) * (26 * 60 // step_minutes(stream.step))
+    if largest * cells >= LARGEST_UNITS * 2**12:
+        yield "privacy.bounds are too large for the sums of a day to stay exact; choose a coarser resolution"
+
+
+def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
+    levels = budget.levels if isinstance(budget.levels, tuple) else ()
+    for key, shares in (("levels", levels), ("stages", budget.stages or ())):
+        if sum(shares) > 1:
+            yield f"budget.{key} must add up to at most 1; got {sum(shares)}"
+    if budget.restatement_share == 1:
+        yield "budget.restatement_share must be less than 1: first releases need a share too; got 1"
+    if tree is None or not levels:
+        return
+    if len(levels) != tree.n_levels:
+        yield f"budget.levels must have a share for each of {tree.n_levels} levels; got {len(levels)}"
+        return
+    with_leaves = sorted({int(tree.depths[index]) for index in tree.leaf_indices})
+    for level in with_leaves:
+        if levels[level] == 0:
+            yield (
+                f"budget.levels[{level}] must be greater than 0, for leaves stand on level {level}: "
+                "only a level above the leaves can be derived; got 0"
+            )
+
+
+def _stages(budget: Any, sampling: Any, features: Any) -> Iterator[str]:
+    names = [
+        *(["sampling"] if sampling.method == "l1" else []),
+        "samples",
+        *(["features"] if features.named else []),
+    ]
+    if budget.stages is not None and len(budget.stages) != len(names):
+        shares = "1 share" if len(names) == 1 else f"{len(names)} shares"
+        yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(budget.stages)}"
+
+
+def _input(source: Any, published: Any, stream: Any) -> Iterator[str]:
+    if source.schema_ == "metered" and stream is not None and stream.unit == "roaming":
+        yield (
+            'input.schema must be "aggregated" for stream.unit "roaming": '
+            "of a metered customer in two leaves only one counts"
+        )
+    if source.schema_ == "metered" and source.supplier_rounding:
+        yield (
+            'input.supplier_rounding must be left out for input.schema "metered", whose rows nobody summed: '
+            f"alpha is of each row; got {source.supplier_rounding}"
+        )
+    yield from layout_problems(source)
+    if published.value in RESERVED:
+        yield f"published.value must not be one of {', '.join(RESERVED)}; got {published.value!r}"
+
+
+def day_lengths(calendar: Calendar) -> frozenset[int]:
+    """Steps of every kind of day that the zone has, from two whole years.
+
+    Raises ParameterError where the clock moves by less than a step.
+    """
+    first = date(2025, 1, 1)
+    return frozenset(calendar.n_steps(first + timedelta(days=number)) for number in range(730))
+
+
+def step_minutes(step: str) -> int:
+    """Minutes of a length such as "30min" or "1h"."""
+    return int(step[:-3]) if step.endswith("min") else 60 * int(step[:-1])

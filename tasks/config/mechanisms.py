@@ -1,0 +1,145 @@
+"""The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
+
+from datetime import date
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from optstream.errors import ParameterError
+from tasks.config.fields import NotNegative, ProperShare
+from tasks.config.section import Section
+
+SHARE = 'a share between 0 and 1, such as "1/2"'
+COUNT = "an integer of at least 1"
+GAIN = "a number in [0, 1]; the three gains add up to 1"
+AMOUNT = "a number greater than 0"
+MOST_HOLIDAYS = 10_000
+PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
+
+
+class Mechanism(Section):
+    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called."""
+
+    name: str
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys that were given or have a default, without the name."""
+        given = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+class OptStream(Mechanism):
+    weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
+
+
+class Plain(Mechanism):
+    """Laplace, Uniform and Sample have nothing to set."""
+
+
+class Fourier(Mechanism):
+    n_coefficients: int = Field(10, ge=1, le=10**6, description=COUNT)
+
+
+class Kellaris(Mechanism):
+    """Budget distribution and budget absorption."""
+
+    distance_share: ProperShare = Field("1/2", validate_default=True, description=SHARE)
+
+
+class PeGaSus(Mechanism):
+    perturber_share: ProperShare = Field("4/5", validate_default=True, description=SHARE)
+    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    smoother: Literal["median", "average", "james_stein"] = Field(
+        "median", description='"median", "average" or "james_stein"'
+    )
+    groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
+
+
+class Fast(Mechanism):
+    """Numbers that only shape the estimate may be floats; none of them enters a price but n_samples."""
+
+    n_samples: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    sampling: Literal["adaptive", "fixed"] = Field("adaptive", description='"adaptive" or "fixed"')
+    predictor: Literal["kalman", "linear"] = Field("kalman", description='"kalman" or "linear"')
+    proportional: float = Field(0.9, ge=0, le=1, description=GAIN)
+    integral: float = Field(0.1, ge=0, le=1, description=GAIN)
+    derivative: float = Field(0.0, ge=0, le=1, description=GAIN)
+    integration_time: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, n_samples]")
+    interval_step: float = Field(5.0, gt=0, allow_inf_nan=False, description=AMOUNT)
+    set_point: float = Field(0.1, gt=0, allow_inf_nan=False, description=AMOUNT)
+    min_interval: int = Field(1, ge=1, le=10**6, description=COUNT)
+    process_deviation: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
+    error_floor: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
+
+
+class Proxy(Section):
+    """Prior medians that were learned from a public series, and from which: lineage says both."""
+
+    learned_from: str = Field(min_length=1, max_length=500)
+    medians: dict[str, Annotated[tuple[float, ...], Field(strict=False)]]
+
+    @model_validator(mode="after")
+    def _of_components(self) -> "Proxy":
+        try:
+            _ = self.components
+        except ParameterError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """The prior's, with these medians. Raises ParameterError for others than it has."""
+        from optstream.mechanisms.history_informed.public_prior import with_medians
+
+        return with_medians(self.medians)
+
+
+class HistoryInformed(Mechanism):
+    """Whatever stands here must be public; the clock and the week are the stream's own."""
+
+    n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    block_length: int | None = Field(None, ge=1, le=10**6, description=COUNT)
+    scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
+    history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
+    relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")
+    country: str | None = Field(
+        None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
+    )
+    holidays: tuple[date, ...] = Field(
+        (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
+    )
+    proxy: Proxy | None = Field(None, description=PROXY)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As any mechanism's; a proxy is to it other components."""
+        given = super().parameters
+        proxy = given.pop("proxy", None)
+        return given if proxy is None else given | {"components": proxy.components}
+
+
+MECHANISMS: dict[str, type[Mechanism]] = {
+    "OptStream": OptStream,
+    "Laplace": Plain,
+    "Uniform": Plain,
+    "Sample": Plain,
+    "Fourier": Fourier,
+    "BudgetDistribution": Kellaris,
+    "BudgetAbsorption": Kellaris,
+    "PeGaSus": PeGaSus,
+    "Fast": Fast,
+    "HistoryInformed": HistoryInformed,
+}
+NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
+ONLY_OPTSTREAM = ("sampling", "features")
+"""Tables that no other mechanism has."""
+REVISES = ("HistoryInformed",)
+"""Mechanisms that learn more of a day from what is measured after it."""
+HAS_PAPER_SCALES = ("OptStream", "Fourier")
+
+
+def section_of(table: Any) -> type[Mechanism] | None:
+    """The section for what the table calls itself; None if it names no known mechanism."""
+    name = table.get("name") if isinstance(table, dict) else None
+    return MECHANISMS.get(name) if isinstance(name, str) else None

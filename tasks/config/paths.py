@@ -1,0 +1,62 @@
+"""Places: folders and the ledger's database, relative to the configuration file."""
+
+from pathlib import Path
+
+from sqlalchemy.engine import make_url
+from sqlalchemy.exc import ArgumentError
+
+from optstream.catalogue.backends import Location, locate
+from optstream.errors import ConfigurationError
+
+LEGAL = (
+    "ledger.url (or OPTSTREAM_LEDGER_URL) must be an SQLAlchemy URL of an SQLite file or a PostgreSQL "
+    'database, such as "sqlite:///trusted/ledger.sqlite"'
+)
+
+
+def absolute(path: str, folder: Path) -> Path:
+    """The path, taken from `folder` where it is relative."""
+    return folder / path
+
+
+def located(place: str, folder: Path) -> Location:
+    """A path, taken from `folder` where it is relative, or the URL of a folder in an object store.
+
+    Raises ParameterError, not echoing it, for a URL that cannot be one.
+    """
+    found = locate(place)
+    return absolute(str(found), folder) if isinstance(found, Path) else found
+
+
+def lies_within(place: Location, other: Location) -> bool:
+    """Whether a place is another one or lies below it, links followed. Raises OSError and its like."""
+    if isinstance(place, Path) and isinstance(other, Path):
+        return place.resolve().is_relative_to(other.resolve())
+    if isinstance(place, Path) or isinstance(other, Path):
+        return False
+    return place.is_relative_to(other)
+
+
+def resolve_ledger_url(text: str, folder: Path) -> str:
+    """The URL with a relative SQLite path taken from `folder`. Raises ConfigurationError, not echoing it."""
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):
+        raise ConfigurationError(
+            f"{LEGAL}; what it got is not a URL (not shown: it may hold a password)"
+        ) from None
+    backend = url.get_backend_name()
+    if backend == "sqlite":
+        database = url.database
+        if not database or database == ":memory:" or database.startswith("file:"):
+            raise ConfigurationError(f"{LEGAL}; a ledger in memory would forget what was spent")
+        url = url.set(database=str(absolute(database, folder)))
+    elif backend != "postgresql":
+        raise ConfigurationError(f"{LEGAL}; got another kind of database (not shown: it may hold a password)")
+    return url.render_as_string(hide_password=False)
+
+
+def ledger_database(url: str) -> Path | None:
+    """The SQLite file of a resolved URL; None for a server."""
+    parsed = make_url(url)
+    return Path(str(parsed.database)) if parsed.get_backend_name() == "sqlite" else None

@@ -1,0 +1,93 @@
+"""What is wrong with a table, as errors say it: key, legal range, and what it got."""
+
+import difflib
+from collections.abc import Mapping
+from typing import Any
+
+from pydantic import ValidationError
+
+from tasks.config.section import Section
+from tasks.config.sections import CHANGES, MOST_FEATURES, Change
+
+SECRETS = {"ledger.url"}
+LONGEST_SHOWN = 80
+NOT_OF_A_DAY = {
+    "schema": "it decides what is protected: each customer's readings, or sums as the supplier states them; "
+    "give those days a stream of their own, of the same privacy.population",
+    "folder": "all dumps lie below one folder, by region and date",
+    **dict.fromkeys(
+        ("alpha", "bounds", "resolution", "epsilon", "window", "unit"),
+        "the promise is the same on all days; `optstream ledger amend` declares another one",
+    ),
+}
+"""Keys that an entry of [[input.changes]] may not have, and why."""
+REMOVED = {
+    "mechanism.leaves_per_period": "it limited how customers move, which the promise does not: stream.unit "
+    "and input.schema say in how many leaves a customer's readings of a day may lie, and the noise follows"
+}
+"""Keys that an earlier version had, and why they are gone."""
+
+
+def problems_of(
+    name: str, section: type[Section], error: ValidationError, table: Mapping[str, Any]
+) -> list[str]:
+    """A line for each key of the table `name` that its section refuses."""
+    entries = error.errors(include_url=False, include_context=False, include_input=False)
+    if name == "features":
+        if len(table) > MOST_FEATURES:
+            return [f"features must be at most {MOST_FEATURES} tables; got {len(table)}"]
+        broken = dict.fromkeys(str(entry["loc"][1]) for entry in entries)
+        return [
+            f'features.{plain(key)} must be a list of clock times such as ["07:00", "12:00"]; '
+            f"got {shown(table[key])}"
+            for key in broken
+        ]
+    problems = {}
+    for entry in entries:
+        match entry["loc"]:
+            case ("changes", int(number), *_) if name == "input":
+                place, known, within = f"{CHANGES} {number + 1}: ", keys(Change), table["changes"][number]
+                path = entry["loc"][2:]
+            case path:
+                place, known, within = f"{name}.", keys(section), table
+        key = str(path[0]) if path else ""
+        problems[place, key] = place + _problem(f"{name}.{key}", key, known, entry["type"], within)
+    return list(problems.values())
+
+
+def _problem(secret: str, key: str, known: Mapping[str, str], kind: str, table: Any) -> str:
+    """What is wrong with one key of a table, or with the table, where there is no key."""
+    if not key:
+        return f"must be a table of keys: {', '.join(known)}; got {shown(table)}"
+    if kind == "extra_forbidden":
+        if known == keys(Change) and key in NOT_OF_A_DAY:
+            return f"{key} must be left out: {NOT_OF_A_DAY[key]}"
+        if secret in REMOVED:
+            return f"{key} must be left out: {REMOVED[secret]}"
+        return f"{plain(key)} is not a known key{nearest(key, known)}"
+    if kind == "missing" and key not in table:
+        return f"{key} is missing; it must be {known.get(key)}"
+    got = "" if secret in SECRETS else f"; got {shown(table[key])}"
+    return f"{key} must be {known.get(key)}{got}"
+
+
+def keys(section: type[Section]) -> dict[str, str]:
+    return {field.alias or key: field.description or "" for key, field in section.model_fields.items()}
+
+
+def nearest(key: str, known: Mapping[str, Any]) -> str:
+    near = difflib.get_close_matches(key, known, n=1)
+    return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
+
+
+def plain(key: str) -> str:
+    """A key as the file has it, short and without control characters."""
+    return key if key.isidentifier() and len(key) <= LONGEST_SHOWN else shown(key)
+
+
+def shown(value: object) -> str:
+    try:
+        text = repr(value)
+    except (ValueError, RecursionError):
+        return "what is too long or too deep to be shown"
+    return text if len(text) <= LONGEST_SHOWN else f"{text[: LONGEST_SHOWN - 1]}…"

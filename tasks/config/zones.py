@@ -1,0 +1,88 @@
+"""Whether folders and ledger are places that can be, and none that is private lies where readers look."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue.backends import StoreUrl
+from optstream.errors import ConfigurationError, ParameterError, PublicationError
+from optstream.storage.store import open_store
+from tasks.config.paths import absolute, ledger_database, lies_within, located, resolve_ledger_url
+
+
+def zone_checks(sections: Mapping[str, Any], folder: Path) -> list[str]:
+    """The problems with the places that these sections name; only valid ones are compared."""
+    ledger = list(_ledger(sections["ledger"], folder)) if "ledger" in sections else []
+    keys = list(_signing_key(sections, folder))
+    return [*ledger, *_places(sections, folder), *_zones(sections, folder), *keys]
+
+
+def _signing_key(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Who has it signs in the stream's name: it lies where nobody else may enter."""
+    key = sections["published"].signing_key if "published" in sections else None
+    if key is None or "trusted" not in sections or list(_places(sections, folder)):
+        return
+    try:
+        within = lies_within(absolute(key, folder), located(sections["trusted"].folder, folder))
+    except (OSError, ValueError, RuntimeError):
+        within = False
+    if not within:
+        yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
+
+
+def _ledger(ledger: Any, folder: Path) -> Iterator[str]:
+    try:
+        resolve_ledger_url(ledger.url.get_secret_value(), folder)
+    except ConfigurationError as error:
+        yield str(error)
+
+
+def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """URLs are what they can be, and the trusted zone is on this machine."""
+    named = {
+        f"{name}.folder": sections[name].folder
+        for name in ("input", "published", "trusted")
+        if name in sections
+    }
+    if "trusted" in sections and sections["trusted"].witness is not None:
+        named["trusted.witness"] = sections["trusted"].witness
+    for key, text in named.items():
+        try:
+            place = located(text, folder)
+        except ParameterError as error:
+            yield f"{key} {error}"
+            continue
+        if isinstance(place, StoreUrl) and key == "trusted.folder":
+            yield "trusted.folder must be a path of this machine: what is drawn must be durable and private"
+        elif isinstance(place, StoreUrl):
+            try:
+                open_store(place)
+            except PublicationError as error:
+                yield f"{key}: {error}"
+
+
+def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """Nothing private may lie where readers look."""
+    if "published" not in sections or list(_places(sections, folder)):
+        return
+    public = located(sections["published"].folder, folder)
+    private = {
+        f"{name}.folder": located(sections[name].folder, folder)
+        for name in ("input", "trusted")
+        if name in sections
+    }
+    if "trusted" in sections and sections["trusted"].witness is not None:
+        private["trusted.witness"] = located(sections["trusted"].witness, folder)
+    database = None
+    if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
+        database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))
+    if database is not None:
+        private["the file of ledger.url"] = database
+    for key, place in private.items():
+        try:
+            within = lies_within(place, public)
+        except (OSError, ValueError, RuntimeError):
+            yield f"{key} or published.folder is no path: it holds a NUL, is too long, or links to itself"
+            continue
+        if within:
+            yield f"{key} must not lie in published.folder, which is the public zone"

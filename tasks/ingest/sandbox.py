@@ -1,0 +1,220 @@
+"""Dumps read in a process of its own: a file that ends its reader costs its own day, never the run.
+
+A decoder may believe a length that a damaged file names, and a library whose allocation fails ends the whole
+process: nothing could be caught. What such a process says last may hold a reading, so nobody hears it. It
+may take for ever: after `[input] time_limit` it is ended. It may be made to say anything: what it answers is
+data (`apart_messages`), from which no code can come.
+"""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection as End
+from threading import Timer
+
+from optstream.errors import DumpError, OptStreamError
+from tasks.config import Settings
+from tasks.config.checks import step_minutes
+from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest.days import ReadDay, read_days, sealed
+from tasks.ingest.discover import PREFIX
+from tasks.ingest.sandbox_messages import answer, answered, request, requested
+from tasks.processes.core_dumps import forbid_core_dumps
+from tasks.processes.orphans import end_with_peer
+from tasks.storage.failures import is_failure, unexpected
+
+LARGEST_MESSAGE = 2**34
+"""Bytes; more the process that reads cannot make the one that asks hold."""
+PATIENCE = 30.0
+"""Seconds that a process has to end by itself."""
+
+
+@contextmanager
+def reading_apart() -> Iterator[Reader]:
+    """Give a reader whose process begins with the first dump, and is begun anew if it died.
+
+    The reader raises DumpError where its process died over these dumps or took longer than `[input]
+    time_limit` for each, naming the file if they are of one day, and OptStreamError, without a library's
+    words, where it raised. Its process waits for the next reader of this one: a month of a backfill need not
+    begin its own.
+    """
+    known: list[_Process] = []
+
+    def ask(settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay]:
+        process = known.pop() if known else _idle() or _Process()
+        try:
+            found = process.ask(settings, dumps, seconds)
+        except (EOFError, OSError):
+            raise _DiedError(process.end(), process.late) from None
+        except BaseException:
+            # whoever asks it next would be given the answer to this
+            process.kill()
+            raise
+        if process.late:
+            process.end()
+        else:
+            known.append(process)
+        if isinstance(found, str):
+            raise OptStreamError(found)
+        return found
+
+    def read(settings: Settings, dumps: Sequence[Dump]) -> list[IngestedDay]:
+        limit = seconds_of(settings)
+        try:
+            return [sealed(day, settings) for day in ask(settings, dumps, limit * len(dumps))]
+        except _DiedError as death:
+            first = death
+        place, until = str(dumps[0].day), time.monotonic() + limit
+        for only, file in _one_by_one(dumps[0], settings) if len(dumps) == 1 else ():
+            try:
+                ask(settings, [only], max(until - time.monotonic(), 0.0))
+            except _DiedError:
+                place = file
+                break
+        raise DumpError(f"{place}: {first.in_words(settings)}")
+
+    try:
+        yield read
+    finally:
+        IDLE.extend(known)
+
+
+def seconds_of(settings: Settings) -> float:
+    """How long the reading of one day's dump may take."""
+    return 60.0 * step_minutes(settings.input.time_limit)
+
+
+def _idle() -> "_Process | None":
+    """A process that nobody asks now, if one lives; those of a process that this one was forked from are not
+    its own.
+    """
+    while IDLE:
+        process = IDLE.pop()
+        if process.owner == os.getpid() and process.lives:
+            return process
+    return None
+
+
+class _DiedError(Exception):
+    """The process that reads is gone: how, as `subprocess` counts it, and whether it had taken too long."""
+
+    def in_words(self, settings: Settings) -> str:
+        """What that says of the dump, and what to do."""
+        code, late = self.args
+        if late:
+            return (
+                f"reading the dump took longer than input.time_limit, {settings.input.time_limit}, and "
+                "was ended: look at where it came from, and deliver it anew with fewer rows, or set a longer "
+                "limit"
+            )
+        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return (
+            f"the process that reads dumps ended over this ({how}): it is damaged, made to do harm, "
+            "or too large for the memory; look at where it came from, and deliver it anew"
+        )
+
+
+def _one_by_one(dump: Dump, settings: Settings) -> Iterator[tuple[Dump, str]]:
+    """The dump as if each of its files were its only one, with that file's place in the input folder."""
+    for leaf, paths in enumerate(dump.files):
+        for path in paths:
+            files = tuple((path,) if number == leaf else () for number in range(len(dump.files)))
+            place = f"{PREFIX}{settings.tree.leaves[leaf]}/date={dump.day}/{path.name!r:.80}"
+            yield replace(dump, files=files), place
+
+
+class _Process:
+    """This module as a program at the other end of a pair of sockets. It ends when this end is closed.
+
+    late: whether it was killed for having taken too long.
+    """
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.late = False
+        self._end, theirs = Pipe()
+        # the present folder is no place to import from
+        command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
+        silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], **silent)
+        # else its death would not be heard here
+        theirs.close()
+
+    @property
+    def lives(self) -> bool:
+        return self._process.poll() is None
+
+    def ask(self, settings: Settings, dumps: Sequence[Dump], seconds: float) -> list[ReadDay] | str:
+        """What it read, or in words why it could not. Raises EOFError or OSError if it is gone, or is killed
+        for having taken longer than so many seconds, and OptStreamError if its answer is none.
+        """
+        timer = Timer(seconds, self._stop)
+        timer.daemon = True
+        timer.start()
+        try:
+            self._end.send_bytes(request(settings, dumps))
+            return answered(iter(self._message, None), settings, dumps)
+        finally:
+            timer.cancel()
+            timer.join()
+
+    def _message(self) -> bytes:
+        return self._end.recv_bytes(LARGEST_MESSAGE)
+
+    def _stop(self) -> None:
+        self.late = True
+        self._process.kill()
+
+    def end(self) -> int:
+        """Let it end by itself; how it ended, as `subprocess` counts it."""
+        self._end.close()
+        try:
+            return self._process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            return self._process.wait()
+
+    def kill(self) -> None:
+        self._process.kill()
+        self.end()
+
+
+IDLE: list[_Process] = []
+"""Those that wait."""
+
+
+def serve(end: End) -> None:
+    """A process's life: read what is asked for, until the asker is gone."""
+    # what lies in memory is raw
+    forbid_core_dumps()
+    while True:
+        try:
+            message = end.recv_bytes()
+        except EOFError:
+            return
+        found: list[ReadDay] | str
+        try:
+            found = read_days(*requested(message))
+        except BaseException as error:  # a library's text may hold a reading
+            if not is_failure(error):
+                raise
+            found = unexpected(error)
+        try:
+            for part in answer(found):
+                end.send_bytes(part)
+        except BrokenPipeError:
+            return
+
+
+if __name__ == "__main__":
+    with End(int(sys.argv[1])) as asker:
+        end_with_peer(asker.fileno())
+        serve(asker)
+    # threads of a library may be at work still
+    os._exit(0)

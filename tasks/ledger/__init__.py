@@ -1,0 +1,1 @@
+"""The ledger as people see it: shown, verified, exported."""

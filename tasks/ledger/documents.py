@@ -1,0 +1,121 @@
+"""What `optstream ledger … --json` and `optstream purge --json` print: versioned, for machines."""
+
+from datetime import datetime
+from math import inf
+from typing import Any
+
+from tasks.ledger.export import Exported
+from tasks.ledger.horizon import Horizon
+from tasks.ledger.show_pages import GrantPage, StreamPage
+from tasks.ledger.verify import Verification
+from tasks.operations.purge import Purged
+from tasks.release.outcomes import amount_document
+
+
+def book_document(
+    pages: tuple[GrantPage, ...], horizons: tuple[Horizon, ...], stream: str, changed: list[str]
+) -> dict[str, Any]:
+    """stream: the configured one, of whose grant the horizons are. Amounts exact as fractions, and as floats
+    for reading.
+    """
+    return {
+        "format": "optstream.ledger-show/1",
+        "stream": stream,
+        "changed_in_configuration": changed,
+        "grants": [_grant(page) for page in pages],
+        "horizons": [horizon_document(found) for found in horizons],
+    }
+
+
+def _grant(page: GrantPage) -> dict[str, Any]:
+    model = page.terms.model
+    return {
+        "grant": page.name,
+        "window_steps": model.window_length,
+        "windows": model.windows,
+        "calendar": page.terms.calendar,
+        **amount_document("epsilon", model.epsilon),
+        "streams": [_stream(one) for one in page.streams],
+        "days": [
+            {
+                "date": room.day.isoformat(),
+                **amount_document("left", room.left),
+                "may_be_released": room.may,
+                "because": room.because,
+            }
+            for room in page.days
+        ],
+        "window_groups": [
+            {
+                "first_step": room.first_step,
+                "last_step": room.last_step,
+                "begin_first": _time(room.begin_first),
+                "begin_last": _time(room.begin_last),
+                **amount_document("left", room.left),
+            }
+            for room in page.windows
+        ],
+        "all_free_from_step": page.free_from,
+        "all_free_from": _time(page.free_from_time),
+    }
+
+
+def _stream(page: StreamPage) -> dict[str, Any]:
+    return {
+        "stream": page.terms.stream,
+        "terms": page.terms.promise(),
+        "n_releases": {state.value.lower(): count for state, count in page.counts.items()},
+        "releases": [
+            {
+                "date": release.period,
+                "revision": release.revision,
+                "state": release.state.value.lower(),
+                **amount_document("charged", release.epsilon),
+            }
+            for release in page.releases
+        ],
+    }
+
+
+def verification_document(found: Verification) -> dict[str, Any]:
+    return {
+        "format": "optstream.ledger-verify/1",
+        "whole": not found.problems,
+        "problems": list(found.problems),
+        "notes": list(found.notes),
+        "n_releases": found.n_releases,
+        "n_listed": found.n_listed,
+    }
+
+
+def horizon_document(found: Horizon) -> dict[str, Any]:
+    """epsilon, plain: infinite where noise was compromised; composed: how, None there."""
+    loss = found.loss
+    return {
+        "format": "optstream.ledger-horizon/1",
+        "grant": found.grant,
+        "first": found.first.isoformat(),
+        "last": found.last.isoformat(),
+        "n_days": found.n_days,
+        **amount_document("delta", found.delta),
+        "epsilon_float": None if loss is None else loss.epsilon,
+        **amount_document("plain_sum", inf if loss is None else loss.plain),
+        "composed": None if loss is None else loss.composed,
+    }
+
+
+def export_document(done: Exported) -> dict[str, Any]:
+    return {"format": "optstream.ledger-export/1", "folder": str(done.folder), "n_rows": done.n_rows}
+
+
+def purge_document(done: Purged, dry_run: bool) -> dict[str, Any]:
+    return {
+        "format": "optstream.purge/1",
+        "dry_run": dry_run,
+        "n_removed": dict(done.n_removed),
+        "notes": list(done.notes),
+    }
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else moment.isoformat(timespec="minutes")

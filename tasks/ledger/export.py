@@ -1,0 +1,148 @@
+"""The ledger as Parquet files, for other programs: streamed, whole, from one moment."""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger
+from optstream.privacy import worst_window
+from optstream.privacy.spends import spend_from_document
+from optstream.storage.durable import sync_folder
+from tasks.config import Settings
+from tasks.config.paths import lies_within
+from tasks.ledger.export_columns import SCHEMAS
+from tasks.storage.private_files import private_opener
+
+ROWS_AT_ONCE = 20_000
+
+Columns = dict[str, list[Any]]
+
+
+@dataclass(frozen=True)
+class Exported:
+    """Where the files are, and how many rows each has, by table."""
+
+    folder: Path
+    n_rows: dict[str, int]
+
+
+def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int = ROWS_AT_ONCE) -> Exported:
+    """Write streams, releases, spends and events, a Parquet file each, as `tasks.ledger.export_columns` says.
+
+    folder: made by this, 0700, with files 0600; it appears when all of them are whole. Memory: a batch of
+    rows. The ledger's URL is nowhere in them. Raises LedgerError, with nothing written, for a folder that
+    exists or lies in the public zone.
+    """
+    target = folder.absolute()
+    if lies_within(target, settings.published_folder):
+        raise LedgerError(
+            f"{folder} lies in published.folder, which is the public zone, and the ledger is not public: "
+            "name a folder outside it"
+        )
+    if target.exists() or target.is_symlink():
+        raise LedgerError(f"{folder} exists already; nothing was written: name another folder")
+    aside = target.with_name(f".{target.name}.{os.getpid()}")
+    target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    aside.mkdir(mode=0o700)
+    try:
+        n_rows = _write_tables(ledger, aside, n_rows_at_once)
+        sync_folder(aside)
+        aside.rename(target)
+        sync_folder(target.parent)
+    except BaseException:
+        shutil.rmtree(aside, ignore_errors=True)
+        raise
+    return Exported(target, n_rows)
+
+
+def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str, int]:
+    n_rows = dict.fromkeys(SCHEMAS, 0)
+    written, writer, file = "", None, None
+    try:
+        for table, columns in ledger.batches(n_rows_at_once):
+            if table != written:
+                _finish(writer, file)
+                written, file = table, _new_file(folder / f"{table}.parquet")
+                writer = pq.ParquetWriter(file, SCHEMAS[table], compression="zstd")
+            batch = pa.table(PREPARE.get(table, _as_it_is)(columns), schema=SCHEMAS[table])
+            assert writer is not None
+            writer.write_table(batch)
+            n_rows[table] += batch.num_rows
+    finally:
+        _finish(writer, file)
+    return n_rows
+
+
+def _new_file(path: Path) -> Any:
+    return open(path, "xb", opener=private_opener)
+
+
+def _finish(writer: Any, file: Any) -> None:
+    if writer is None or file.closed:
+        return
+    writer.close()
+    file.flush()
+    os.fsync(file.fileno())
+    file.close()
+
+
+def _as_it_is(columns: Columns) -> Columns:
+    return columns
+
+
+def _streams(columns: Columns) -> Columns:
+    models = [json.loads(model) for model in columns.pop("model")]
+    columns["resolution"] = [str(model["resolution"]) for model in models]
+    columns["epsilon_float"] = [float(Fraction(epsilon)) for epsilon in columns["epsilon"]]
+    return columns
+
+
+def _releases(columns: Columns) -> Columns:
+    columns["drawing"] = [bool(value) for value in columns["drawing"]]
+    return columns
+
+
+def _spends(columns: Columns) -> Columns:
+    lengths, windows = columns.pop("window_length"), columns.pop("windows")
+    priced = [
+        _price(_shape(document, first), length, kind)
+        for document, first, length, kind in zip(
+            columns["document"], columns["first_step"], lengths, windows, strict=True
+        )
+    ]
+    for place, name in enumerate(("kind", "level", "stage", "epsilon", "epsilon_float")):
+        columns[name] = [facts[place] for facts in priced]
+    columns["in_force"] = [bool(value) for value in columns["in_force"]]
+    return columns
+
+
+PREPARE: dict[str, Callable[[Columns], Columns]] = {
+    "streams": _streams,
+    "releases": _releases,
+    "spends": _spends,
+}
+
+
+def _shape(document: str, first_step: int) -> str:
+    """The document of the same spend at step 0, so that spends that repeat are priced once."""
+    if '"kind":"capped"' in document:  # names steps of other periods, which would not move with it
+        return document
+    return document.replace(f'"first_step":{first_step},', '"first_step":0,', 1)
+
+
+@lru_cache(maxsize=4096)
+def _price(document: str, window_length: int, windows: Any) -> tuple[str, int, str, str, float]:
+    """Kind, level, stage, and the most that any window is charged by the spend."""
+    known = json.loads(document)
+    epsilon = worst_window([spend_from_document(known)], window_length, windows).epsilon
+    return known["kind"], known["level"], known["stage"], str(epsilon), float(epsilon)

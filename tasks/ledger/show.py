@@ -1,0 +1,176 @@
+"""What the ledger holds, in dates: terms, releases with their charge, and what each window has left."""
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date, timedelta
+from fractions import Fraction
+from itertools import dropwhile, takewhile
+
+from optstream.errors import OptStreamError
+from optstream.ledger import Ledger, StreamTerms, Stretch
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.stream import Calendar, days_from
+from tasks.config import Settings
+from tasks.ledger.show_pages import (
+    ChargedRelease,
+    DayRoom,
+    GrantPage,
+    StreamPage,
+    WindowRoom,
+    calendar_of,
+    in_words,
+)
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.carry_over import recall
+from tasks.release.run import terms_of
+
+DAYS_SHOWN = 14
+
+
+def read_book(
+    settings: Settings, ledger: Ledger, first: date | None = None, last: date | None = None
+) -> tuple[GrantPage, ...]:
+    """A page for each grant. first, last: the days to look at; by default the last fortnight of each grant's
+    history, and what follows it until a day is untouched.
+
+    Reads only the history that windows with a step of these days see, and plans each day without a release
+    as a run would; nothing is reserved.
+    """
+    grants: dict[str, list[StreamTerms]] = {}
+    for name in ledger.streams():
+        known = ledger.terms(name)
+        if known is not None:
+            grants.setdefault(known.grant, []).append(known)
+    return tuple(_page(settings, ledger, members, first, last) for members in grants.values())
+
+
+def promise_changed(settings: Settings, ledger: Ledger) -> list[str]:
+    """The parts of the promise in which the configuration differs from the ledger: no run would be let in."""
+    known = ledger.terms(settings.stream.name)
+    return [] if known is None else known.differing(terms_of(settings))
+
+
+def _page(
+    settings: Settings, ledger: Ledger, members: list[StreamTerms], first: date | None, last: date | None
+) -> GrantPage:
+    terms = members[0]
+    calendar, model = calendar_of(terms), terms.model
+    newest = max(
+        (release.first_step for one in members if (release := ledger.last_release(one.stream))), default=None
+    )
+    charged = ledger.last_charged(terms.grant)
+    free_from = None if charged is None else charged.last_start + 1
+    days = _days(calendar, model, newest, free_from, first, last)
+    steps = _steps(calendar, model, days, newest, free_from)
+    stretches = ledger.charged_windows(terms.grant, steps)
+    pages = tuple(_stream_page(ledger, one, steps) for one in members)
+    released = {release.period for page in pages for release in page.releases}
+    own = any(one.stream == settings.stream.name for one in members) and calendar == settings.calendar
+    if first is None:
+        days = tuple(dropwhile(lambda day: day != last and day.isoformat() not in released, days))
+    rooms = tuple(
+        _day(settings, ledger, terms, stretches, day, own and day.isoformat() not in released) for day in days
+    )
+    if not first and not last and newest is not None:
+        # unasked, only the windows that the last release or a later one meets
+        stretches = _from(stretches, newest - model.window_length + 1)
+    windows = tuple(
+        _window(calendar, model.epsilon, one) for one in stretches if one.charged or first or last
+    )
+    free = None if calendar is None or free_from is None else calendar.local_time(free_from)
+    return GrantPage(terms.grant, terms, calendar, pages, rooms, windows, free_from, free)
+
+
+def _days(
+    calendar: Calendar | None,
+    model: PrivacyModel,
+    newest: int | None,
+    free_from: int | None,
+    first: date | None,
+    last: date | None,
+) -> tuple[date, ...]:
+    """Those asked for, or a fortnight of history and the days after it up to the first untouched."""
+    if calendar is None:
+        return ()
+    if newest is not None:
+        latest = calendar.local_time(newest).date()
+        first = first or min(latest - timedelta(days=DAYS_SHOWN - 1), last or latest)
+        if last is None:
+            last = max(first, latest + timedelta(days=1))
+            lead = model.window_length - 1 if model.windows == "sliding" else 0
+            while free_from is not None and calendar.first_step(last) - lead < free_from:
+                last += timedelta(days=1)
+    first, last = first or last, last or first
+    if first is None or last is None:
+        return ()
+    return tuple(days_from(first, last))
+
+
+def _steps(
+    calendar: Calendar | None,
+    model: PrivacyModel,
+    days: Sequence[date],
+    newest: int | None,
+    free_from: int | None,
+) -> range:
+    """The steps of the days; without a calendar, as many windows back as days are shown."""
+    if calendar is not None and days:
+        return range(calendar.first_step(days[0]), calendar.first_step(days[-1] + timedelta(days=1)))
+    if newest is None or free_from is None:
+        return range(0)
+    return range(newest - DAYS_SHOWN * model.window_length, max(free_from, newest) + 1)
+
+
+def _stream_page(ledger: Ledger, terms: StreamTerms, steps: range) -> StreamPage:
+    model, found = terms.model, []
+    for outline in ledger.outlines(terms.stream, steps):
+        record = ledger.find(terms.stream, outline.period, outline.revision)
+        spends = record.spends if record else ()
+        epsilon = worst_window(spends, model.window_length, model.windows).epsilon
+        found.append(ChargedRelease(outline.period, outline.revision, outline.state, epsilon))
+    return StreamPage(terms, ledger.count_by_state(terms.stream), tuple(found))
+
+
+def _day(
+    settings: Settings,
+    ledger: Ledger,
+    terms: StreamTerms,
+    stretches: Sequence[Stretch],
+    day: date,
+    plan: bool,
+) -> DayRoom:
+    calendar, model = settings.calendar if plan else calendar_of(terms), terms.model
+    assert calendar is not None
+    first, n_steps = calendar.first_step(day), calendar.n_steps(day)
+    lead = model.window_length - 1 if model.windows == "sliding" else 0
+    near = _from(stretches, first - lead)
+    charged = max(
+        (one.charged for one in takewhile(lambda one: one.first_start < first + n_steps, near)),
+        default=Fraction(0),
+    )
+    room = DayRoom(day, model.epsilon - charged)
+    if not plan:
+        return room
+    try:
+        mechanism = mechanism_for(settings, day)
+        memory = recall(settings, ledger, mechanism, day, 0)
+        judged = ledger.judge_plan(terms.grant, mechanism.plan(n_steps, first, memory.state))
+    except OptStreamError as error:
+        return replace(room, may=False, because=str(error))
+    for one in judged:
+        if one.is_broken:
+            return replace(room, may=False, because=in_words(one))
+    return replace(room, may=True)
+
+
+def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
+    """Those with a window that begins at `start` or later; they are sorted."""
+    return stretches[bisect_left(stretches, start, key=lambda one: one.last_start) :]
+
+
+def _window(calendar: Calendar | None, epsilon: Fraction, one: Stretch) -> WindowRoom:
+    times = (None, None)
+    if calendar is not None:
+        times = (calendar.local_time(one.first_start), calendar.local_time(one.last_start))
+    return WindowRoom(one.first_start, one.last_start, *times, epsilon - one.charged)

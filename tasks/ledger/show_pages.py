@@ -1,0 +1,97 @@
+"""What `optstream ledger show` tells: plain values, in dates where the calendar is known."""
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, datetime
+from fractions import Fraction
+
+from optstream.errors import ParameterError
+from optstream.ledger import PromiseLoss, ReleaseState, StreamTerms
+from optstream.stream import Calendar
+
+_CALENDAR = re.compile(r"([0-9]+) min, (.+), (elapsed|fixed)")
+
+
+@dataclass(frozen=True)
+class ChargedRelease:
+    """A release and what it is charged: the most that it alone takes from any window."""
+
+    period: str
+    revision: int
+    state: ReleaseState
+    epsilon: Fraction
+
+
+@dataclass(frozen=True)
+class StreamPage:
+    """A stream's promise, how many releases it has in each state, and those of the days that are shown."""
+
+    terms: StreamTerms
+    counts: Mapping[ReleaseState, int]
+    releases: tuple[ChargedRelease, ...]
+
+
+@dataclass(frozen=True)
+class DayRoom:
+    """A day: the least that any window with one of its steps has left.
+
+    left: minus infinity where noise was compromised.
+    may: whether the configured stream may be released on it, with what would stop it; None where it has a
+    release already, or where the stream is not of this grant.
+    """
+
+    day: date
+    left: Fraction | float
+    may: bool | None = None
+    because: str = ""
+
+
+@dataclass(frozen=True)
+class WindowRoom:
+    """The windows that begin at first_step to last_step have this left, as `DayRoom` says it.
+
+    Times: None without a calendar.
+    """
+
+    first_step: int
+    last_step: int
+    begin_first: datetime | None
+    begin_last: datetime | None
+    left: Fraction | float
+
+
+@dataclass(frozen=True)
+class GrantPage:
+    """A grant: its streams, days and windows.
+
+    model: of any of its streams, for they agree. free_from, free_from_time: every window that begins there
+    or later has the whole grant; None if nothing was ever charged, or without a calendar.
+    """
+
+    name: str
+    terms: StreamTerms
+    calendar: Calendar | None
+    streams: tuple[StreamPage, ...]
+    days: tuple[DayRoom, ...]
+    windows: tuple[WindowRoom, ...]
+    free_from: int | None
+    free_from_time: datetime | None
+
+
+def in_words(one: PromiseLoss) -> str:
+    """What a plan would do to a promise that it breaks."""
+    lost = f"some window would lose {float(one.loss.epsilon):.6g}"
+    if one.free_from is None:
+        return lost
+    gives = float(one.promise.epsilon)
+    return f"{lost} by promise {one.number}, which gives {gives:.6g} and holds for days in it"
+
+
+def calendar_of(terms: StreamTerms) -> Calendar | None:
+    """The calendar that `tasks.release.run.terms_of` wrote into a stream's terms; None if others did."""
+    found = _CALENDAR.fullmatch(terms.calendar)
+    try:
+        return Calendar(int(found[1]), found[2], found[3]) if found else None  # type: ignore[arg-type]
+    except ParameterError:
+        return None

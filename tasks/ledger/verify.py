@@ -1,0 +1,188 @@
+"""Compare the ledger with the published folder and the stored measurements. Nothing is changed."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from pathlib import Path
+
+from optstream.catalogue import Catalogue, Entry, check_files, find_catalogue
+from optstream.errors import PublicationError
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState, Vintage
+from tasks.config import Settings
+from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
+from tasks.signing.key import public_keys_of
+
+NOT_OUT = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What was found wrong, a line each, and what could not be looked at."""
+
+    problems: tuple[str, ...]
+    notes: tuple[str, ...]
+    n_releases: int
+    n_listed: int
+
+
+def verify(settings: Settings, ledger: Ledger | None) -> Verification:
+    """Check the ledger against itself, then ledger, catalogue and files against each other.
+
+    ledger: of `find_ledger`. What only a run that is under way explains is looked at twice, and told if it
+    is still there. Works as far as it can without ledger, catalogue or folder, and says what is missing.
+    Raises LedgerError if the database refuses.
+    """
+    catalogue, problems, notes = _catalogue(settings)
+    if ledger is None:
+        if catalogue is not None and catalogue.entries:
+            problems.append(
+                f"ledger: there is none, and {settings.published_folder} has {len(catalogue.entries)} days: "
+                "what they cost is not known; bring the ledger back before anything is released"
+            )
+        else:
+            notes.append("there is no ledger yet: the first run makes it")
+        return Verification(
+            tuple(problems), tuple(notes), 0, 0 if catalogue is None else len(catalogue.entries)
+        )
+    own = settings.stream.name
+    problems = [f"ledger: {line}" for line in ledger.verify(processes=os.cpu_count() or 1)] + problems
+    found = list(compare(settings, ledger))
+    if found:
+        again = set(compare(settings, ledger))
+        problems += [line for line in found if line in again]
+    others = [name for name in ledger.streams() if name != own]
+    if others:
+        notes.append(
+            f"folders of {', '.join(others)} were not compared: run this with their configurations too"
+        )
+    counts = ledger.count_by_state(own)
+    listed = 0 if catalogue is None else len(catalogue.entries)
+    return Verification(tuple(problems), tuple(notes), sum(counts.values()), listed)
+
+
+def _catalogue(settings: Settings) -> tuple[Catalogue | None, list[str], list[str]]:
+    folder = settings.published_folder
+    try:
+        catalogue = find_catalogue(folder)
+    except PublicationError as error:
+        return None, [f"{folder}: {error}"], []
+    if catalogue is None:
+        missing = isinstance(folder, Path) and not folder.is_dir()
+        what = "is not there" if missing else "has no catalogue.json"
+        return None, [], [f"{folder} {what}: the ledger could not be compared with it"]
+    return catalogue, [], []
+
+
+def compare(settings: Settings, ledger: Ledger) -> Iterator[str]:
+    """The lines of `verify` that a run under way may explain."""
+    # the catalogue first: what it lists is in the ledger as DRAWN or further by now
+    catalogue = _catalogue(settings)[0]
+    releases: dict[Key, ReleaseOutline] = {}
+    for one in ledger.outlines(settings.stream.name):
+        if _is_day(one.period):
+            releases[one.period, one.revision] = one
+        else:
+            yield f"stream {settings.stream.name!r} has a release of {one.period!r}, which is no day"
+    yield from _published(settings, catalogue, releases)
+    if catalogue is not None:
+        yield from _listed(settings, catalogue, releases, ledger.vintages(settings.stream.name))
+        for head in ledger.missing_heads(catalogue.ledger_heads):
+            yield (
+                f"{settings.published_folder}: its ledger head {head[:12]} is not in the ledger, which is an "
+                "older copy or another one; bring back the ledger that the folder was written with"
+            )
+        found = check_files(settings.published_folder, public_keys_of(settings))
+        yield from (f"{settings.published_folder}: {line}" for line in found)
+    yield from compare_measurements(settings, releases)
+
+
+def _published(
+    settings: Settings, catalogue: Catalogue | None, releases: dict[Key, ReleaseOutline]
+) -> Iterator[str]:
+    """What the ledger calls PUBLISHED is listed, or something later of its day is."""
+    out = {key: release for key, release in releases.items() if release.state not in NOT_OUT}
+    if catalogue is None:
+        if out:
+            yield (
+                f"{settings.published_folder} has no catalogue, and the ledger has {len(out)} releases that "
+                "were published in it; restore the folder from a copy"
+            )
+        return
+    entries = {entry.period.isoformat(): entry for entry in catalogue.entries}
+    for (period, revision), release in out.items():
+        entry = entries.get(period)
+        if entry is None or entry.revision < revision:
+            what = "nothing of that day" if entry is None else f"revision {entry.revision}"
+            yield (
+                f"{place_of(settings, period, revision)} is {release.state}, and the published folder lists "
+                f"{what}; restore catalogue.json and data/ from a copy"
+            )
+
+
+def _listed(
+    settings: Settings,
+    catalogue: Catalogue,
+    releases: dict[Key, ReleaseOutline],
+    vintages: Mapping[Key, Sequence[Vintage]],
+) -> Iterator[str]:
+    """What the catalogue lists is PUBLISHED in the ledger, with the same bytes under the same name."""
+    if catalogue.stream != settings.stream.name:
+        yield (
+            f"{settings.published_folder} belongs to stream {catalogue.stream!r}; "
+            "give each stream a published folder of its own"
+        )
+        return
+    for entry in catalogue.entries:
+        release = releases.get((entry.period.isoformat(), entry.revision))
+        place = place_of(settings, entry.period.isoformat(), entry.revision)
+        if release is None:
+            yield (
+                f"{place} is listed in catalogue.json and not in the ledger, so its cost is not charged; "
+                "bring back the ledger that the folder was written with"
+            )
+        elif (
+            recorded := recorded_otherwise(entry, release, known := vintages.get(_key(entry), ()))
+        ) is not None:
+            yield (
+                f"{place} was recorded as {recorded}, and catalogue.json lists "
+                f"{entry.file.rpartition('/')[2]}; restore catalogue.json from a copy"
+            )
+        elif any(one.published and one.number > entry.vintage for one in known):
+            yield (
+                f"{place} has a newer vintage in the ledger than catalogue.json lists; restore "
+                "catalogue.json and data/ from a copy"
+            )
+        elif any(not one.published and one.number == entry.vintage for one in known) and not entry.withdrawn:
+            yield f"{place}, vintage {entry.vintage}, is listed and not recorded; the next run records it"
+        elif release.state in NOT_OUT and not entry.withdrawn:
+            remedy = "restore catalogue.json from a copy"
+            if release.state is ReleaseState.DRAWN:
+                remedy = f"`optstream run --date {entry.period}` records it"
+            elif release.compromised is not None:
+                remedy = f"`optstream withdraw --date {entry.period}` takes it out"
+            yield f"{place} is listed in catalogue.json, and {release.state} in the ledger; {remedy}"
+        elif release.state not in NOT_OUT and entry.withdrawn != (release.withdrawn is not None):
+            yield (
+                f"{place} was withdrawn according to {'catalogue.json' if entry.withdrawn else 'the ledger'} "
+                f"alone; `optstream withdraw --date {entry.period}` completes it"
+            )
+
+
+def _key(entry: Entry) -> Key:
+    return entry.period.isoformat(), entry.revision
+
+
+def recorded_otherwise(entry: Entry, release: ReleaseOutline, known: Sequence[Vintage]) -> str | None:
+    """What the ledger has in the place of the bytes that are listed; None if it has these very bytes."""
+    named = {0: (release.staged_hash, release.published_name)}
+    named |= {one.number: (one.staged_hash, one.published_name) for one in known}
+    recorded = named.get(entry.vintage, (None, "no such vintage"))
+    return None if recorded == (entry.file_hash, entry.file.rpartition("/")[2]) else str(recorded[1])
+
+
+def _is_day(period: str) -> bool:
+    try:
+        return date.fromisoformat(period).isoformat() == period
+    except ValueError:
+        return False

@@ -1,0 +1,156 @@
+"""The state of each day of the span, from facts and the clock alone."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime
+from enum import StrEnum
+
+from optstream.ledger import ReleaseOutline, ReleaseState
+from tasks.config import Settings
+from tasks.ingest import Arrival
+from tasks.monitoring.deadlines import late_from, max_runtime, raw_expires
+from tasks.monitoring.facts import Facts, Hold
+from tasks.monitoring.regions import lacking, shown, touched
+
+
+class State(StrEnum):
+    """How a day stands. A release holds every node of every level, or is not there."""
+
+    PUBLISHED = "published"
+    RESTATED = "restated"
+    LOST = "lost"
+    WITHDRAWN = "withdrawn"
+    HELD = "held"
+    RUNNING = "running"
+    WAITING = "waiting"
+    LATE = "late"
+    MISSING = "missing"
+    FAILED = "failed"
+    VOID = "void"
+
+    @property
+    def is_out(self) -> bool:
+        """Whether nothing is left to be done."""
+        return self in (State.PUBLISHED, State.RESTATED, State.WITHDRAWN)
+
+
+@dataclass(frozen=True)
+class DayState:
+    """One day. revision: the newest that the ledger knows. listed, file: what the catalogue lists, or None.
+
+    waiting_for: the fewest nodes that cover the leaves without a complete dump. levels: for each level, how
+    many of its nodes cannot be known without these. raw_expires: when the readings of a day that still needs
+    them are deleted; None for other days, or without a retention.
+    """
+
+    day: date
+    state: State
+    note: str = ""
+    revision: int | None = None
+    listed: int | None = None
+    file: str | None = None
+    waiting_for: tuple[str, ...] = ()
+    levels: tuple[int, ...] = ()
+    raw_expires: datetime | None = None
+    accepted: bool = False
+
+
+def days_of(settings: Settings, facts: Facts, now: datetime) -> tuple[DayState, ...]:
+    """Every day of the span, rising."""
+    entries = {} if facts.catalogue is None else {entry.period: entry for entry in facts.catalogue.entries}
+    listed = {day: (one.revision, one.file) for day, one in entries.items() if not one.withdrawn}
+    accepted = frozenset(settings.watching.accepted_gaps)
+    found = []
+    for day in facts.days():
+        release = facts.releases.get(day)
+        if release is None:
+            found.append(_unreleased(settings, facts, day, now, day in accepted))
+        else:
+            hold = facts.holds.get(day)
+            state = _released(settings, release, hold, listed, day, now, day in accepted)
+            found.append(_without_file(state, facts.lost.get(day)))
+    return tuple(found)
+
+
+def _without_file(day: DayState, lost: str | None) -> DayState:
+    """A day that readers should have, and whose file is not there as it was published, is lost."""
+    if lost is None or day.listed is None:
+        return day
+    if day.state in (State.PUBLISHED, State.RESTATED):
+        return replace(day, state=State.LOST, note=f"its published file {lost}")
+    return replace(day, note=f"{day.note}; the file of revision {day.listed} {lost}")
+
+
+def _released(
+    settings: Settings,
+    release: ReleaseOutline,
+    hold: Hold | None,
+    listed: Mapping[date, tuple[int, str]],
+    day: date,
+    now: datetime,
+    accepted: bool,
+) -> DayState:
+    revision, file = listed.get(day, (None, None))
+    state, note = _of_ledger(settings, release, hold, day, now)
+    if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
+        note = "the ledger has it as published, and the published folder does not list it"
+    elif not state.is_out and revision is not None:
+        note = f"{note}; revision {revision} is out"
+    needs_raw = release.state is ReleaseState.RESERVED
+    expires = raw_expires(settings, day) if needs_raw else None
+    return DayState(
+        day, state, note, release.revision, revision, file, raw_expires=expires, accepted=accepted
+    )
+
+
+def _of_ledger(
+    settings: Settings, release: ReleaseOutline, hold: Hold | None, day: date, now: datetime
+) -> tuple[State, str]:
+    if release.withdrawn is not None:
+        return State.WITHDRAWN, release.withdrawn
+    if release.state is ReleaseState.VOID:
+        return State.VOID, release.reason or ""
+    if release.state is ReleaseState.PUBLISHED:
+        return (State.RESTATED if release.revision else State.PUBLISHED), ""
+    hour = settings.publish_from(day)
+    if release.state is ReleaseState.DRAWN and hour is not None and now < hour + max_runtime(settings):
+        return State.HELD, f"drawn; published by the first run after {hour:%Y-%m-%d %H:%M}"
+    begun = str(release.state).lower()
+    if hold is not None and hold.lease_until > now:
+        return State.RUNNING, f"{begun}; a run holds it"
+    return State.FAILED, f"{begun}; its run died or failed, the next one continues"
+
+
+def _unreleased(settings: Settings, facts: Facts, day: date, now: datetime, accepted: bool) -> DayState:
+    arrival = facts.arrivals.get(day)
+    leaves = settings.tree.leaves if arrival is None else (*arrival.waiting, *arrival.broken)
+    state, note = _of_folders(settings, arrival, day in facts.refused, now >= late_from(settings, day))
+    return DayState(
+        day,
+        state,
+        note,
+        waiting_for=lacking(settings.tree, leaves),
+        levels=touched(settings.tree, leaves),
+        raw_expires=raw_expires(settings, day),
+        accepted=accepted,
+    )
+
+
+def _of_folders(settings: Settings, arrival: Arrival | None, refused: bool, due: bool) -> tuple[State, str]:
+    """Of a day that was never reserved: what its dump's folders and its verdict say."""
+    if arrival is None:
+        return (State.LATE if due else State.WAITING), "the input folder cannot be listed"
+    if arrival.strangers:
+        listed = ", ".join(f"region={shown(name)}" for name in arrival.strangers[:3])
+        return State.FAILED, f"{listed}: no leaf is called so"
+    if arrival.broken:
+        return State.FAILED, next(iter(arrival.broken.values()))
+    if arrival.waiting:
+        some = list(arrival.waiting.values())
+        more = "" if len(some) == 1 else f", and {len(some) - 1} more"
+        return (State.LATE if due else State.WAITING), some[0] + more
+    if refused:
+        return State.FAILED, "its dump breaks its contract"
+    if due:
+        return State.MISSING, "its dump is complete, and no run released it"
+    return State.WAITING, "its dump is complete; a run is to come"

@@ -1,0 +1,34 @@
+"""Until when what should have happened: instants from the configuration and a day."""
+
+from datetime import date, datetime, time, timedelta
+from zoneinfo import ZoneInfo
+
+from tasks.config import Settings
+from tasks.config.checks import step_minutes
+
+
+def ends_at(settings: Settings, day: date) -> datetime:
+    """Local midnight after the day."""
+    return datetime.combine(day + timedelta(days=1), time(), ZoneInfo(settings.stream.time_zone))
+
+
+def late_from(settings: Settings, day: date) -> datetime:
+    """From then on a day that is not released is an alarm."""
+    clock = time.fromisoformat(settings.watching.late_after)
+    return datetime.combine(day + timedelta(days=1), clock, ZoneInfo(settings.stream.time_zone))
+
+
+def raw_expires(settings: Settings, day: date) -> datetime | None:
+    """When the raw readings of a day are deleted; None where no retention is configured."""
+    kept = settings.input.raw_retention_days
+    return None if kept is None else ends_at(settings, day) + timedelta(days=kept)
+
+
+def max_runtime(settings: Settings) -> timedelta:
+    """For how long a day may be under way."""
+    return timedelta(minutes=step_minutes(settings.watching.max_runtime))
+
+
+def last_ended(settings: Settings, now: datetime) -> date:
+    """The newest local day that is over."""
+    return now.astimezone(ZoneInfo(settings.stream.time_zone)).date() - timedelta(days=1)

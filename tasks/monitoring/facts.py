@@ -1,0 +1,199 @@
+"""What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date, datetime, timedelta
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.errors import LedgerError, PublicationError
+from optstream.ledger import Ledger, ReleaseOutline
+from optstream.stream import days_from
+from tasks.config import Settings
+from tasks.ingest import Arrival, arrivals_of, days_with_dumps
+from tasks.ledger.show import read_book
+from tasks.ledger.show_pages import GrantPage
+from tasks.monitoring.deadlines import last_ended
+from tasks.monitoring.files import lost_files
+from tasks.monitoring.suspect_readings import Suspect, suspect_readings
+from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
+from tasks.release.outcomes import Budget, budget_of
+from tasks.studies.audit_record import AuditRecord, last_audit
+
+_VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
+
+
+SUSPECT_DAYS = 28
+"""Of which it is said how many readings were clamped, absent or doubled."""
+_TAKEN = ("reserved", "taken over", "adopted")
+"""The ledger's events by which a run takes up a release."""
+
+
+@dataclass(frozen=True)
+class Hold:
+    """A release under way: since when its newest run has it, and until when at least that one lives."""
+
+    since: datetime
+    lease_until: datetime
+
+
+@dataclass(frozen=True)
+class Facts:
+    """releases: of each day its newest revision. first, last: the days to be looked at, or None.
+
+    live: whether days are expected up to yesterday, or only as far as ledger and dumps reach (an archive).
+    arrivals: of each day of the span without a release, where the input folder can be listed.
+    refused: of those, the days whose newest verdict says that the dump breaks its contract.
+    catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
+    contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
+    newest of the configured mechanism. unlike: the newest published day, if it was unlike all others.
+    lost: of listed days, what is wrong with their file. suspect: of the newest days that are read, which
+    share of each region's readings was clamped, absent or doubled: it depends on readings, as nothing else
+    here. far: regions whose published figures of the newest listed day are far from their own before.
+    """
+
+    live: bool
+    first: date | None
+    last: date | None
+    releases: Mapping[date, ReleaseOutline]
+    holds: Mapping[date, Hold]
+    catalogue: Catalogue | None
+    catalogue_error: str | None
+    is_own_ledger: bool
+    arrivals: Mapping[date, Arrival]
+    refused: frozenset[date]
+    budget: Budget
+    page: GrantPage | None
+    audit: AuditRecord | None
+    unlike: date | None = None
+    lost: Mapping[date, str] = field(default_factory=dict)
+    suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
+    far: tuple[FarRegion, ...] = ()
+
+    def days(self) -> list[date]:
+        """The span, rising."""
+        return [] if self.first is None or self.last is None else days_from(self.first, self.last)
+
+
+def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
+    """Read what is known. Opens no dump, and no measurements but those that a plan goes on from and those of
+    the newest release.
+
+    ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none though
+    days are published; a catalogue that cannot be read is a fact.
+    """
+    # the ledger before the catalogue, which is replaced before the ledger has a day as published
+    releases = _releases(settings, ledger)
+    catalogue, error = None, None
+    try:
+        catalogue = find_catalogue(settings.published_folder)
+    except PublicationError as problem:
+        error = str(problem)
+    if ledger is None and catalogue is not None:
+        raise LedgerError(
+            "days are published and the ledger is gone: bring it back before anything is released, or "
+            "correct ledger.url"
+        )
+    first, last = _span(settings, releases, now, live)
+    unreleased = [day for day in days_from(first, last) if day not in releases] if first and last else []
+    return Facts(
+        live=live,
+        first=first,
+        last=last,
+        releases=releases,
+        holds=_holds(settings, ledger, releases) if ledger else {},
+        catalogue=catalogue,
+        catalogue_error=error,
+        is_own_ledger=not (ledger and catalogue) or ledger.contains_head(catalogue.ledger_head),
+        arrivals=_arrivals(settings, unreleased),
+        refused=_refused(settings, unreleased),
+        budget=budget_of(settings, ledger)
+        if ledger
+        else Budget(settings.model.epsilon, settings.model.epsilon * 0, settings.model.window_length),
+        page=_page(settings, ledger) if ledger and releases else None,
+        audit=last_audit(settings),
+        unlike=unlike_day(settings, releases),
+        lost=lost_files(settings, catalogue),
+        suspect=_suspect(settings, releases, last),
+        far=far_regions(settings, catalogue),
+    )
+
+
+def _releases(settings: Settings, ledger: Ledger | None) -> dict[date, ReleaseOutline]:
+    if ledger is None:
+        return {}
+    # in the ledger's order a later revision of a day comes after
+    return {date.fromisoformat(one.period): one for one in ledger.outlines(settings.stream.name)}
+
+
+def _span(
+    settings: Settings, releases: Iterable[date], now: datetime, live: bool
+) -> tuple[date | None, date | None]:
+    known = set(releases)
+    first = settings.watching.first_day or min(known, default=None)
+    if first is None:
+        return None, None
+    last = last_ended(settings, now)
+    if not live:
+        last = min(last, max({*known, *days_with_dumps(settings)}, default=first))
+    last = max({last, *known})
+    return (first, last) if first <= last else (None, None)
+
+
+def _holds(settings: Settings, ledger: Ledger, releases: Mapping[date, ReleaseOutline]) -> dict[date, Hold]:
+    under_way = {day: one for day, one in releases.items() if one.state.is_under_way}
+    if not under_way:
+        return {}
+    stream, found = settings.stream.name, {}
+    taken = [ledger.event_times(stream, kind) for kind in _TAKEN]
+    for day, one in under_way.items():
+        record = ledger.find(stream, one.period, one.revision)
+        if record is not None:
+            times = (each.get((one.period, one.revision)) for each in taken)
+            since = max(filter(None, times), default=record.lease_until)
+            found[day] = Hold(since, record.lease_until)
+    return found
+
+
+def _arrivals(settings: Settings, days: Sequence[date]) -> dict[date, Arrival]:
+    try:
+        found = arrivals_of(settings, days)
+    except OSError:
+        return {}
+    return {day: arrival for day, arrival in found.items() if arrival is not None}
+
+
+def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
+    """By the newest verdict of each day; only whether it succeeded is taken from it."""
+    wanted = {day.isoformat() for day in days}
+    folder = settings.validation_folder / settings.stream.name
+    newest: dict[str, str] = {}
+    with suppress(OSError):
+        for path in folder.iterdir():
+            named = _VERDICT.fullmatch(path.name)
+            if named and named[1] in wanted:
+                newest[named[1]] = max(path.name, newest.get(named[1], ""))
+    refused = set()
+    for day, name in newest.items():
+        with suppress(OSError, ValueError, KeyError, TypeError):
+            if json.loads((folder / name).read_bytes())["success"] is False:
+                refused.add(date.fromisoformat(day))
+    return frozenset(refused)
+
+
+def _suspect(
+    settings: Settings, releases: Mapping[date, ReleaseOutline], last: date | None
+) -> dict[date, Mapping[str, Suspect]]:
+    """Of the last days with a release that was not withdrawn; days without a result are left out."""
+    if last is None:
+        return {}
+    recent = [day for day in days_from(last - timedelta(days=SUSPECT_DAYS - 1), last) if day in releases]
+    found = {day: suspect_readings(settings, day) for day in recent if releases[day].withdrawn is None}
+    return {day: regions for day, regions in found.items() if regions}
+
+
+def _page(settings: Settings, ledger: Ledger) -> GrantPage | None:
+    pages = (page for page in read_book(settings, ledger) if page.name == settings.privacy.population)
+    return next(pages, None)

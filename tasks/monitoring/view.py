@@ -1,0 +1,43 @@
+"""All that is to be said of a stream at one moment."""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from optstream.ledger import Ledger
+from tasks.config import Settings
+from tasks.monitoring.alarm import Alarm
+from tasks.monitoring.alarms import alarms_of
+from tasks.monitoring.days import DayState, days_of
+from tasks.monitoring.facts import Facts, look
+
+
+@dataclass(frozen=True)
+class StreamView:
+    """A stream's days and alarms, and the facts that they were judged from. at: the moment."""
+
+    stream: str
+    at: datetime
+    facts: Facts
+    days: tuple[DayState, ...]
+    alarms: tuple[Alarm, ...]
+
+    @property
+    def counts(self) -> Mapping[str, int]:
+        """How many days are in each state."""
+        return dict(sorted(Counter(day.state.value for day in self.days).items()))
+
+
+def view_of(settings: Settings, facts: Facts, now: datetime) -> StreamView:
+    """Judge the facts. Pure: the same facts, settings and instant give the same view."""
+    days = days_of(settings, facts, now)
+    return StreamView(settings.stream.name, now, facts, days, alarms_of(settings, facts, days, now))
+
+
+def watch(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool = True) -> StreamView:
+    """Look and judge. live: whether days up to yesterday are expected; else, an archive's end is its end.
+
+    Raises as `look`.
+    """
+    return view_of(settings, look(settings, ledger, now, live=live), now)

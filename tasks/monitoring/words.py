@@ -1,0 +1,52 @@
+"""Days in letters, and alarms in lines for terminals and notifications: days of one kind are one line."""
+
+from collections.abc import Iterable, Sequence
+from datetime import timedelta
+
+from tasks.monitoring.alarm import Alarm
+from tasks.monitoring.days import State
+
+MOST_LINES = 40
+LETTERS = {
+    State.PUBLISHED: ".",
+    State.RESTATED: "R",
+    State.LOST: "X",
+    State.WITHDRAWN: "W",
+    State.HELD: "h",
+    State.RUNNING: "r",
+    State.WAITING: "w",
+    State.LATE: "L",
+    State.MISSING: "M",
+    State.FAILED: "F",
+    State.VOID: "V",
+}
+"""What stands for a day in a calendar."""
+
+
+def lines_of(alarms: Iterable[Alarm], prefix: str = "") -> list[str]:
+    """A line for each alarm or run of alike ones, in their order; of very many only the last are shown."""
+    groups: list[list[Alarm]] = []
+    open_groups: dict[tuple[str, str], list[Alarm]] = {}
+    for alarm in alarms:
+        alike = (alarm.kind.value, alarm.node or "")
+        group = open_groups.get(alike)
+        if group is not None and _follows(group[-1], alarm):
+            group.append(alarm)
+        else:
+            open_groups[alike] = [alarm]
+            groups.append(open_groups[alike])
+    lines = [prefix + _line(group) for group in groups]
+    cut = len(lines) - MOST_LINES
+    return lines if cut <= 0 else [f"{cut} earlier ones: see `optstream status --json`", *lines[cut:]]
+
+
+def _follows(before: Alarm, alarm: Alarm) -> bool:
+    return before.day is not None and alarm.day == before.day + timedelta(days=1)
+
+
+def _line(group: Sequence[Alarm]) -> str:
+    first, last = group[0], group[-1]
+    said = f"{last.severity}: {last.kind}: "
+    if len(group) == 1:
+        return said + last.words
+    return f"{said}{len(group)} days, {first.day} to {last.day}; the last: {last.words}"

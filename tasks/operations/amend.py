@@ -1,0 +1,77 @@
+"""What an amendment would change, before it is declared: which days would have to wait, and until when."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger, PromiseLoss
+from optstream.mechanisms import Hierarchical, OptStream
+from optstream.privacy import Spend
+from tasks.config import Settings
+from tasks.ledger.show import promise_changed
+from tasks.ledger.show_pages import in_words
+from tasks.release.build_mechanism import mechanism_for
+
+
+@dataclass(frozen=True)
+class Waits:
+    """What an amendment would change of the promise, by name, and the days after the last release until it is
+    over: those that would be refused, with the promise that each would break, and the first that would not.
+    """
+
+    changed: tuple[str, ...]
+    refused: tuple[tuple[date, PromiseLoss], ...]
+    first: date | None
+
+    def lines(self, stream: str) -> list[str]:
+        """What a terminal shows."""
+        told = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
+        told += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
+        if self.first is not None:
+            told.append(f"{self.first} is the first day that could be released under the new promise")
+        return told
+
+
+def rehearse(settings: Settings, ledger: Ledger) -> Waits:
+    """Plan the days after the last release under the configuration's promise, as `reserve` would judge them
+    if it were declared now. Declares and reserves nothing.
+
+    Raises LedgerError if nothing differs from the promise in force.
+    """
+    stream, calendar = settings.stream.name, settings.calendar
+    terms, changed = ledger.terms(stream), promise_changed(settings, ledger)
+    if terms is None or not changed:
+        raise LedgerError(f"stream {stream!r} promises exactly that already: there is nothing to amend")
+    last = ledger.last_release(stream)
+    if last is None:
+        return Waits(tuple(changed), (), None)
+    day = calendar.local_time(last.first_step).date()
+    refused, recent, first = list[tuple[date, PromiseLoss]](), list[Spend](), None
+    while True:
+        day += timedelta(days=1)
+        start = calendar.first_step(day)
+        recent = [one for one in recent if one.first_step + one.n_steps > start - settings.privacy.window]
+        plan = _plan(settings, ledger, day, recent)
+        judged = ledger.judge_plan(terms.grant, [*recent, *plan], settings.model)
+        broken = next((one for one in judged if one.is_broken), None)
+        if broken is not None:
+            refused.append((day, broken))
+        else:
+            recent = [*recent, *plan]
+            first = first or day
+        # with the promise in force alone in reach, every later day is judged as this one
+        if len(ledger.judge_plan(terms.grant, plan, settings.model)) == 1:
+            return Waits(tuple(changed), tuple(refused), first)
+
+
+def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
+    """The plan of a day beside what is charged, priced as the amendment would, and the days before it."""
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
+    mechanism: OptStream | Hierarchical = mechanism_for(settings, day)
+    state = None
+    if mechanism.adaptive:
+        period = (day.isoformat(), 0, first_step, n_steps)
+        near = ledger.charged_near(settings.stream.name, *period, amended=settings.model)
+        state = mechanism.recall([*near, *recent])
+    return mechanism.plan(n_steps, first_step, state)

@@ -1,0 +1,153 @@
+"""Files of the trusted zone that are past their retention: found, not touched."""
+
+import hashlib
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue.backends import open_place
+from optstream.catalogue.layout import data_file, superseded_file
+from optstream.errors import PublicationError
+from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
+from optstream.storage.bounded_read import LARGEST_RELEASE
+from tasks.config import Settings
+from tasks.storage.private_files import RAW
+
+_RELEASE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-r([0-9]+)")
+# also what a crash left half-written beside it
+_VERDICT = re.compile(r"\.?([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]{8}T[0-9]{12})\.json(?:\..*)?")
+
+Key = tuple[str, int]
+"""Period and revision."""
+
+
+@dataclass(frozen=True)
+class House:
+    """What every kind of purging looks at. releases: those of the configured stream."""
+
+    settings: Settings
+    ledger: Ledger
+    now: datetime
+    releases: Mapping[Key, ReleaseOutline]
+
+    @property
+    def stream(self) -> str:
+        return self.settings.stream.name
+
+    @cached_property
+    def ended(self) -> Mapping[Key, datetime]:
+        """When each release that is over became so; reads all events, once."""
+        void, published = (self.ledger.event_times(self.stream, kind) for kind in ("void", "published"))
+        return {**void, **published}
+
+    def before(self, days: int) -> datetime:
+        """What was recorded earlier than this is past a retention of so many days."""
+        return self.now - timedelta(days=days)
+
+
+def staged(house: House, notes: list[str]) -> Iterator[Path]:
+    """The bytes of releases that are over, if they are published as they should be."""
+    folders = list(release_folders(house.settings.staging_folder / house.stream))
+    if not folders:
+        return
+    catalogue = find_catalogue(house.settings.published_folder)
+    oldest = house.before(house.settings.trusted.staging_retention_days)
+    for key, folder in folders:
+        release, ended = house.releases.get(key), house.ended.get(key)
+        if release is None or release.state.is_under_way or ended is None or ended >= oldest:
+            continue
+        if release.state is ReleaseState.PUBLISHED and not _is_out(house, catalogue, release):
+            notes.append(
+                f"{folder} is kept: the published folder does not hold its release; see "
+                "`optstream ledger verify`"
+            )
+            continue
+        yield from sorted(path for path in folder.iterdir() if path.is_file())
+
+
+def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
+    """Whether the published folder has the release's very bytes, or the day was withdrawn."""
+    day, digest = date.fromisoformat(release.period), release.staged_hash or ""
+    entry = catalogue.entry(day) if catalogue else None
+    if entry is not None and entry.withdrawn and entry.revision >= release.revision:
+        return True
+    place = open_place(house.settings.published_folder)
+    for name in (data_file(day, digest), superseded_file(day, digest)):
+        with suppress(OSError, PublicationError):
+            if hashlib.sha256(place.read(name, LARGEST_RELEASE)).hexdigest() == digest:
+                return True
+    return False
+
+
+def verdicts(house: House) -> Iterator[Path]:
+    """Validation results, by the time that their names record; not of a day that a run is busy with."""
+    oldest = house.before(house.settings.trusted.validation_retention_days)
+    under_way = {one.period for one in house.releases.values() if one.state.is_under_way}
+    for path in _files(house.settings.validation_folder / house.stream):
+        named = _VERDICT.fullmatch(path.name)
+        if named is None or named[1] in under_way:
+            continue
+        with suppress(ValueError):
+            if datetime.strptime(named[2], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) < oldest:
+                yield path
+
+
+def inputs(house: House) -> Iterator[Path]:
+    """The keyed hashes of the files that old releases came from: they go with the lineage that tells them."""
+    oldest = house.before(house.settings.trusted.lineage_retention_days)
+    for key, folder in release_folders(house.settings.inputs_folder / house.stream):
+        release, ended = house.releases.get(key), house.ended.get(key)
+        if release is not None and not release.state.is_under_way and ended is not None and ended < oldest:
+            yield from _files(folder)
+
+
+def raw_states(house: House, *, everything: bool) -> Iterator[Path]:
+    """Raw state that no later day would take, and the last day's once it is old."""
+    folders = list(release_folders(house.settings.measurements_folder / house.stream))
+    held = [(key, sorted(folder.glob(f"*{RAW}"))) for key, folder in folders]
+    held = [(key, paths) for key, paths in held if paths]
+    if not held:
+        return
+    drawn = house.ledger.event_times(house.stream, "drawn")
+    oldest = house.before(house.settings.trusted.raw_state_retention_days)
+    wanted = _may_be_taken(house)
+    for key, paths in held:
+        release = house.releases.get(key)
+        if release is None or release.state.is_under_way:
+            continue
+        old = key in drawn and drawn[key] < oldest
+        if everything or old or key not in wanted:
+            yield from paths
+
+
+def _may_be_taken(house: House) -> frozenset[Key]:
+    """Releases from which a day to come might go on: those with steps right after them that nobody drew."""
+    undrawn = (ReleaseState.RESERVED, ReleaseState.VOID)
+    # nothing goes on from a restatement
+    newest = {
+        one.first_step: one
+        for one in house.releases.values()
+        if one.revision == 0 and one.state not in undrawn
+    }
+    return frozenset((one.period, one.revision) for one in newest.values() if one.end not in newest)
+
+
+def release_folders(parent: Path) -> Iterator[tuple[Key, Path]]:
+    """The folders that are named after releases."""
+    for path in _children(parent):
+        named = _RELEASE.fullmatch(path.name)
+        if named and path.is_dir():
+            yield (named[1], int(named[2])), path
+
+
+def _files(parent: Path) -> list[Path]:
+    return [path for path in _children(parent) if path.is_file()]
+
+
+def _children(parent: Path) -> list[Path]:
+    return sorted(parent.iterdir()) if parent.is_dir() else []

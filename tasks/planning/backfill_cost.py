@@ -1,0 +1,83 @@
+"""What a backfill would charge, day by day, as the ledger would judge it. Nothing is reserved."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger, PromiseLoss, WindowLoss
+from optstream.privacy import Spend, worst_window
+from tasks.config import Settings
+from tasks.ledger.show import promise_changed
+from tasks.release.build_mechanism import Mechanism, mechanism_for
+
+
+@dataclass(frozen=True)
+class BackfillCost:
+    """The worst window of those that the days touch, before and after, of what the grant gives any window.
+
+    Infinite where noise was compromised. refused: the days that the ledger would refuse, rising.
+    """
+
+    grant: Fraction
+    before: Fraction | float
+    after: Fraction | float
+    refused: tuple[date, ...]
+
+
+def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> BackfillCost:
+    """Plan the days in order, each beside what was charged and what the days before it would be.
+
+    A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
+    LedgerError where the ledger promises otherwise than the configuration, for then a run is refused.
+    """
+    _check_promise(settings, ledger)
+    grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
+    is_known = _is_known(ledger, grant)
+
+    def judged(plan: Sequence[Spend]) -> list[PromiseLoss]:
+        if is_known:
+            return ledger.judge_plan(grant, plan)
+        cost = worst_window(plan, model.window_length, model.windows)
+        return [PromiseLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
+
+    before: Fraction | float = Fraction(0)
+    if is_known and days:
+        first, last = calendar.first_step(days[0]), calendar.first_step(days[-1]) + calendar.n_steps(days[-1])
+        before = ledger.window_spent(grant, first, last - first).epsilon
+    after, refused, recent = before, [], list[Spend]()
+    for day in days:
+        start = calendar.first_step(day)
+        recent = [spend for spend in recent if spend.first_step + spend.n_steps > start - model.window_length]
+        plan = _plan(settings, ledger, day, recent)
+        losses = judged([*recent, *plan])
+        if any(one.is_broken for one in losses):
+            refused.append(day)
+        else:
+            after, recent = max(after, losses[0].loss.epsilon), [*recent, *plan]
+    return BackfillCost(model.epsilon, before, after, tuple(refused))
+
+
+def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]) -> tuple[Spend, ...]:
+    calendar = settings.calendar
+    first_step, n_steps = calendar.first_step(day), calendar.n_steps(day)
+    mechanism: Mechanism = mechanism_for(settings, day)
+    state = None
+    if mechanism.adaptive:
+        near = ledger.charged_near(settings.stream.name, day.isoformat(), 0, first_step, n_steps)
+        state = mechanism.recall([*near, *recent])
+    return mechanism.plan(n_steps, first_step, state)
+
+
+def _is_known(ledger: Ledger, grant: str) -> bool:
+    return any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
+
+
+def _check_promise(settings: Settings, ledger: Ledger) -> None:
+    changed = promise_changed(settings, ledger)
+    if changed:
+        raise LedgerError(
+            f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "
+            "restore the configuration, or declare the change with `optstream ledger amend`"
+        )

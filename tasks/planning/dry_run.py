@@ -1,0 +1,169 @@
+"""What releasing days would cost and how noisy it would be: from the configuration alone, nothing drawn."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from optstream.errors import ParameterError
+from optstream.estimation.hierarchy.error_propagation import noise_variances
+from optstream.measurement import EquallySpaced
+from optstream.mechanisms import Fourier, OptStream
+from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
+from optstream.noise import simulated_noise
+from optstream.privacy import CappedSpend, Spend, StepSpend, worst_window
+from tasks.config import Settings
+from tasks.planning.plan_horizon import plan_horizons
+from tasks.planning.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
+from tasks.release.build_mechanism import Mechanism, mechanism_for
+
+
+def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = None) -> DryRun:
+    """Price the release of these days. Reads no dump and no ledger, spends nothing.
+
+    lipschitz: the most by which a leaf moves from a step to the next, for a suggestion of n_samples.
+    Raises ParameterError if the parameters do not fit each other, or for a suggestion where points are
+    not equally spaced.
+    """
+    mechanism = mechanism_for(settings, days[0])
+    if lipschitz is not None and (mechanism.adaptive or not isinstance(mechanism, OptStream)):
+        raise ParameterError(
+            'a suggested n_samples is for OptStream with sampling.method "equally_spaced": '
+            "leave out --lipschitz"
+        )
+    alike: dict[Any, list[date]] = {}
+    for day in dict.fromkeys(days):
+        residue = settings.calendar.first_step(day) % settings.privacy.window
+        parts = tuple(feature.parts for feature in settings.features(day))
+        alike.setdefault((settings.calendar.n_steps(day), residue, parts), []).append(day)
+    return DryRun(
+        stream=settings.stream.name,
+        window_length=settings.privacy.window,
+        grant=settings.model.epsilon,
+        epsilon=mechanism.epsilon,
+        points_known=_is_known(mechanism),
+        periods=tuple(_period(settings, same) for same in alike.values()),
+        suggestions=_suggestions(mechanism, lipschitz)
+        if lipschitz is not None and isinstance(mechanism, OptStream)
+        else (),
+        horizons=plan_horizons(settings, days[0]),
+    )
+
+
+def _period(settings: Settings, days: Sequence[date]) -> Period:
+    mechanism, calendar = mechanism_for(settings, days[0]), settings.calendar
+    n_steps, first_step = calendar.n_steps(days[0]), calendar.first_step(days[0])
+    spends = mechanism.plan(n_steps, first_step)
+    costs = _costs(mechanism)
+    bands = _bands(mechanism, n_steps, first_step)
+    levels = tuple(
+        Level(
+            level,
+            len(nodes),
+            costs.get(level, Fraction(0)),
+            tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
+            bands[level] if bands else None,
+        )
+        for level, nodes in enumerate(mechanism.tree.levels)
+    )
+    return Period(tuple(days), n_steps, _worst(mechanism.model, spends), levels)
+
+
+def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
+    return worst_window(spends, model.window_length, model.windows).epsilon
+
+
+def _costs(mechanism: Mechanism) -> dict[int, Fraction]:
+    """What each measured level's plan, repeated, costs any window."""
+    if isinstance(mechanism, OptStream):
+        return {plan.level: plan.cost() for plan in mechanism.levels}
+    return {level: own.epsilon for level, own in mechanism.levels}
+
+
+def _is_known(mechanism: Mechanism) -> bool:
+    """Whether it is known before the draw how noisy each value will be."""
+    if isinstance(mechanism, OptStream):
+        return not mechanism.adaptive
+    return mechanism.mechanism.noise_is_known
+
+
+def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
+    """The plan's own scales, in the unit of the readings."""
+    noise = tuple(
+        Noise(of, float(scale * mechanism.model.resolution))
+        for of, scale in _scales(mechanism, spend, n_steps).items()
+    )
+    return Stage(spend.stage, _worst(mechanism.model, [spend]), noise)
+
+
+def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fraction]:
+    """Noise scales of a stage, by what they are added to."""
+    if isinstance(spend, CappedSpend):
+        # a step that is given only a part of the weight gets more noise
+        return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
+    if isinstance(spend, StepSpend):
+        return {"answers": spend.scale}
+    if isinstance(mechanism, OptStream):
+        (plan,) = (plan for plan in mechanism.levels if plan.level == spend.level)
+        sampler = plan.sampler_scales(n_steps)
+        return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
+    own = dict(mechanism.levels)[spend.level]
+    return {"coordinates": own.scale} if isinstance(own, Fourier) else {}
+
+
+def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:
+    """How the noise goes through the estimate, by level, without the bound; None if the draw decides."""
+    # Zeros and seeded noise: only positions and variances of these measurements are used.
+    zeros = np.zeros((len(mechanism.tree.leaves), n_steps))
+    if isinstance(mechanism, OptStream):
+        spaced = _equally_spaced(mechanism)
+        measured = spaced.measure(zeros, noise=simulated_noise(0), first_step=first_step)
+        variances = noise_variances(measured, spaced.tree, spaced.features, spaced.weights)
+    elif _is_known(mechanism):
+        measured = mechanism.measure(zeros, noise=simulated_noise(0), first_step=first_step)
+        variances = noise_variances(mechanism.merged(measured), mechanism.tree, [], "variance")
+    else:
+        return None
+    levels = (variances[nodes.start : nodes.stop] for nodes in mechanism.tree.levels)
+    return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
+
+
+def _equally_spaced(mechanism: OptStream) -> OptStream:
+    """The mechanism with points that are known in advance, in place of those that the draw chooses."""
+    if not mechanism.adaptive:
+        return mechanism
+    sampling = EquallySpaced(mechanism.sampling.n_samples)
+    return replace(mechanism, sampling=sampling, stage_shares=mechanism.stage_shares[1:])
+
+
+def _suggestions(mechanism: OptStream, lipschitz: float) -> tuple[NumberOfPoints, ...]:
+    """For each measured level, and for all measured nodes together, since one n_samples serves them all.
+
+    A node moves at most as its leaves do together, and the bound is linear in the Lipschitz constant and
+    in alpha / epsilon, so their means over nodes bound the nodes' mean error.
+    """
+    tree, window, resolution = mechanism.tree, mechanism.model.window_length, mechanism.model.resolution
+    found, steepness, noise = [], [], []
+    for plan in mechanism.levels:
+        nodes = tree.levels[plan.level]
+        moves = lipschitz * tree.leaves_below[nodes.start : nodes.stop]
+        unit = float(plan.alpha_units * resolution / plan.epsilon_samples)
+        found.append((plan.level, unit, float(moves.mean())))
+        steepness += moves.tolist()
+        noise += [unit] * len(nodes)
+    if len(found) > 1:
+        found.append((None, float(np.mean(noise)), float(np.mean(steepness))))
+    configured = mechanism.sampling.n_samples
+    return tuple(
+        NumberOfPoints(
+            level,
+            (best := suggest_n_samples(window, 1.0, unit, moves)).n_samples,
+            best.error,
+            error_bound(window, configured, 1.0, unit, moves),
+        )
+        for level, unit, moves in found
+    )

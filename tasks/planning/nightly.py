@@ -1,0 +1,84 @@
+"""A scheduled night: when it looks, at which days, and whether something is left that should be out."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from optstream.errors import ConfigurationError, OptStreamError
+from optstream.ledger import Ledger
+from optstream.stream import days_from
+from tasks.config import Settings
+from tasks.config.schedule import clock_of, minutes_of, schedule_problems
+from tasks.monitoring.deadlines import last_ended, late_from
+from tasks.release.day import Status, Work
+
+PATIENT = (Status.WAITING, Status.BUSY)
+"""What may end well by itself, until the day is late."""
+
+
+class UnreleasedError(OptStreamError):
+    """A night ended with a day that should be out and is not."""
+
+
+def looks_of(settings: Settings) -> tuple[str, ...]:
+    """The crons of the night's looks, in the stream's time zone.
+
+    From [schedule] cron on, every look_every_minutes until [watch] late_after, with a last look at that hour.
+    A cron that fires more than once a day is all looks by itself. Raises ConfigurationError where the night
+    would begin after its end.
+    """
+    schedule = settings.scheduling
+    for problem in schedule_problems(schedule, settings.watching):
+        raise ConfigurationError(f"{settings.file}: {problem}")
+    first = clock_of(schedule.cron)
+    if first is None:
+        return (schedule.cron,)
+    last, days = minutes_of(settings.watching.late_after), " ".join(schedule.cron.split()[2:])
+    hours: dict[int, list[str]] = {}
+    for minute in [*range(first, last, schedule.look_every_minutes), last]:
+        hours.setdefault(minute % 60, []).append(str(minute // 60))
+    return tuple(f"{minute} {','.join(found)} {days}" for minute, found in hours.items())
+
+
+def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[date]:
+    """Yesterday, and the days before it that a night still takes up, rising: [schedule] catch_up_days.
+
+    Never a day before the stream's first, nor one that a person gave up ([watch] accepted_gaps).
+    """
+    last = last_ended(settings, now)
+    first = settings.watching.first_day
+    if first is None:
+        known = (date.fromisoformat(one.period) for one in ledger.outlines(settings.stream.name))
+        first = min(known, default=last)
+    first = max(first, last - timedelta(days=settings.scheduling.catch_up_days - 1))
+    given_up = set(settings.watching.accepted_gaps)
+    return [day for day in days_from(first, last) if day not in given_up] if first <= last else []
+
+
+@dataclass(frozen=True)
+class Night:
+    """How a look ended, in words that hold no reading. left: what should be out and is not."""
+
+    words: str
+    left: tuple[str, ...] = ()
+
+
+def night_of(settings: Settings, works: Sequence[Work], absent: Iterable[date], now: datetime) -> Night:
+    """Judge a look: a day that waits for its dump, or is with another run, has time until it is late.
+
+    absent: days of which no region has a dump.
+    """
+    words, left = [], []
+    for day in absent:
+        said = f"{day} waiting: no dump"
+        (left if now >= late_from(settings, day) else words).append(said)
+    for work in works:
+        status = work.outcome.status if work.outcome else Status.FAILED
+        said = f"{work.day} {status.value}: {work.outcome.message if work.outcome else 'unfinished'}"
+        if status.is_good:
+            words.append(f"{work.day} {status.value}")
+        elif status in PATIENT and now < late_from(settings, work.day):
+            words.append(said)
+        else:
+            left.append(said)
+    return Night("; ".join(words) or "nothing to do", tuple(left))

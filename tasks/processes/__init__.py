@@ -1,0 +1,1 @@
+"""Rules of the operating system for processes that hold raw values."""

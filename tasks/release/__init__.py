@@ -1,0 +1,1 @@
+"""The way of one day: look up, reserve, draw, estimate, publish, revise."""

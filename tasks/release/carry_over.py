@@ -1,0 +1,94 @@
+"""What a day may know of the days around it: spends from the ledger, memory from stored measurements."""
+
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+from pathlib import Path
+
+from optstream.errors import LedgerError, ParameterError
+from optstream.ledger import Ledger, ReleaseRecord
+from optstream.privacy import Spend
+from optstream.stream import Measured, State
+from optstream.stream.calendar import ORIGIN
+from tasks.config import Settings
+from tasks.release.build_mechanism import Mechanism
+from tasks.storage.private_files import read_verified
+
+
+@dataclass(frozen=True)
+class Memory:
+    """state: public, for the mechanism. folder, digest: where the period before keeps what is not public."""
+
+    state: State | None = None
+    folder: Path | None = None
+    digest: str | None = None
+
+    @property
+    def size(self) -> int:
+        """Bytes of the state as text."""
+        return len(json.dumps(self.state))
+
+
+def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:
+    """The memory for the release of a day.
+
+    What was spent is read from the ledger alone. What only estimates need comes from the last period before
+    that has measurements; if they are gone or of another format, the mechanism starts without it. A
+    restatement goes on from the same day before, but without its raw state, which serves one draw, and that
+    was the day's first.
+    """
+    earlier = ledger.drawn_before(settings.stream.name, settings.calendar.first_step(day))
+    folder = earlier and settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    if earlier and (
+        earlier.compromised is not None or earlier.amendment != ledger.promise_number(settings.stream.name)
+    ):
+        # nothing goes on from noise that others know; and what was remembered of other nodes, or in other
+        # units, would be read as what it is not, or fail a draw after its first sample
+        folder = None
+    if revision:
+        if not mechanism.adaptive:
+            return Memory()
+        spent = _spent(settings, ledger, day, revision)
+        return Memory(mechanism.recall(spent, _remembered(settings, ledger, folder, earlier)))
+    if not mechanism.adaptive:
+        # what another mechanism may have left is taken all the same, and so destroyed
+        return Memory(None, folder, earlier and earlier.measurements_hash)
+    spends = _spent(settings, ledger, day, revision)
+    if earlier is None or folder is None:
+        return Memory(mechanism.recall(spends))
+    before = _remembered(settings, ledger, folder, earlier)
+    return Memory(mechanism.recall(spends, before), folder, earlier.measurements_hash)
+
+
+def rests_on_known_noise(settings: Settings, ledger: Ledger, state: State | None, first_step: int) -> bool:
+    """Whether a memory of the periods before this step goes back to one whose noise became known since.
+
+    `HistoryInformed` remembers blocks of many days, and what it learned of them, back to the day on which its
+    memory `began`; others remember no day but the last. What is forgotten once begins anew after that day.
+    """
+    began = state.get("began") if state else None
+    if began is None:
+        return False
+    first = settings.calendar.first_step(ORIGIN + timedelta(days=began))
+    return ledger.has_known_noise(settings.stream.name, range(first, first_step))
+
+
+def _remembered(
+    settings: Settings, ledger: Ledger, folder: Path | None, earlier: ReleaseRecord | None
+) -> State | None:
+    """What a period left in public; None where its measurements are gone or of another format, or rest on
+    noise that others know.
+    """
+    if folder is None or earlier is None:
+        return None
+    with suppress(LedgerError, ParameterError, OSError):
+        state = Measured.from_bytes(read_verified(folder, earlier.measurements_hash)).state
+        known = rests_on_known_noise(settings, ledger, state, earlier.first_step)
+        return None if known else state
+    return None
+
+
+def _spent(settings: Settings, ledger: Ledger, day: date, revision: int) -> tuple[Spend, ...]:
+    first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
+    return ledger.charged_near(settings.stream.name, day.isoformat(), revision, first_step, n_steps)

@@ -1,0 +1,139 @@
+"""Which files a release came from: their keyed hashes, known to the trusted zone alone.
+
+A plain hash of readings can be guessed: there are few enough plausible dumps to try. HMAC-SHA256 under a
+random key that stays in the trusted folder tells nothing without the key; with it, an auditor can say
+whether a file is the one that a release was drawn from:
+
+    python -c "import hmac, sys; key, file = (open(name, 'rb').read() for name in sys.argv[1:3]);
+    print(hmac.new(key, file, 'sha256').hexdigest())" trusted/input.key dumps/…/part-0.parquet
+"""
+
+import hashlib
+import hmac
+import json
+import os
+import secrets
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from datetime import date
+from pathlib import Path
+
+from optstream.catalogue.backends import Location
+from optstream.errors import DumpError, LedgerError
+from optstream.storage.durable import sync_folder
+from tasks.config import Settings
+from tasks.ingest import Dump
+from tasks.ingest.files import identity_of, opened
+from tasks.storage.private_files import make_private_folder, token_in, write_private
+
+KEY_BYTES = 32
+CHUNK = 2**20
+THREADS = 4
+UNKNOWN = "unknown"
+"""In place of a hash that nobody could take."""
+
+Inputs = Mapping[str, str]
+"""The keyed hash of each input file, by its name below the input folder."""
+
+
+def input_key(settings: Settings) -> bytes:
+    """The key, made once, at random, and kept for good: without it old hashes say nothing.
+
+    Raises LedgerError if the file is there and is not a key.
+    """
+    path = settings.input_key_file
+    if not path.exists():
+        _make_key(path)
+    key = path.read_bytes()
+    if len(key) != KEY_BYTES:
+        raise LedgerError(
+            f"{path} must hold {KEY_BYTES} bytes, the key of the inputs' hashes; restore it from a backup, "
+            "or remove it: a new one is made, and older hashes can then no longer be checked"
+        )
+    return key
+
+
+def _make_key(path: Path) -> None:
+    """Whole or absent, and never over another: of two first runs the second takes the first one's."""
+    make_private_folder(path.parent)
+    aside = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
+    write_private(aside, secrets.token_bytes(KEY_BYTES))
+    try:
+        os.link(aside, path)
+    except FileExistsError:
+        pass
+    finally:
+        aside.unlink()
+    sync_folder(path.parent)
+
+
+@contextmanager
+def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dump], Inputs | DumpError]]:
+    """Hash the dumps' files beside whatever reads them inside the block; ask for a dump's hashes after it.
+
+    What is hashed is what was read: for a file that is another one after the block than before it, or was
+    written to, the answer is an error. The hashes are taken in threads of their own,
+    which let go of the interpreter, while polars decodes; the file comes from the disk once for both.
+    """
+    key, folder = input_key(settings), settings.input_folder
+    paths = [path for dump in dumps for files in dump.files for path in files]
+    before = {path: identity_of(path) for path in paths}
+    with ThreadPoolExecutor(min(THREADS, os.cpu_count() or 1), "hash inputs") as pool:
+        tags = {path: pool.submit(_keyed_hash, key, path) for path in paths}
+
+        def inputs_of(dump: Dump) -> Inputs | DumpError:
+            own = {path.relative_to(folder).as_posix(): path for files in dump.files for path in files}
+            changed = [name for name, path in own.items() if identity_of(path) != before[path]]
+            if changed:
+                return DumpError(
+                    f"{changed[0]} changed while it was read; write dumps under another name, move them into "
+                    "place when they are whole, then run again"
+                )
+            return {name: _settled(tags[path]) for name, path in own.items()}
+
+        yield inputs_of
+
+
+def _settled(tag: Future[str]) -> str:
+    try:
+        return tag.result()
+    except OSError:  # then it is unreadable for ingestion as well, which says so
+        return UNKNOWN
+
+
+def _keyed_hash(key: bytes, path: Location) -> str:
+    digest = hmac.new(key, digestmod=hashlib.sha256)
+    with opened(path) as file:
+        while chunk := file.read(CHUNK):
+            digest.update(chunk)
+    return digest.hexdigest()
+
+
+def keep_inputs(settings: Settings, day: date, revision: int, token: int, inputs: Inputs) -> None:
+    """Store what a draw is made from, under its fencing token: durable before the first sample."""
+    path = settings.inputs_of(day, revision) / f"{token}.json"
+    write_private(path, json.dumps(dict(inputs), indent=1, sort_keys=True).encode())
+
+
+def hand_over_inputs(settings: Settings, day: date, revision: int, token: int, to: int) -> None:
+    """Keep what one owner drew from under the token of another, who goes on from that draw."""
+    folder = settings.inputs_of(day, revision)
+    if token != to and (folder / f"{token}.json").exists():
+        write_private(folder / f"{to}.json", (folder / f"{token}.json").read_bytes())
+
+
+def drawn_inputs(settings: Settings, day: date, revision: int, measurements_hash: str | None) -> Inputs:
+    """What the measurements of this hash were drawn from; empty where no record says."""
+    token = token_in(settings.measurements_of(day, revision), measurements_hash)
+    path = settings.inputs_of(day, revision) / f"{token}.json"
+    try:
+        found = json.loads(path.read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return {str(name): str(tag) for name, tag in found.items()} if isinstance(found, dict) else {}
+
+
+def inputs_below(inputs: Inputs, place: str) -> Inputs:
+    """Those of one folder."""
+    return {name: tag for name, tag in inputs.items() if name.startswith(f"{place}/")}

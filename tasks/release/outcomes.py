@@ -1,0 +1,134 @@
+"""What people are told: outcomes and budget as plain tables, free of any reading."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from math import isfinite
+from typing import Any
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.ledger import Ledger, ReleaseState
+from optstream.stream import Calendar
+from tasks.config import Settings
+from tasks.release.day import Work
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What the grant gives any window, and what its worst window has been charged so far.
+
+    spent: infinite where noise was compromised.
+    """
+
+    grant: Fraction
+    spent: Fraction | float
+    window_length: int
+
+    @property
+    def left(self) -> Fraction | float:
+        return self.grant - self.spent
+
+
+@dataclass(frozen=True)
+class DayStatus:
+    """One day as ledger and catalogue know it. file: relative to the published folder."""
+
+    day: date
+    state: str
+    revision: int
+    file: str | None
+    note: str
+
+
+def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
+    """The worst window that touches these days, or of the whole history without any.
+
+    What the grant gives is what the ledger agreed to, whatever the configuration says by now.
+    """
+    grant, calendar = settings.privacy.population, settings.calendar
+    terms = ledger.terms(settings.stream.name)
+    model = settings.model if terms is None else terms.model
+    if terms is None:
+        spent: Fraction | float = Fraction(0)
+    elif days:
+        spans = _spans(calendar, days)
+        spent = max(ledger.window_spent(grant, span.start, len(span)).epsilon for span in spans)
+    else:
+        spent = ledger.worst(grant).epsilon
+    return Budget(model.epsilon, spent, model.window_length)
+
+
+def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
+    """The steps of these days; days that follow each other are one span."""
+    spans: list[range] = []
+    for day in sorted(set(days)):
+        start = calendar.first_step(day)
+        stop = start + calendar.n_steps(day)
+        if spans and spans[-1].stop == start:
+            spans[-1] = range(spans[-1].start, stop)
+        else:
+            spans.append(range(start, stop))
+    return spans
+
+
+def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
+    """Every day that was ever reserved, rising, and what the published folder says of it."""
+    catalogue = find_catalogue(settings.published_folder)
+    return [
+        DayStatus(
+            date.fromisoformat(record.period),
+            "withdrawn" if record.withdrawn else record.state.lower(),
+            record.revision,
+            _listed(catalogue, date.fromisoformat(record.period), record.revision),
+            record.compromised or record.withdrawn or record.reason or _note(record.state),
+        )
+        for record in ledger.outlines(settings.stream.name)
+    ]
+
+
+def outcomes_document(works: Sequence[Work], settings: Settings, budget: Budget) -> dict[str, Any]:
+    """`optstream run --json`: versioned, for machines."""
+    return {
+        "format": "optstream.run/1",
+        "stream": settings.stream.name,
+        "days": [
+            {
+                "date": work.day.isoformat(),
+                "status": work.outcome.status.value if work.outcome else "unfinished",
+                "message": work.outcome.message if work.outcome else "",
+                "file": work.outcome.file if work.outcome else None,
+            }
+            for work in works
+        ],
+        "budget": budget_document(budget),
+        "published": str(settings.published_folder),
+        "validation": str(settings.validation_folder),
+    }
+
+
+def budget_document(budget: Budget) -> dict[str, Any]:
+    """What any window may lose, what the worst one lost, and what it has left."""
+    return {
+        "window_steps": budget.window_length,
+        **amount_document("grant", budget.grant),
+        **amount_document("spent", budget.spent),
+        **amount_document("left", budget.left),
+    }
+
+
+def amount_document(name: str, amount: Fraction | float) -> dict[str, Any]:
+    """Exact, as a fraction, and as a float for reading; JSON knows no infinity, so that is "inf" and null."""
+    return {name: str(amount), f"{name}_float": float(amount) if isfinite(amount) else None}
+
+
+def _listed(catalogue: Catalogue | None, day: date, revision: int) -> str | None:
+    entry = catalogue.entry(day) if catalogue else None
+    return None if entry is None or entry.withdrawn or entry.revision != revision else entry.file
+
+
+def _note(state: ReleaseState) -> str:
+    return {
+        ReleaseState.RESERVED: "a run holds it, or died; the next run continues",
+        ReleaseState.DRAWN: "drawn, not published yet; the next run publishes it",
+    }.get(state, "")

@@ -1,0 +1,203 @@
+"""Put a published file that was lost or damaged back: the same bytes, by the hash that the ledger has.
+
+Nothing is drawn and nothing is charged: the bytes were staged before, or are computed again from the stored
+measurements, and no other bytes than the recorded ones are written.
+"""
+
+from collections.abc import Collection, Iterator
+from contextlib import suppress
+from datetime import date
+from hashlib import sha256
+from json import loads
+
+from optstream.catalogue import (
+    Publication,
+    ReleaseStatement,
+    StagedRelease,
+    find_catalogue,
+    read_staged,
+    stage,
+)
+from optstream.catalogue import publish as publish_releases
+from optstream.catalogue.backends import OtherBytes, Turn, open_place
+from optstream.catalogue.layout import MANIFESTS, data_file, data_folder, manifest_file, release_name
+from optstream.errors import LedgerError, OptStreamError, PublicationError
+from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
+from optstream.mechanisms import Release
+from optstream.storage.bounded_read import LARGEST_RELEASE
+from optstream.stream import Measured
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.day import Status, Work
+from tasks.release.rows import published_rows
+from tasks.release.run import Run, revise
+from tasks.release.statement import statement_of
+from tasks.signing.sign import signer_of
+from tasks.storage.private_files import read_verified
+
+LARGEST_MANIFEST = 2**24
+"""Bytes."""
+Staged = tuple[StagedRelease, ReleaseStatement]
+
+
+def publish_again(run: Run, work: Work, days: Collection[date] = ()) -> Work:
+    """Write what the ledger has as published of a day into the published folder, where it is not there whole.
+
+    Safe to repeat; the ledger is not changed, and costs nothing. days: all that the same command puts back.
+    Raises LedgerError for a day that was never
+    published, was withdrawn or is compromised, or whose bytes cannot be had any more; PublicationError where
+    the folder cannot be written or lists something later.
+    """
+    record, number, digest = _recorded(run, work)
+    staged = _staged(run, work, record, number, digest)
+    publication = _published(run, work, staged, {work.day, *days})
+    file = publication.entry.file
+    if not publication.changed:
+        return work.ended(Status.UNCHANGED, "it is there, whole; nothing changed", file)
+    return work.ended(Status.PUBLISHED, f"published again, the same bytes: {digest[:12]}", file)
+
+
+def days_published(run: Run) -> set[date]:
+    """The days that readers should have: published, and not withdrawn."""
+    outlines = run.ledger.outlines(run.stream)
+    known = {one.period: one for one in outlines if one.state is ReleaseState.PUBLISHED}
+    return {date.fromisoformat(period) for period, one in known.items() if one.withdrawn is None}
+
+
+def _recorded(run: Run, work: Work) -> tuple[ReleaseRecord, int, str]:
+    """The release that readers should have: its record, its vintage and the hash of its file."""
+    period = work.day.isoformat()
+    known = [one for one in run.ledger.outlines(run.stream, _steps(run, work)) if one.period == period]
+    out = [one.revision for one in known if one.state is ReleaseState.PUBLISHED]
+    if not out:
+        state = str(known[-1].state) if known else "not in the ledger"
+        raise LedgerError(
+            f"{work.day} is {state}, not published: `optstream run --date {period}` takes it up"
+        )
+    record = run.ledger.find(run.stream, period, max(out))
+    assert record is not None
+    if record.withdrawn is not None:
+        raise LedgerError(f"{work.day} was withdrawn ({record.withdrawn}): it is not published again")
+    if record.compromised is not None:
+        raise LedgerError(f"others know the noise of {work.day}: `optstream withdraw` it")
+    newest = _newest_vintage(run, record)
+    if newest is not None:
+        return record, newest.number, newest.staged_hash
+    return record, 0, record.staged_hash or ""
+
+
+def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
+    """The last new estimate that readers had: recorded as published, or listed by a run that died after."""
+    catalogue = find_catalogue(run.settings.published_folder)
+    listed = {} if catalogue is None else {one.period.isoformat(): one.file_hash for one in catalogue.entries}
+    known = run.ledger.vintages_of(run.stream, record.period, record.revision)
+    out = [one for one in known if one.published or one.staged_hash == listed.get(record.period)]
+    return out[-1] if out else None
+
+
+def _steps(run: Run, work: Work) -> range:
+    first = run.settings.calendar.first_step(work.day)
+    return range(first, first + 1)
+
+
+def _staged(run: Run, work: Work, record: ReleaseRecord, number: int, digest: str) -> Staged:
+    """The bytes with this hash: kept in the staging, or computed again. Raises LedgerError if neither has
+    them.
+    """
+    with suppress(LedgerError, OSError):
+        return read_staged(read_verified(run.settings.staging_of(work.day, record.revision), digest))
+    try:
+        release = _estimated(run, work, record, number)
+    except OptStreamError as error:
+        raise LedgerError(f"{_gone(work)}: {error}") from error
+    rows = published_rows(run.settings, work.day, release, record.revision, number)
+    for statement in _statements(run, work, record, number, digest, release):
+        with suppress(PublicationError):
+            staged = stage(rows, statement)
+            if staged.file_hash == digest:
+                return staged, statement
+    raise LedgerError(
+        f"{_gone(work)}: computed again from the stored measurements it has other bytes than were published; "
+        "this version or this configuration is another than at that time"
+    )
+
+
+def _gone(work: Work) -> str:
+    return (
+        f"the staged file of {work.day} is gone, so bring trusted/staging or the published file back from a "
+        "copy"
+    )
+
+
+def _statements(
+    run: Run, work: Work, record: ReleaseRecord, number: int, digest: str, release: Release
+) -> Iterator[ReleaseStatement]:
+    """What the file may have said of itself: by this configuration and version, or as its manifest has it.
+
+    Whoever wrote the manifest: only a file with the recorded hash is published.
+    """
+    yield statement_of(run.settings, work.day, release, record.revision, number)
+    with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
+        text = open_place(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        yield ReleaseStatement.from_document(loads(text)["statement"])
+
+
+def _estimated(run: Run, work: Work, record: ReleaseRecord, number: int) -> Release:
+    """The release as it follows from the stored measurements: free, and the same each time."""
+    if number:
+        return revise.estimated_again(run, record, number)
+    folder = run.settings.measurements_of(work.day, record.revision)
+    measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
+    release: Release = mechanism_for(run.settings, work.day, record.revision).estimate(measured)
+    return release
+
+
+def _published(run: Run, work: Work, staged: Staged, days: Collection[date]) -> Publication:
+    """Publish the bytes; a damaged file in their place is removed first, and its damaged manifest."""
+    folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
+
+    def attempt() -> Publication:
+        (done,) = publish_releases(folder, [staged], lambda known: _head(run, work, staged[0], known), signer)
+        return done
+
+    for _ in range(2):
+        try:
+            return attempt()
+        except OtherBytes:
+            if not open_place(folder).change(lambda turn: _damage_removed(turn, work, staged[0])):
+                raise
+    return attempt()
+
+
+def _head(run: Run, work: Work, staged: StagedRelease, known: str | None) -> str:
+    """Asked while nobody else can publish or withdraw: the day may have been withdrawn or restated since."""
+    record, _, digest = _recorded(run, work)
+    if digest != staged.file_hash:
+        raise LedgerError(
+            f"revision {record.revision} of {work.day} was published meanwhile: publish it again"
+        )
+    return run.ledger.head_after(run.stream, known)
+
+
+def _damage_removed(turn: Turn, work: Work, staged: StagedRelease) -> bool:
+    """Remove the listed file if its bytes are others than its name says; if they are right, its manifest.
+
+    Returns False where the catalogue does not list this release: nothing is removed.
+    """
+    catalogue = find_catalogue(turn)
+    entry = catalogue.entry(work.day) if catalogue else None
+    if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
+        return False
+    try:
+        is_damaged = (
+            sha256(turn.read(data_file(work.day, staged.file_hash), LARGEST_RELEASE)).hexdigest()
+            != staged.file_hash
+        )
+    except FileNotFoundError:
+        is_damaged = False
+    except PublicationError:  # too large, or no plain file
+        is_damaged = True
+    if is_damaged:
+        turn.remove(data_folder(work.day), [release_name(staged.file_hash)])
+    else:
+        turn.remove(MANIFESTS, [manifest_file(staged.file_hash).rpartition("/")[2]])
+    return True

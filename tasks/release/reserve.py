@@ -1,0 +1,193 @@
+"""Charge a day's plan to the grant, after a look at what was published before (DESIGN, section 6)."""
+
+import json
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from optstream.catalogue import Catalogue, find_catalogue
+from optstream.catalogue.backends import StoreUrl, open_place
+from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
+from optstream.ledger import ReleaseState
+from optstream.privacy import Spend, worst_window
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.carry_over import recall
+from tasks.release.day import Work
+from tasks.release.lineage import told_releases
+from tasks.release.run import PUBLISHED_IN, Run, terms_of
+from tasks.release.witness import bear_witness
+from tasks.storage.private_files import fence_off, newest_token, whole_draw
+
+SOON = timedelta(seconds=30)
+"""Longer than it takes to put a month's files and the catalogue that lists them."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What the published folders show before anything is reserved.
+
+    catalogue: of the stream's own folder, None where nothing was published. heads: of the ledger, as it, the
+    folders of the grant's other streams, and those that any of them had before carry them. told: of the days
+    that were asked for, the days and revisions that the lineage knows as published.
+    """
+
+    catalogue: Catalogue | None
+    heads: frozenset[str]
+    told: frozenset[tuple[str, int]] = frozenset()
+
+
+def look_at_folders(run: Run, days: Sequence[date] | None = None) -> Shown:
+    """What the published folders carry, to be held against the ledger (docs/privacy.md, section 5).
+
+    days: those that are about to be reserved, for the lineage; None: any.
+
+    Of a folder's heads the newest stands for all before it. The other streams' folders too: an older copy of
+    the ledger may hold the newest head of this stream, and lack what another has spent since; and folders
+    that were moved away from, as far as they can still be read.
+    Raises LedgerError, before anything is spent, if the folder is another stream's, or has lost its
+    catalogue, or if the ledger is behind its witness.
+    """
+    bear_witness(run.settings, run.ledger)
+    folder, value = run.settings.published_folder, run.settings.published.value
+    catalogue = _own_catalogue(run)
+    if catalogue and (catalogue.stream, catalogue.value_column) != (run.stream, value):
+        raise LedgerError(
+            f"{folder} belongs to stream {catalogue.stream!r} with column {catalogue.value_column!r}; "
+            "give each stream a published folder of its own"
+        )
+    siblings = run.ledger.siblings(run.stream)
+    streams = {run.stream, *(terms.stream for terms in siblings)}
+    current = {_published_in(terms.document) for terms in siblings}
+    others = [find_catalogue(other) for other in sorted(current - {""})]
+    named = {_published_in(document) for document in run.ledger.documents(run.stream)}
+    for earlier in sorted(named - current - {"", str(folder)}):
+        # a folder that was given up may be gone, or of no catalogue any more: then it says nothing
+        with suppress(OptStreamError, OSError):
+            found = find_catalogue(earlier)
+            # nor if it was named by mistake, or others have it now, whose head is of another ledger
+            others.append(found if found and found.stream in streams else None)
+    heads = frozenset(found.ledger_head for found in (catalogue, *others) if found)
+    return Shown(catalogue, heads, told_releases(run.settings, days))
+
+
+def _published_in(document: str) -> str:
+    return str(json.loads(document).get(PUBLISHED_IN) or "")
+
+
+def _own_catalogue(run: Run) -> Catalogue | None:
+    """The catalogue of the stream's folder; None where nothing was published.
+
+    Data without a catalogue are refused, unless another run is just publishing the folder's first days: its
+    turn is waited for, or, in a store, which has no turns to wait for, its day is looked at again later.
+    """
+    folder = run.settings.published_folder
+    place = open_place(folder)
+    found = find_catalogue(place)
+    if found is not None or not place.exists("data"):
+        return found
+    found = place.change(find_catalogue)
+    if found is None:
+        told = (
+            f"{folder} holds data but no catalogue: a publication was cut short, or the catalogue was "
+            "lost. Run the day that was being published again, or restore catalogue.json"
+        )
+        if isinstance(folder, StoreUrl):
+            raise HeldError(told, run.clock() + SOON)
+        raise LedgerError(told)
+    return found
+
+
+def reserve(run: Run, work: Work, shown: Shown) -> Work:
+    """Charge the day's plan to the grant.
+
+    Raises BudgetError, with nothing spent, if a window is full; LedgerError if the folder lists a day that
+    the ledger does not know.
+    """
+    settings, day = run.settings, work.day
+    entry = shown.catalogue.entry(day) if shown.catalogue else None
+    if entry is not None and entry.revision >= work.revision:
+        raise LedgerError(
+            f"{settings.published_folder} lists {day} already, and the ledger does not know it: this is not "
+            "the ledger that the folder was written with; bring that one back"
+        )
+    is_drawn = _is_drawn(run, work, shown)
+    calendar = settings.calendar
+    mechanism = mechanism_for(settings, day, work.revision)
+    # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
+    memory = recall(settings, run.ledger, mechanism, day, work.revision)
+    plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)
+    if work.revision and not worst_window(plan, settings.model.window_length).epsilon:
+        raise BudgetError(
+            f"{day} revision {work.revision} would measure nothing: its windows have nothing left of the "
+            "share for restatements, and a revision without a measurement would only replace a better one. "
+            "Nothing was reserved; keep more back, or divide it (docs/restate.md)"
+        )
+    return replace(_reserved(run, work, shown, plan, is_drawn), memory=memory)
+
+
+def take_over_whole(run: Run, work: Work, shown: Callable[[], Shown]) -> Work:
+    """Take over a day whose dead owner left the whole measurements: no dump is needed, nothing is planned.
+
+    Returns any other day as it is. shown: asked for such a day alone. Raises as `reserve` does.
+    """
+    if whole_draw(run.settings.measurements_of(work.day, work.revision)) is None:
+        return work
+    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    if record is None or not record.drawing or not _is_drawn(run, work, shown()):
+        return work
+    taken = _reserved(run, work, shown(), record.spends, True)
+    # called off or taken over meanwhile: then it is this owner's to draw, and is reserved anew
+    return taken if taken.reservation and taken.reservation.is_drawn else work
+
+
+def _reserved(run: Run, work: Work, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Work:
+    settings, now = run.settings, run.clock()
+    reservation = run.ledger.reserve(
+        run.stream,
+        work.day.isoformat(),
+        work.revision,
+        plan,
+        run.owner,
+        now,
+        run.lease,
+        catalogue_heads=shown.heads,
+        terms=terms_of(settings),
+        restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
+        is_drawn=is_drawn,
+    )
+    return replace(work, reservation=reservation, held_since=now)
+
+
+def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
+    """Whether an owner that died left the whole measurements of the draw that the ledger has as begun.
+
+    Raises LedgerError if trusted folder or lineage know a draw of this revision that the ledger does not: it
+    was restored from an older copy, and would draw again.
+    """
+    settings, day, revision = run.settings, work.day, work.revision
+    folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)
+    # files first: whoever wrote them had told the ledger before
+    token, found = newest_token(folder), whole_draw(folder)
+    is_staged = staging.is_dir() and any(staging.iterdir())
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    if record is not None and record.state is not ReleaseState.RESERVED:
+        return False  # as the ledger will say
+    is_begun = record is not None and (record.drawing or record.redraws > 0)
+    for is_known, place in (
+        (token <= (record.fencing_token if record else 0) and (is_begun or found is None), folder),
+        (not is_staged, staging),
+        ((day.isoformat(), revision) not in shown.told, settings.lineage_folder),
+    ):
+        if not is_known:
+            raise LedgerError(
+                f"{place} knows a draw of {day} revision {revision} that the ledger does not: the ledger was "
+                "restored from an older copy, or is another one, and would draw again. Nothing was reserved; "
+                "bring the newest ledger back (docs/recover.md)"
+            )
+    if record is None or not record.drawing:
+        return False
+    if record.lease_until <= run.ledger.lease_time(run.clock()):
+        fence_off(folder)
+    # also where its owner seems to live: the ledger decides that, maybe a moment later
+    return found is not None

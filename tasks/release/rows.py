@@ -1,0 +1,71 @@
+"""A release as rows, rounded so that published figures add up exactly."""
+
+import math
+from datetime import date
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.catalogue import error_columns
+from optstream.estimation.holding import UNKNOWN
+from optstream.mechanisms import Release
+from tasks.config import Settings
+
+DIGITS = 6
+"""Significant, of a published standard error: another processor's last bits make no other bytes."""
+
+
+def published_rows(
+    settings: Settings, day: date, release: Release, revision: int, vintage: int
+) -> pl.DataFrame:
+    """One row for every node and step, in the published columns.
+
+    Leaves are rounded to the resolution and every other node is the sum of its rounded leaves: whoever adds
+    up the file gets the file. Standard errors are of the estimate before that, at every node; what is not
+    known is null.
+    """
+    tree, calendar = settings.tree, settings.calendar
+    resolution = settings.resolution
+    leaves = np.rint(release.values[tree.leaf_indices] / float(resolution)).astype(np.int64)
+    units = tree.add_up(np.maximum(leaves, math.ceil(settings.lower_bound / resolution)))
+    values = units * resolution.numerator / resolution.denominator
+    n_nodes, n_steps = values.shape
+    names = pl.Series(tree.nodes)
+    above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]
+    parents = pl.Series(above, dtype=pl.String)
+    of_node = np.repeat(np.arange(n_nodes), n_steps)
+    of_step = np.tile(np.arange(n_steps), n_nodes)
+    of_noise, of_model = error_columns(settings.published.value)
+    stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+    return pl.DataFrame(
+        {
+            "date": pl.repeat(day, values.size, dtype=pl.Date(), eager=True),
+            "step": pl.Series(of_step, dtype=pl.Int32),
+            "timestamp": stamps.gather(of_step),
+            "node": names.gather(of_node),
+            "parent": parents.gather(of_node),
+            "level": pl.Series(tree.depths[of_node], dtype=pl.Int32),
+            settings.published.value: values.ravel(),
+            of_noise: _error_column(known_errors(settings, release.noise_standard_errors), values.shape),
+            of_model: _error_column(known_errors(settings, release.standard_errors), values.shape),
+            "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
+            "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
+        }
+    )
+
+
+def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDArray[np.float64]:
+    """Standard errors as they are published: nan where they are not known, or where nothing is known of the
+    value itself. A figure that no standard error can be must not keep a day from being published.
+    """
+    if errors is None:
+        return np.full(1, np.nan)
+    least_unknown = math.sqrt(UNKNOWN) * float(settings.resolution) * (1 - 1e-9)
+    return np.where((errors > 0) & (errors < least_unknown), errors, np.nan)
+
+
+def _error_column(errors: NDArray[np.float64], shape: tuple[int, ...]) -> pl.Series:
+    """Standard errors as a column, null where they are not known."""
+    filled = np.broadcast_to(errors, shape).ravel()
+    return pl.Series(filled, dtype=pl.Float64).fill_nan(None).round_sig_figs(DIGITS)

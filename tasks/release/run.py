@@ -1,0 +1,142 @@
+"""A run and the days that it holds: who releases, under which promise, what the ledger knows, giving up."""
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger, ReleaseState, StreamTerms
+from optstream.noise import NoiseSource
+from tasks.config import Settings
+from tasks.ingest import Reader
+from tasks.release.day import Status, Work
+from tasks.storage.private_files import destroy_raw, fence_off
+
+PUBLISHED_IN = "published"
+"""In the terms' document: where other streams of the grant look for the head of this one."""
+LEASE = timedelta(minutes=15)
+PATIENCE = timedelta(minutes=10)
+
+
+@dataclass(frozen=True)
+class Run:
+    """Who releases, with what. clock: the time, asked at each step. owner: unique to the run.
+
+    restate: a person asks for another revision of days that were released. read: reads dumps in
+    place of `ingest`, elsewhere. patience: how long a draw that is durable waits for the ledger to take it.
+    """
+
+    settings: Settings
+    ledger: Ledger
+    noise: NoiseSource
+    owner: str
+    clock: Callable[[], datetime]
+    lease: timedelta = LEASE
+    restate: bool = False
+    read: Reader | None = None
+    patience: timedelta = PATIENCE
+
+    @property
+    def stream(self) -> str:
+        return self.settings.stream.name
+
+
+def terms_of(settings: Settings) -> StreamTerms:
+    """The promise under which the configured stream is released."""
+    tree = json.dumps([settings.tree.nodes, settings.tree.parents])
+    calendar = settings.calendar
+    return StreamTerms(
+        stream=settings.stream.name,
+        grant=settings.privacy.population,
+        model=settings.model,
+        hierarchy_hash=hashlib.sha256(tree.encode()).hexdigest(),
+        calibration=settings.privacy.calibration,
+        calendar=f"{calendar.step_minutes} min, {calendar.time_zone}, {calendar.day}",
+        document=json.dumps({PUBLISHED_IN: str(settings.published_folder)}),
+    )
+
+
+def enrol(run: Run) -> None:
+    """Make the stream and its promise known to the ledger. Raises LedgerError if it promised otherwise."""
+    run.ledger.enrol(terms_of(run.settings), run.clock())
+
+
+def look_up(run: Run, work: Work) -> Work:
+    """What the ledger knows of the day: nothing to do, a draw to finish, or a fresh release.
+
+    A restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
+    """
+    found = run.ledger.latest(run.stream, work.day.isoformat())
+    if found is None:
+        if run.restate:
+            return work.ended(Status.REFUSED, "it was never released: run it without --restate")
+        return work
+    over = found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID)
+    if over and run.restate:
+        return replace(work, revision=found.revision + 1)
+    work = replace(work, revision=found.revision)
+    if found.withdrawn is not None:
+        return work.ended(Status.WITHDRAWN, f"{found.withdrawn}; a restatement may take its place")
+    match found.state:
+        case ReleaseState.PUBLISHED:
+            return work.ended(Status.UNCHANGED, "published already; nothing changed, nothing spent")
+        case ReleaseState.VOID:
+            return work.ended(Status.VOID, f"void, and stays charged: {found.reason}")
+        case ReleaseState.DRAWN:
+            now = run.clock()
+            held = run.ledger.adopt(
+                run.stream, work.day.isoformat(), found.revision, run.owner, now, run.lease
+            )
+            return replace(work, reservation=held, held_since=now)
+    return work
+
+
+def renewed(run: Run, work: Work) -> Work:
+    """Hold the day for longer, once a third of the lease is over: its owner lives.
+
+    Raises LedgerError if another run has taken the day over.
+    """
+    now = run.clock()
+    if work.reservation is None or (work.held_since and now - work.held_since < run.lease / 3):
+        return work
+    run.ledger.renew(work.reservation, now, run.lease)
+    return replace(work, held_since=now)
+
+
+def let_go(run: Run, works: Iterable[Work]) -> None:
+    """Free the days that failed after they were reserved, and those held until their hour: the next run need
+    not wait for the lease.
+    """
+    for work in works:
+        if work.reservation and work.outcome and work.outcome.status in (Status.FAILED, Status.HELD):
+            with suppress(
+                LedgerError
+            ):  # taken over by another run, or the ledger is away: the lease will end
+                run.ledger.let_go(work.reservation, run.clock())
+
+
+def void(run: Run, work: Work, reason: str) -> None:
+    """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state.
+
+    The ledger first: it refuses an owner that was taken over, whose successor's raw state is not its own.
+    """
+    run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)
+    destroy_raw(run.settings.measurements_of(work.day, work.revision))
+
+
+def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:
+    """End the lease of whoever holds the newest revision of a day, and fence that run off. Returns its end.
+
+    Raises LedgerError if the day is not in the ledger, is VOID, or is held by nobody.
+    """
+    now = ledger.lease_time(now)
+    stream, period = settings.stream.name, day.isoformat()
+    record = ledger.latest(stream, period)
+    if record is None or record.lease_until <= now:
+        raise LedgerError(f"{day} is held by no run: there is no lease to end, and any run may take it")
+    fence_off(settings.measurements_of(day, record.revision))
+    ledger.release_lease(stream, period, record.revision, why, now)
+    return record.lease_until

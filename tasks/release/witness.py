@@ -1,0 +1,138 @@
+"""How far the ledger was, known outside its database: one that is behind was restored, and is refused.
+
+One small file in the trusted folder, and one more where `[trusted] witness` names a second place. It holds,
+by grant, which has one ledger, and by stream, how many events there were and the hash of the last. It only
+ever grows: a ledger that lacks a hash is refused and changes nothing; a witness that is behind the ledger, as
+after a crash, is brought up to it.
+"""
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.catalogue.backends.object_store import MOST_TURNS, check_conditions
+from optstream.errors import LedgerError, PublicationError
+from optstream.ledger import Ledger
+from optstream.storage.store import open_store
+from tasks.config import Settings
+from tasks.storage.private_files import exclusive_in, write_private
+
+NAME = "ledger-heads.json"
+FORMAT = "optstream.witness/1"
+LARGEST = 2**20
+"""Bytes; thousands of streams."""
+
+Heads = Mapping[str, tuple[int, str]]
+"""By stream: how many events, and the hash of the last."""
+Grants = Mapping[str, Heads]
+"""By grant: populations that share a trusted folder may have a ledger each."""
+
+
+def bear_witness(settings: Settings, ledger: Ledger) -> None:
+    """Refuse a ledger that is behind its witnesses; then tell them how far it is, durable.
+
+    Raises LedgerError, with the place, for such a ledger, and for a witness that cannot be read or written.
+    """
+
+    grant = settings.privacy.population
+
+    def follow(grants: Grants) -> Grants:
+        # the witness was read before the ledger is asked, and so a sound ledger has what it holds
+        known = grants.get(grant, {})
+        _check(place, known, ledger)
+        found = ledger.heads(settings.stream.name)
+        newest = {name: max(known.get(name, (0, "")), head) for name, head in found.items()}
+        return {**grants, grant: {**known, **newest}}
+
+    for place in settings.witness_places:
+        try:
+            _change(place, follow)
+        except (OSError, PublicationError) as error:
+            said = error.strerror if isinstance(error, OSError) else error
+            raise LedgerError(
+                f"{place} cannot be told how far the ledger is ({said}): nothing is drawn before it is; see "
+                "[trusted] of the configuration"
+            ) from error
+
+
+def behind(settings: Settings, ledger: Ledger) -> list[str]:
+    """What the witnesses say against the ledger, a line each; changes nothing."""
+    said = []
+    for place in settings.witness_places:
+        try:
+            _check(place, _read(place)[0].get(settings.privacy.population, {}), ledger)
+        except LedgerError as error:
+            said.append(str(error))
+        except (OSError, PublicationError) as error:
+            strerror = error.strerror if isinstance(error, OSError) else str(error)
+            said.append(f"{place} cannot be read ({strerror}): what it knows of the ledger is not compared")
+    return said
+
+
+def _check(place: Location, known: Heads, ledger: Ledger) -> None:
+    missing = set(ledger.missing_heads(head for _, head in known.values()))
+    for stream, (n_events, head) in sorted(known.items()):
+        if head in missing:
+            raise LedgerError(
+                f"the ledger does not contain event {n_events} of stream {stream!r} that {place} knows: it "
+                "was restored from an older copy, or is another ledger, and would draw again what was drawn. "
+                "Bring the newest ledger back; docs/recover.md says what to do if it is lost"
+            )
+
+
+def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
+    """Replace what a place knows by what `work` makes of it, one caller at a time."""
+    if isinstance(place, StoreUrl):
+        store = open_store(place)
+        check_conditions(store)
+        for _ in range(MOST_TURNS):
+            known, tag = _read(place)
+            wanted = work(known)
+            if wanted == known:
+                return
+            data = _to_bytes(wanted)
+            if store.put_new(NAME, data) if tag is None else store.put_instead(NAME, data, tag):
+                return
+        raise PublicationError("others wrote it every time")
+    with exclusive_in(place):
+        known, _ = _read(place)
+        wanted = work(known)
+        if wanted != known:
+            write_private(place / NAME, _to_bytes(wanted))
+
+
+def _read(place: Location) -> tuple[Grants, str | None]:
+    """What a place knows, and in a store its tag. Raises LedgerError for what is not a witness."""
+    tag = None
+    try:
+        if isinstance(place, Path):
+            data = (place / NAME).read_bytes()
+        else:
+            stored = open_store(place).get(NAME, LARGEST)
+            data, tag = stored.data, stored.tag
+    except FileNotFoundError:
+        return {}, None
+    try:
+        document = json.loads(data)
+        if document["format"] != FORMAT:
+            raise ValueError(document["format"])
+        return {str(grant): _heads(streams) for grant, streams in document["grants"].items()}, tag
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise LedgerError(
+            f"{place / NAME} is not what OptStream wrote: restore it from a copy. If there is none, see that "
+            "the ledger is the newest, then remove the file: the next run writes it anew"
+        ) from error
+
+
+def _heads(streams: Mapping[str, Any]) -> Heads:
+    return {str(name): (int(one["events"]), str(one["head"])) for name, one in streams.items()}
+
+
+def _to_bytes(grants: Grants) -> bytes:
+    told = {
+        grant: {name: {"events": n_events, "head": head} for name, (n_events, head) in heads.items()}
+        for grant, heads in grants.items()
+    }
+    return json.dumps({"format": FORMAT, "grants": told}, indent=1, sort_keys=True).encode()

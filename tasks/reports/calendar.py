@@ -1,0 +1,201 @@
+"""The calendar of a page: a mark for each day, by years and months, and the last days level by level."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import groupby
+
+from optstream.catalogue import Entry
+from optstream.stream import days_from
+from tasks.monitoring import DayState, State
+from tasks.monitoring.words import LETTERS
+from tasks.reports.facts import RECENT_DAYS, PublicFacts
+from tasks.reports.numbers import MONTHS, day_in_words
+
+ABSENT = "absent"
+"""What readers know of a day without a release: only that it is not there."""
+NO_LETTER = {ABSENT: "–"}
+QUIET = (State.PUBLISHED.value,)
+MEANINGS = {
+    "published": "is out, with every node of every level",
+    "restated": "is out, measured anew",
+    "lost": "is listed, and its file is missing or damaged",
+    "withdrawn": "was taken back",
+    "held": "is drawn, and waits for its hour",
+    "running": "is with a run that lives",
+    "waiting": "is not due yet",
+    "late": "was due, and its dump is not complete",
+    "missing": "was due, its dump is complete, and no run took it up",
+    "failed": "has a dump that cannot be taken, or a run that died or failed",
+    "void": "was drawn in vain, and stays charged",
+    ABSENT: "is not published",
+}
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A day. lacking: for each level, how many of its nodes cannot be known yet; () where none."""
+
+    day: date
+    state: str
+    note: str = ""
+    lacking: tuple[int, ...] = ()
+
+    @property
+    def letter(self) -> str:
+        return NO_LETTER.get(self.state) or LETTERS[State(self.state)]
+
+
+@dataclass(frozen=True)
+class Month:
+    """name: "2016-02". marks: 31 of them, None where there is no such day or it is outside the span."""
+
+    name: str
+    marks: tuple[Mark | None, ...]
+
+
+@dataclass(frozen=True)
+class Year:
+    """words: how many days are how."""
+
+    number: int
+    months: tuple[Month, ...]
+    words: str
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """cells: (state, what stands in the cell, what is read out) of each of the last days."""
+
+    name: str
+    cells: tuple[tuple[str, str, str], ...]
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Neighbouring days that are alike and not simply published."""
+
+    when: str
+    state: str
+    note: str
+    n_days: int
+
+
+def marks_of_facts(facts: PublicFacts) -> tuple[Mark, ...]:
+    """Every day from the first that was ever listed to the last, as readers can know it."""
+    entries = {entry.period: entry for entry in facts.catalogue.entries}
+    if not entries:
+        return ()
+    days = days_from(min(entries), max(entries))
+    return tuple(_public(day, entries.get(day), facts.lost.get(day)) for day in days)
+
+
+def _public(day: date, entry: Entry | None, lost: str | None) -> Mark:
+    if entry is None:
+        return Mark(day, ABSENT)
+    if lost is not None:
+        return Mark(day, State.LOST.value, f"its file is {lost}")
+    if entry.withdrawn:
+        return Mark(day, State.WITHDRAWN.value)
+    if entry.revision:
+        return Mark(day, State.RESTATED.value, f"revision {entry.revision}")
+    return Mark(day, State.PUBLISHED.value)
+
+
+def marks_of_days(days: Sequence[DayState]) -> tuple[Mark, ...]:
+    """Every day as the watch has it."""
+    return tuple(Mark(day.day, day.state.value, _note(day), day.levels) for day in days)
+
+
+def _note(day: DayState) -> str:
+    accepted = "accepted" if day.accepted else ""
+    nodes = ", ".join(day.waiting_for[:5]) + (" …" if len(day.waiting_for) > 5 else "")
+    note = day.note.replace(str(day.day), "its day")
+    return "; ".join(filter(None, (accepted, nodes, note)))
+
+
+def years_of(marks: Sequence[Mark]) -> tuple[Year, ...]:
+    """The newest first."""
+    found = []
+    for number, group in groupby(marks, key=lambda mark: mark.day.year):
+        own = list(group)
+        months = tuple(
+            _month(number, month, list(some)) for month, some in groupby(own, key=lambda mark: mark.day.month)
+        )
+        found.append(Year(number, months, counted(own)))
+    return tuple(reversed(found))
+
+
+def _month(year: int, month: int, marks: Sequence[Mark]) -> Month:
+    by_day = {mark.day.day: mark for mark in marks}
+    return Month(f"{MONTHS[month - 1]} {year}", tuple(by_day.get(number) for number in range(1, 32)))
+
+
+def counted(marks: Sequence[Mark]) -> str:
+    """ "363 published, 2 withdrawn": in the order of the states."""
+    counts = Counter(mark.state for mark in marks)
+    return ", ".join(f"{counts[state]:,} {state}" for state in MEANINGS if counts[state])
+
+
+def used_states(marks: Sequence[Mark]) -> list[tuple[str, str, str]]:
+    """State, letter and meaning of those that occur: the legend."""
+    used = {mark.state: mark.letter for mark in marks}
+    return [(state, used[state], meaning) for state, meaning in MEANINGS.items() if state in used]
+
+
+def last_marks(marks: Sequence[Mark]) -> Sequence[Mark]:
+    """Of the last days of the span."""
+    return marks[-RECENT_DAYS:]
+
+
+def level_rows(marks: Sequence[Mark], n_nodes: Sequence[int]) -> tuple[LevelRow, ...]:
+    """A row a level, a cell a day. n_nodes: of each level."""
+    return tuple(
+        LevelRow(level_name(level, count), tuple(_cell(mark, level, count) for mark in marks))
+        for level, count in enumerate(n_nodes)
+    )
+
+
+def level_name(level: int, n_nodes: int) -> str:
+    return f"Level {level}, {n_nodes:,} node{'' if n_nodes == 1 else 's'}"
+
+
+def _cell(mark: Mark, level: int, n_nodes: int) -> tuple[str, str, str]:
+    lacking = mark.lacking[level] if level < len(mark.lacking) else 0
+    said = f"{day_in_words(mark.day)}: {mark.state}"
+    if not lacking:
+        return mark.state, mark.letter, said
+    return mark.state, f"{mark.letter}{lacking}", f"{said}, {lacking} of {n_nodes} nodes cannot be known yet"
+
+
+def stretches(marks: Sequence[Mark]) -> list[Stretch]:
+    """What is not simply published, the newest first."""
+    groups: list[list[Mark]] = []
+    for mark in marks:
+        if mark.state in QUIET and not mark.note:
+            continue
+        if groups and _follows(groups[-1][-1], mark):
+            groups[-1].append(mark)
+        else:
+            groups.append([mark])
+    return [_stretch(group) for group in reversed(groups)]
+
+
+def _follows(before: Mark, mark: Mark) -> bool:
+    alike = (before.state, before.note) == (mark.state, mark.note)
+    return alike and mark.day - before.day == timedelta(days=1)
+
+
+def _stretch(group: Sequence[Mark]) -> Stretch:
+    first, last = group[0], group[-1]
+    when = day_in_words(first.day)
+    if len(group) > 1:
+        when += f" to {day_in_words(last.day)}"
+    return Stretch(when, first.state, first.note, len(group))
+
+
+def month_spans(marks: Sequence[Mark]) -> Iterator[tuple[str, int]]:
+    """Month and number of days, for the head of the table of levels."""
+    for (year, month), group in groupby(marks, key=lambda mark: (mark.day.year, mark.day.month)):
+        yield f"{MONTHS[month - 1]} {year}", len(list(group))

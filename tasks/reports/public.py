@@ -1,0 +1,135 @@
+"""Gather what a page says from the published folder, and from nothing else."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+
+from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
+from optstream.catalogue.backends import Place
+from optstream.catalogue.columns import read_columns, read_statement
+from optstream.catalogue.layout import DATA
+from optstream.errors import PublicationError
+from tasks.reports.facts import DAMAGED, MISSING, RECENT_DAYS, Daily, Node, PublicFacts, Recent, Values
+from tasks.reports.summaries import Summaries
+
+MOST_POINTS = 60_000
+"""Days times nodes that are drawn: at some six bytes a corner of a line, half a megabyte."""
+MOST_NODES = 40
+
+
+def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
+    """The facts of a catalogue's releases, and the summaries of its files, for the next time.
+
+    known: summaries by the hash of the file that they were made from, so that no old file is read again.
+    They only spare reading: the facts are the same without any, as long as no old file was altered. A listed
+    file that is missing, or that was read and is not the one that the catalogue names, is `PublicFacts.lost`.
+    Raises PublicationError where the folder cannot be read.
+    """
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    if not listed:
+        return PublicFacts(catalogue, None, (), None, None), Summaries.empty()
+    value = catalogue.value_column
+    noise = error_columns(value)[0]
+    there = set(place.names_below(DATA))
+    missing = [entry for entry in listed if entry.file not in there]
+    steps, spoilt = _read_recent(place, [one for one in listed if one.file in there], value, noise)
+    unread = {entry.period for entry in (*missing, *spoilt)}
+    summaries, damaged = known.completed(
+        place, [one for one in listed if one.period not in unread], value, noise
+    )
+    lost = {entry.period: MISSING for entry in missing}
+    lost |= {entry.period: DAMAGED for entry in (*spoilt, *damaged)}
+    if spoilt or damaged:
+        read_catalogue(place)  # else the place itself cannot be read by now
+    whole = [entry for entry in listed if entry.period not in lost]
+    # of a lost file too: the watch knows by its size that it is not back yet
+    kept = summaries.beside(known, [entry for entry in listed if entry.period in lost])
+    if not whole:
+        return PublicFacts(catalogue, None, (), None, None, lost=lost), kept
+    nodes, n_days = _nodes(place, whole[-1]), (listed[-1].period - listed[0].period).days + 1
+    drawn = [node.name for node in nodes[: min(MOST_NODES, max(1, MOST_POINTS // n_days))]]
+    facts = PublicFacts(
+        catalogue,
+        read_statement(place, whole[-1]),
+        nodes,
+        _daily(summaries, listed, drawn),
+        _recent(steps, listed, drawn, value, noise),
+        max(map(Fraction, summaries.rows["epsilon"].unique())),
+        dict(sorted(lost.items())),
+    )
+    return facts, kept
+
+
+def _nodes(place: Place, entry: Entry) -> tuple[Node, ...]:
+    """Root first, level by level, by name within a level."""
+    rows = read_columns(place, entry, {"step", "node", "parent", "level"})
+    first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
+    return tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
+
+
+def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
+    first = listed[0].period
+    n_days = (listed[-1].period - first).days + 1
+    at = {name: number for number, name in enumerate(drawn)}
+    filled = {name: np.full((len(drawn), n_days), np.nan) for name in ("mean", "least", "most", "noise")}
+    days = pl.DataFrame(
+        {
+            "file_hash": [entry.file_hash for entry in listed],
+            "column": [(entry.period - first).days for entry in listed],
+        }
+    )
+    nodes = pl.DataFrame({"node": list(drawn), "row": list(at.values())})
+    rows = summaries.rows.join(days, on="file_hash").join(nodes, on="node")
+    index = (rows["row"].to_numpy(), rows["column"].to_numpy())
+    for name, array in filled.items():
+        array[index] = rows[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return Daily(first, **filled)
+
+
+Steps = dict[date, pl.DataFrame]
+
+
+def _read_recent(place: Place, entries: Sequence[Entry], value: str, noise: str) -> tuple[Steps, list[Entry]]:
+    """The rows of the last days, and the entries whose file is not the one that is listed."""
+    read: Steps = {}
+    spoilt = []
+    for entry in entries:
+        if entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
+            continue
+        try:
+            read[entry.period] = read_columns(place, entry, {"step", "node", value, noise}, {noise})
+        except PublicationError:
+            spoilt.append(entry)
+    return read, spoilt
+
+
+def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: str, of_noise: str) -> Recent:
+    last = listed[-1].period
+    first = last - timedelta(days=RECENT_DAYS - 1)
+    days = tuple(day for day in steps if day >= first)
+    values, noise = [], []
+    for day in days:
+        rows = steps[day]
+        n_steps = rows["step"].n_unique()
+        if of_noise not in rows.columns:
+            rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias(of_noise))
+        parts = rows.sort("node", "step").partition_by("node", as_dict=True)
+        by_node = {name: part for (name,), part in parts.items()}
+        values.append(_stacked(by_node, drawn, value, n_steps))
+        noise.append(_stacked(by_node, drawn, of_noise, n_steps))
+    return Recent(max(first, listed[0].period), last, days, tuple(values), tuple(noise))
+
+
+def _stacked(by_node: dict[str, pl.DataFrame], drawn: Sequence[str], column: str, n_steps: int) -> Values:
+    nothing = np.full(n_steps, np.nan)
+    return np.array(
+        [
+            by_node[name][column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+            if name in by_node
+            else nothing
+            for name in drawn
+        ]
+    )

@@ -1,0 +1,120 @@
+"""Each published file in a few figures a node, kept by the file's hash: ten years are not read every night.
+
+A published file never changes, so what was once summed up holds for ever. What is kept is made of published
+files alone, and a page is the same, byte for byte, with it and without it; it lies in the trusted folder for
+no other reason than that the published one belongs to readers.
+"""
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from optstream.catalogue import Entry
+from optstream.catalogue.backends import Place
+from optstream.catalogue.columns import read_columns, read_statement
+from optstream.catalogue.read import read_file
+from optstream.errors import PublicationError
+from tasks.storage.private_files import write_private
+
+SCHEMA = pl.Schema(
+    {
+        "file_hash": pl.String(),
+        "node": pl.String(),
+        "mean": pl.Float64(),
+        "least": pl.Float64(),
+        "most": pl.Float64(),
+        "noise": pl.Float64(),
+        "epsilon": pl.String(),
+        "size": pl.Int64(),
+    }
+)
+AT_ONCE = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Summaries:
+    """rows: one for each file and node; see `SCHEMA`. noise: null where the file does not say.
+
+    epsilon: what its release states that any window may lose, exact, as text. size: of the file, in bytes.
+    """
+
+    rows: pl.DataFrame
+
+    @classmethod
+    def empty(cls) -> "Summaries":
+        """Nothing known."""
+        return cls(pl.DataFrame(schema=SCHEMA))
+
+    @classmethod
+    def read(cls, path: Path) -> "Summaries":
+        """What was kept; nothing where there is none, or where it is not as `write` leaves it."""
+        try:
+            rows = pl.read_parquet(path)
+        except (OSError, pl.exceptions.PolarsError):
+            return cls.empty()
+        return cls(rows) if rows.schema == SCHEMA else cls.empty()
+
+    def write(self, path: Path) -> None:
+        """Keep them, readable by their owner alone. Raises OSError."""
+        held = io.BytesIO()
+        self.rows.write_parquet(held, compression="zstd")
+        write_private(path, held.getvalue())
+
+    def beside(self, others: "Summaries", entries: Sequence[Entry]) -> "Summaries":
+        """These, and the others' of the files of these entries."""
+        wanted = [entry.file_hash for entry in entries]
+        theirs = others.rows.filter(pl.col("file_hash").is_in(wanted))
+        return Summaries(pl.concat([self.rows, theirs]).sort("file_hash", "node"))
+
+    def completed(
+        self, place: Place, entries: Sequence[Entry], value: str, noise: str
+    ) -> tuple["Summaries", list[Entry]]:
+        """Those of these files, and of no other, and the entries whose file is not the one that is listed.
+        Reads the files that are not known.
+        """
+        wanted = [entry.file_hash for entry in entries]
+        kept = self.rows.filter(pl.col("file_hash").is_in(wanted))
+        known = set(kept["file_hash"].unique())
+        fresh = [entry for entry in entries if entry.file_hash not in known]
+        parts, lost = [kept], []
+        for start in range(0, len(fresh), AT_ONCE):
+            frames = []
+            for entry in fresh[start : start + AT_ONCE]:
+                try:
+                    frames.append(_columns(place, entry, value, noise))
+                except PublicationError:
+                    lost.append(entry)
+            if frames:
+                parts.append(_summed_up(pl.concat(frames)))
+        return Summaries(pl.concat(parts).sort("file_hash", "node")), lost
+
+
+def _columns(place: Place, entry: Entry, value: str, noise: str) -> pl.DataFrame:
+    rows = read_columns(place, entry, {"node", value, noise}, {noise})
+    statement = read_statement(place, entry)
+    epsilon = max(statement.model.epsilon, statement.epsilon_plan)
+    said = pl.col(noise) if noise in rows.columns else pl.lit(None)
+    return rows.select(
+        pl.lit(entry.file_hash).alias("file_hash"),
+        "node",
+        pl.col(value).cast(pl.Float64).alias("value"),
+        said.cast(pl.Float64).alias("noise"),
+        pl.lit(str(epsilon)).alias("epsilon"),
+        pl.lit(len(read_file(place, entry)), dtype=pl.Int64).alias("size"),
+    )
+
+
+def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
+    """A day whose noise is not known at every step is not known as a whole."""
+    value, noise = pl.col("value"), pl.col("noise")
+    found = rows.group_by("file_hash", "node").agg(
+        value.mean().alias("mean"),
+        value.min().alias("least"),
+        value.max().alias("most"),
+        pl.when(noise.null_count() == 0).then(noise.mean()).alias("noise"),
+        pl.col("epsilon", "size").first(),
+    )
+    return found.select(SCHEMA.names())

@@ -1,0 +1,110 @@
+"""Write both pages: the data users' into the published folder, the operators' into the trusted one."""
+
+import os
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
+from optstream.catalogue.backends import Location, Place, open_place
+from optstream.errors import OptStreamError
+from optstream.ledger import Ledger
+from tasks.config import Settings
+from tasks.reports.facts import PublicFacts
+from tasks.reports.operator import operator_facts
+from tasks.reports.public import public_facts
+from tasks.reports.render import public_page, trusted_page
+from tasks.reports.summaries import Summaries
+from tasks.storage.private_files import write_private
+
+
+@dataclass(frozen=True)
+class Written:
+    """trusted: the operators' page. public: the data users', None where nothing was ever published.
+
+    problem: why the data users have no new page, in words that hold no value; None where they have.
+    lost: the days whose published file is missing or damaged: the page shows the others.
+    """
+
+    trusted: Path
+    public: str | None
+    problem: str | None
+    lost: tuple[date, ...] = ()
+
+
+def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
+    """Make both pages anew. Costs no privacy: one is a function of the published files, the other adds what
+    the ledger and the watch know, which hold no reading.
+
+    A published folder that cannot be read or written stops no night: the operators' page says so. Raises
+    LedgerError, and OSError where the trusted folder cannot be written.
+    """
+    facts, public, problem = None, None, None
+    try:
+        check_days(settings.published_folder, now)
+        facts = _write_public(settings)
+        public = None if facts is None else named(settings.published_folder)
+    except OptStreamError as error:
+        problem = str(error)
+    if facts is None:
+        facts = PublicFacts(
+            Catalogue(settings.stream.name, settings.published.value, "", ()), None, (), None, None
+        )
+    operator = operator_facts(settings, ledger, now, _links(settings), problem)
+    write_private(settings.report_file, trusted_page(facts, operator))
+    return Written(settings.report_file, public, problem, tuple(facts.lost))
+
+
+def _write_public(settings: Settings) -> PublicFacts | None:
+    """The facts that the page shows; None where there is nothing to show, and no page."""
+    place = open_place(settings.published_folder)
+    if not place.is_file("catalogue.json"):
+        return None
+    kept, made = settings.summaries_file, []
+
+    def make(place: Place, catalogue: Catalogue) -> bytes:
+        known = Summaries.read(kept)
+        facts, summaries = public_facts(place, catalogue, known)
+        if not summaries.rows.equals(known.rows):
+            with suppress(OSError):  # without it the next night reads more
+                summaries.write(kept)
+        made.append(facts)
+        return public_page(facts)
+
+    replace_page(settings.published_folder, make)
+    return made[-1]
+
+
+def write_public_page(folder: Location | str, into: Path | None = None) -> tuple[date, ...]:
+    """Make the page of a published folder from that folder alone, as anybody can: in it, or into a file.
+
+    Returns the days that it cannot show, for their file is missing or damaged. Raises PublicationError as
+    `replace_page`, and OSError where the file cannot be written.
+    """
+
+    made: list[PublicFacts] = []
+
+    def make(place: Place, catalogue: Catalogue) -> bytes:
+        made.append(public_facts(place, catalogue, Summaries.empty())[0])
+        return public_page(made[-1])
+
+    if into is None:
+        replace_page(folder, make)
+    else:
+        place = open_place(folder)
+        into.write_bytes(make(place, read_catalogue(place)))
+    return tuple(made[-1].lost)
+
+
+def named(folder: Location) -> str:
+    """Where the data users' page is, as a person opens it."""
+    return str(folder / PAGE)
+
+
+def _links(settings: Settings) -> str | None:
+    """What leads from the operators' page to the published folder; None into a store."""
+    folder = settings.published_folder
+    if not isinstance(folder, Path):
+        return None
+    return os.path.relpath(folder, settings.report_file.parent) + "/"

@@ -1,0 +1,158 @@
+"""Simulated dumps, to try the whole house without anybody's data.
+
+The simulated truth is public: its randomness is numpy's, seeded, and the noise room is not entered.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+import polars as pl
+
+from optstream.catalogue.backends import Location, StoreUrl
+from optstream.errors import ParameterError
+from optstream.stream import Calendar
+from tasks.config import Layout
+from tasks.sample_data.load_shapes import daily_load, day_generator, region_of, stable_hash
+from tasks.sample_data.write_dumps import dump_folder, write_dump
+
+PLAIN = Layout(value="load_mw")
+Schema = Literal["aggregated", "metered"]
+CUSTOMER_MEAN_KW = 1.0
+"""Mean draw of a simulated customer; a reading is the energy of its step, in kWh."""
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """What was written: dumps are (region, day) pairs; `n_kept` of them lay there already, the same."""
+
+    folder: Path
+    leaves: tuple[str, ...]
+    days: tuple[date, ...]
+    seed: int
+    n_written: int
+    n_kept: int
+
+
+def simulate(
+    folder: Location,
+    *,
+    leaves: Sequence[str],
+    calendar: Calendar,
+    days: Iterable[date],
+    seed: int = 0,
+    schema: Schema = "aggregated",
+    layout_of: Callable[[date], Layout] = lambda day: PLAIN,
+    mean: float | None = None,
+    customers_per_leaf: int = 30,
+) -> Simulated:
+    """Write one dump for each leaf and day: `<folder>/region=<leaf>/date=<day>/part-0.parquet` and a marker.
+
+    A leaf that is the code of a French region gets that region's public mean, unless `mean` is given; any
+    other leaf gets a mean around `mean` (1000 without one) by its name. With "metered", each leaf has
+    `customers_per_leaf` customers with readings in kWh a step instead, and `mean` is their mean draw in kW.
+    layout_of: how each day's dumps are laid out.
+    Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
+    The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
+
+    Raises ParameterError for no leaf or day or a bad argument; DumpError where another dump already lies.
+    """
+    if isinstance(folder, StoreUrl):
+        raise ParameterError(
+            f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
+            "is a path, and copy them"
+        )
+    leaves, days = tuple(leaves), tuple(days)
+    _check(leaves, days, seed, schema, mean, customers_per_leaf)
+    for leaf in leaves:
+        dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
+    written = 0
+    for day in days:
+        layout = layout_of(day)
+        for leaf in leaves:
+            if schema == "metered":
+                rows = metered_day(leaf, day, calendar, seed, mean, customers_per_leaf)
+            else:
+                rows = aggregated_day(leaf, day, calendar, seed, mean)
+            rows = as_laid_out(rows, layout)
+            written += write_dump(folder, leaf, day, rows, marker=layout.marker, file_list=layout.file_list)
+    n_kept = len(days) * len(leaves) - written
+    return Simulated(folder, leaves, days, seed, n_written=written, n_kept=n_kept)
+
+
+def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
+    """The columns timestamp, value and, where there is one, customer under the layout's names.
+
+    Values are in the column's own unit: times the factor they are the reading, as the nearest float.
+    """
+    if layout.factor != 1:
+        own = [float(Fraction(str(value)) / layout.factor) for value in rows["value"]]
+        rows = rows.with_columns(value=pl.Series(own, dtype=pl.Float64))
+    names = {"timestamp": layout.timestamp, "value": layout.value, "customer": layout.customer}
+    return rows.rename(names, strict=False)
+
+
+def aggregated_day(leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None) -> pl.DataFrame:
+    """One leaf's day: columns timestamp and value (rounded to 0.1), a row a step."""
+    load = daily_load(region_of(leaf, mean), leaf, day, calendar, seed)
+    return pl.DataFrame({"timestamp": _stamps(day, calendar), "value": np.round(load, 1)})
+
+
+def metered_day(
+    leaf: str, day: date, calendar: Calendar, seed: int, mean: float | None, n_customers: int
+) -> pl.DataFrame:
+    """One leaf's day: columns customer, timestamp, value (kWh, rounded to 0.001), a row a customer and step.
+
+    Customers differ in size for good, and their readings jump as appliances do, around the common shape.
+    """
+    mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
+    energy = mean_kw * calendar.step_minutes / 60
+    shape = daily_load(region_of(leaf, None)._replace(mean_mw=1.0), leaf, day, calendar, seed)
+    sizes = np.random.default_rng(np.random.SeedSequence([seed, stable_hash(leaf)])).gamma(
+        3.0, 1 / 3, n_customers
+    )
+    jumps = day_generator(seed, day, f"meters {leaf}").gamma(0.8, 1 / 0.8, (n_customers, shape.size))
+    readings = np.round(energy * sizes[:, None] * shape * jumps, 3)
+    names = [f"{leaf}-{number:05d}" for number in range(n_customers)]
+    stamps = _stamps(day, calendar)
+    return pl.DataFrame(
+        {
+            "customer": np.repeat(names, shape.size),
+            "timestamp": pl.concat([stamps] * n_customers),
+            "value": readings.ravel(),
+        }
+    )
+
+
+def _stamps(day: date, calendar: Calendar) -> pl.Series:
+    if calendar.day == "fixed":
+        return pl.Series(calendar.local_times(day), dtype=pl.Datetime("us"))
+    return pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
+
+
+def _check(
+    leaves: tuple[str, ...],
+    days: tuple[date, ...],
+    seed: int,
+    schema: str,
+    mean: float | None,
+    customers_per_leaf: int,
+) -> None:
+    if not leaves or len(set(leaves)) != len(leaves):
+        raise ParameterError("leaves of simulate must be at least one name, each once")
+    if not days:
+        raise ParameterError("days of simulate must be at least one; is the last day before the first?")
+    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
+        raise ParameterError(f"seed of simulate must be an integer of at least 0; got {seed!r}")
+    if schema not in ("aggregated", "metered"):
+        raise ParameterError(f'schema of simulate must be "aggregated" or "metered"; got {schema!r}')
+    if mean is not None and not mean > 0:
+        raise ParameterError(f"mean of simulate must be greater than 0; got {mean!r}")
+    if customers_per_leaf < 1:
+        raise ParameterError(
+            f"customers_per_leaf of simulate must be an integer of at least 1; got {customers_per_leaf!r}"
+        )

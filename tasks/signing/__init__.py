@@ -1,0 +1,1 @@
+"""The signatures of what is published, and their key."""

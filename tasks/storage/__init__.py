@@ -1,0 +1,1 @@
+"""Files of the trusted folder, and what is said of failures."""

@@ -1,0 +1,1 @@
+"""Studies that release nothing: audit, leakage, evaluation, priors of public series."""

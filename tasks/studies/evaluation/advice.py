@@ -1,0 +1,209 @@
+"""Which mechanism, how many samples, which shares for a configured stream: tried out on public days.
+
+Nothing of the stream itself is read, no dump and no ledger: choosing by looking at private data would leak,
+and no accountant would see it.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.errors import DumpError, ParameterError
+from optstream.noise import simulated_noise
+from tasks.config import Settings
+from tasks.config.mechanisms import MECHANISMS
+from tasks.config.sections import Budget, Features, Sampling
+from tasks.release.build_mechanism import mechanism_for
+from tasks.sample_data.load_shapes import daily_load, region_of
+
+Values = NDArray[np.float64]
+SAMPLE_COUNTS = (5, 10, 20)
+SEED_OF_DAYS = 0
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A way to release the stream. keys: what to write into the configuration, by table."""
+
+    label: str
+    keys: Mapping[str, Mapping[str, Any]]
+    settings: Settings
+
+
+@dataclass(frozen=True)
+class Tried:
+    """How far a choice's releases missed, over days and trials.
+
+    errors: mean absolute error a step and node, by level, in the unit of the readings. relative: the mean
+    over levels of that error as a part of the level's mean reading.
+    """
+
+    choice: Choice
+    errors: tuple[float, ...]
+    relative: float
+
+
+@dataclass(frozen=True)
+class Advice:
+    """Everything that was tried, best first; `shares` are other level shares for the best of `mechanisms`."""
+
+    mechanisms: tuple[Tried, ...]
+    shares: tuple[Tried, ...]
+
+    @property
+    def best(self) -> Tried:
+        return min((*self.mechanisms, *self.shares), key=lambda tried: tried.relative)
+
+
+def advise(settings: Settings, days: Mapping[date, Values], *, trials: int, seed: int) -> Advice:
+    """Try every mechanism of the house on these days, then other shares for the best of them.
+
+    days: the leaves' values by day, shape (n_leaves, n_steps), consecutive and public. Simulated noise; costs
+    no privacy, for the days are public.
+    """
+    tried = [one for choice in mechanism_choices(settings) for one in _try(choice, days, trials, seed)]
+    tried.sort(key=lambda one: one.relative)
+    best = tried[0].choice
+    shares = [one for choice in share_choices(best) for one in _try(choice, days, trials, seed)]
+    return Advice(tuple(tried), tuple(sorted(shares, key=lambda one: one.relative)))
+
+
+def mechanism_choices(settings: Settings) -> Iterator[Choice]:
+    """The configured mechanism, and every other under the same model, tree and level shares."""
+    yield Choice("as configured", {}, settings)
+    budget = settings.budget.model_copy(update={"stages": None})
+    for count in (count for count in SAMPLE_COUNTS if count <= settings.privacy.window):
+        sampling = Sampling(method="equally_spaced", n_samples=count)
+        for features in dict.fromkeys((bool(settings.features_.named), False)):
+            label = f"OptStream, {count} samples" + (", features" if features else "")
+            keys: dict[str, dict[str, Any]] = {
+                "mechanism": {"name": "OptStream"},
+                "sampling": {"method": "equally_spaced", "n_samples": count},
+            }
+            if not features:
+                keys["features"] = {}
+            changed = {
+                "mechanism": MECHANISMS["OptStream"](name="OptStream"),
+                "sampling": sampling,
+                "budget": budget,
+                "features_": settings.features_ if features else Features(),
+            }
+            yield Choice(label, keys, settings.model_copy(update=changed))
+    plain = {"sampling": None, "features_": Features(), "budget": budget}
+    for name, section in MECHANISMS.items():
+        if name in ("OptStream", "Uniform"):
+            continue
+        counts = SAMPLE_COUNTS if name == "Fourier" else (None,)
+        for coefficients in counts:
+            own = {"name": name} if coefficients is None else {"name": name, "n_coefficients": coefficients}
+            label = name if coefficients is None else f"{name}, {coefficients} coefficients"
+            yield Choice(
+                label, {"mechanism": own}, settings.model_copy(update={**plain, "mechanism": section(**own)})
+            )
+
+
+def share_choices(choice: Choice) -> Iterator[Choice]:
+    """Other shares of the levels: from all for the leaves to most for the root."""
+    settings = choice.settings
+    n_levels = settings.tree.n_levels
+    for shares in _shares(n_levels, {int(settings.tree.depths[leaf]) for leaf in settings.tree.leaf_indices}):
+        if shares == settings.level_shares:
+            continue
+        texts = [str(share) for share in shares]
+        budget = Budget(
+            levels=tuple(texts),
+            restatement_share=str(settings.budget.restatement_share),
+            stages=settings.budget.stages and tuple(map(str, settings.budget.stages)),
+        )
+        keys = {**choice.keys, "budget": {"levels": texts}}
+        label = f"{choice.label}; levels {', '.join(texts)}"
+        yield Choice(label, keys, settings.model_copy(update={"budget": budget}))
+
+
+def _shares(n_levels: int, with_leaves: set[int]) -> Iterator[tuple[Fraction, ...]]:
+    """Weights that grow or fall from level to level; a level above the leaves may be derived."""
+    rows: list[list[int]] = [[1] * n_levels]
+    rows += [[ratio ** (n_levels - 1 - level) for level in range(n_levels)] for ratio in (2, 3)]
+    rows += [[ratio**level for level in range(n_levels)] for ratio in (2, 3)]
+    rows.append([int(level in with_leaves) for level in range(n_levels)])
+    for row in dict.fromkeys(map(tuple, rows)):
+        yield tuple(Fraction(weight, sum(row)) for weight in row)
+
+
+def _try(choice: Choice, days: Mapping[date, Values], trials: int, seed: int) -> Iterator[Tried]:
+    """Release the days so often; nothing for a choice that does not fit the stream."""
+    try:
+        runs = [_run(choice.settings, days, seed + trial) for trial in range(trials)]
+    except ParameterError:
+        return
+    missed, size = np.mean([run[0] for run in runs], axis=0), runs[0][1]
+    relative = float(np.mean(missed / np.maximum(size, float(choice.settings.resolution))))
+    yield Tried(choice, tuple(float(error) for error in missed), relative)
+
+
+def _run(settings: Settings, days: Mapping[date, Values], seed: int) -> tuple[Values, Values]:
+    """Mean absolute error and mean reading by level, over one trial."""
+    tree, noise, state = settings.tree, simulated_noise(seed), None
+    missed, truths = [], []
+    for day, values in days.items():
+        mechanism = mechanism_for(settings, day)
+        release = mechanism.release(
+            values, noise=noise, first_step=settings.calendar.first_step(day), state=state
+        )
+        state, truth = release.state, tree.add_up(values)
+        missed.append(_by_level(settings, np.abs(release.values - truth)))
+        truths.append(_by_level(settings, np.abs(truth)))
+    return np.mean(missed, axis=0), np.mean(truths, axis=0)
+
+
+def _by_level(settings: Settings, values: Values) -> Values:
+    return np.array([values[nodes.start : nodes.stop].mean() for nodes in settings.tree.levels])
+
+
+def simulated_days(settings: Settings, days: Iterable[date], mean: float | None) -> dict[date, Values]:
+    """Made-up days of the stream's leaves. mean: a leaf's typical reading, from public knowledge."""
+    return {
+        day: np.array(
+            [
+                daily_load(region_of(leaf, mean), leaf, day, settings.calendar, SEED_OF_DAYS)
+                for leaf in settings.tree.leaves
+            ]
+        )
+        for day in days
+    }
+
+
+def public_days(
+    settings: Settings, folder: Path, days: Sequence[date], leaves: Sequence[str] | None = None
+) -> dict[date, Values]:
+    """Days that are public, from dumps in the stream's own layout, a row a step.
+
+    leaves: others than the stream's. Raises DumpError naming the dump that is not there or not whole.
+    """
+    found = {}
+    for day in days:
+        places = [folder / f"region={leaf}" / f"date={day}" for leaf in leaves or settings.tree.leaves]
+        found[day] = np.array([_row(settings, place, day) for place in places])
+    return found
+
+
+def _row(settings: Settings, place: Path, day: date) -> Values:
+    layout = settings.input_of(day)
+    try:
+        # a region's name may hold what a pattern would take for its own
+        frame = pl.read_parquet(sorted(place.glob("*.parquet")), glob=False).sort(layout.timestamp)
+        values = frame[layout.value].cast(pl.Float64).to_numpy() * float(layout.factor)
+    except (OSError, ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException):
+        raise DumpError(
+            f"{place} holds no dump with the configured columns; give the days that are there"
+        ) from None
+    if values.shape != (settings.calendar.n_steps(day),) or not np.isfinite(values).all():
+        raise DumpError(f"{place} must hold a number for each step of the day; choose other days")
+    return np.asarray(values)
