@@ -24,10 +24,10 @@ from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
+from tasks.release import revise as vintage
+from tasks.release import steps as chunk
 from tasks.release.day import Status, Work
 from tasks.release.run import LEASE, Run, enrol, let_go
-from tasks.release.run import revise as vintage
-from tasks.release.run import steps as chunk
 from tasks.reports import write_pages
 
 RETRIES = 2

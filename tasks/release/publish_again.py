@@ -26,10 +26,11 @@ from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
 from optstream.storage.bounded_read import LARGEST_RELEASE
 from optstream.stream import Measured
+from tasks.release import revise
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status, Work
 from tasks.release.rows import published_rows
-from tasks.release.run import Run, revise
+from tasks.release.run import Run
 from tasks.release.statement import statement_of
 from tasks.signing.sign import signer_of
 from tasks.storage.private_files import read_verified

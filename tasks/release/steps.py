@@ -14,12 +14,13 @@ from optstream.ledger import ReleaseState
 from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
 from tasks.ingest.validate import validate
 from tasks.processes.core_dumps import forbid_core_dumps
+from tasks.release import draw, estimate, publish, reserve, revise
+from tasks.release import run as release
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status, Work, each
 from tasks.release.input_hashes import Inputs, hashing
 from tasks.release.lineage import emit_lineage
-from tasks.release.run import Run, draw, estimate, publish, reserve, revise
-from tasks.release.run import run as release
+from tasks.release.run import Run
 from tasks.storage.failures import is_failure
 
 Works = Sequence[Work]

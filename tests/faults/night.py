@@ -19,8 +19,9 @@ from optstream.errors import OptStreamError
 from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
 from tasks.operations.withdraw import withdraw
+from tasks.release import revise, steps
 from tasks.release.day import Work, each
-from tasks.release.run import Run, enrol, let_go, revise, steps
+from tasks.release.run import Run, enrol, let_go
 from tasks.reports import write_pages
 from tests.faults import acts
 from tests.faults.hook import Hook

@@ -11,7 +11,7 @@ from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.release.run import steps
+from tasks.release import steps
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.command import invoke

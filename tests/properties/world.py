@@ -18,8 +18,9 @@ from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.validate import validate
+from tasks.release import steps
 from tasks.release.day import Status, Work
-from tasks.release.run import Run, enrol, steps
+from tasks.release.run import Run, enrol
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
 

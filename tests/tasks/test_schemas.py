@@ -12,8 +12,8 @@ from tasks.monitoring import Kind, Severity, State
 from tasks.monitoring.document import status_document
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
+from tasks.release import steps
 from tasks.release.day import Work
-from tasks.release.run import steps
 from tasks.studies.audit_record import keep_audit
 from tests.tasks.release.conftest import CONFIGURATION
 from tests.tasks.watch.conftest import WATCH, Watched

@@ -4,7 +4,7 @@ import shutil
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.noise import simulated_noise
-from tasks.release.run import steps
+from tasks.release import steps
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 

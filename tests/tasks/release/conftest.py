@@ -12,9 +12,9 @@ import pytest
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
+from tasks.release import steps as chunk
 from tasks.release.day import Work
 from tasks.release.run import Run, enrol
-from tasks.release.run import steps as chunk
 from tasks.sample_data.simulate import simulate
 from tests.tasks.release.vintage_nights import DAYS
 

@@ -25,8 +25,9 @@ from tasks.ingest import discover, ingest, sandbox
 from tasks.ingest.days import read_days
 from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.sandbox_messages import answer
+from tasks.release import steps
 from tasks.release.day import Status, Work
-from tasks.release.run import Run, enrol, steps
+from tasks.release.run import Run, enrol
 from tests.tasks.conftest import DAY, NOW
 
 NEXT = DAY + timedelta(days=1)

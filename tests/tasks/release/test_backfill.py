@@ -11,10 +11,10 @@ from optstream.errors import HeldError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks.config import load_settings
 from tasks.planning import cost_of, plan_backfill
+from tasks.release import run as release
+from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.reserve import look_at_folders
-from tasks.release.run import run as release
-from tasks.release.run import steps
 
 
 @pytest.fixture

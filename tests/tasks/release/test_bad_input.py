@@ -12,8 +12,8 @@ import pytest
 from optstream import read_published
 from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
+from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.run import steps
 
 DAY = date(2016, 6, 1)
 PLACE = f"dumps/region=84/date={DAY}"

@@ -7,9 +7,9 @@ from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
+from tasks.release import publish
+from tasks.release import steps as chunk
 from tasks.release.day import Status, Work
-from tasks.release.run import publish
-from tasks.release.run import steps as chunk
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

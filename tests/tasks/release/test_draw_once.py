@@ -14,11 +14,11 @@ from optstream.catalogue import read_catalogue
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure_noise
+from tasks.release import publish as publish_module
+from tasks.release import run as release
+from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.outcomes import budget_of
-from tasks.release.run import publish as publish_module
-from tasks.release.run import run as release
-from tasks.release.run import steps
 from tasks.storage import private_files
 from tasks.storage.private_files import DrawingFile
 

@@ -9,8 +9,8 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
+from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.run import steps
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

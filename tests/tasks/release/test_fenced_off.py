@@ -6,9 +6,10 @@ import pytest
 
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState, open_ledger
+from tasks.release import draw as draw_module
+from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.run import draw as draw_module
-from tasks.release.run import let_go, release_lease, steps
+from tasks.release.run import let_go, release_lease
 from tasks.storage import private_files
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.test_draw_once import FailingNoise

@@ -12,8 +12,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.parquet import decode
+from tasks.release import publish_again as again
 from tasks.release.day import Status, Work, each
-from tasks.release.run import publish_again as again
 from tasks.reports import write_pages
 
 DAY = date(2016, 6, 1)

@@ -6,8 +6,9 @@ import pytest
 
 from optstream import read_published
 from optstream.ledger import ReleaseState
+from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.run import let_go, steps
+from tasks.release.run import let_go
 
 DAY = date(2016, 6, 1)
 HOUR = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris

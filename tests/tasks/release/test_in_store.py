@@ -20,11 +20,11 @@ from tasks.monitoring import watch
 from tasks.monitoring.document import status_document
 from tasks.operations.purge import purge
 from tasks.operations.withdraw import withdraw
+from tasks.release import steps
 from tasks.release.day import Status, Work, each
 from tasks.release.lineage import EVENTS
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.publish_again import publish_again
-from tasks.release.run import steps
 from tasks.sample_data.simulate import simulate
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]

@@ -10,9 +10,9 @@ import polars as pl
 import pytest
 
 from optstream.errors import LedgerError
+from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.input_hashes import UNKNOWN, hashing, input_key
-from tasks.release.run import steps
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"

@@ -12,9 +12,10 @@ from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
+from tasks.release import run, steps
 from tasks.release.day import Status, Work
 from tasks.release.reserve import look_at_folders, reserve
-from tasks.release.run import run, steps, terms_of
+from tasks.release.run import terms_of
 from tests.tasks.release.conftest import CONFIGURATION, House
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

@@ -11,8 +11,8 @@ import pytest
 from optstream.ledger import ReleaseState
 from optstream.stream import Measured
 from tasks.operations.compromise import compromise
+from tasks.release import steps as chunk
 from tasks.release.day import Status
-from tasks.release.run import steps as chunk
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.test_known_attacks import pegasus, raws
 

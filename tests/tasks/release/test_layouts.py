@@ -9,8 +9,8 @@ import pytest
 
 from optstream import read_published
 from optstream.measurement.linear import open_private_period
+from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.run import steps
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 CHANGES = f"""value = "load_mw"

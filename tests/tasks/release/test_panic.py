@@ -5,9 +5,9 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
+from tasks.release import estimate, steps
+from tasks.release import run as release
 from tasks.release.day import Status
-from tasks.release.run import estimate, steps
-from tasks.release.run import run as release
 
 DAY = date(2016, 6, 1)
 OTHER = DAY + timedelta(days=1)

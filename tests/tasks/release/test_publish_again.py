@@ -12,9 +12,9 @@ from optstream.noise import secure_noise
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
+from tasks.release import steps
 from tasks.release.day import Status, Work, each
 from tasks.release.publish_again import days_published, publish_again
-from tasks.release.run import steps
 from tests.tasks.release.conftest import House
 from tests.tasks.release.vintage_nights import DAYS, night
 
@@ -128,7 +128,7 @@ def test_a_withdrawn_day_is_refused(published):
 
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
-    from tasks.release.run import publish_again as module
+    from tasks.release import publish_again as module
 
     real = module.publish_releases
 

@@ -9,10 +9,11 @@ from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState
 from optstream.noise import secure, secure_noise
 from tasks.doctor.noise import noise as noise_findings
+from tasks.release import draw as draw_module
+from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.input_hashes import drawn_inputs
-from tasks.release.run import draw as draw_module
-from tasks.release.run import let_go, release_lease, steps
+from tasks.release.run import let_go, release_lease
 from tests.tasks.release.test_draw_once import FailingNoise
 
 DAY = date(2016, 6, 1)

@@ -7,8 +7,8 @@ import pytest
 
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
+from tasks.release import steps
 from tasks.release.day import Status, Work
-from tasks.release.run import steps
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]
 BEFORE_DRAW = steps.STEPS[:5]

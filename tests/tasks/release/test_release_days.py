@@ -14,11 +14,11 @@ from optstream.catalogue import check_files, read_catalogue
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
+from tasks.release import estimate, publish
+from tasks.release import run as release
+from tasks.release import steps as chunk
 from tasks.release.day import Status
 from tasks.release.outcomes import budget_of, days_of
-from tasks.release.run import estimate, publish
-from tasks.release.run import run as release
-from tasks.release.run import steps as chunk
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 BEFORE_ESTIMATE = chunk.STEPS[:6]

@@ -14,10 +14,10 @@ from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from optstream.stream import Measured
 from tasks.config.mechanisms import MECHANISMS
+from tasks.release import draw, steps
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tasks.release.outcomes import budget_of
-from tasks.release.run import draw, steps
 from tasks.storage.private_files import read_verified
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]

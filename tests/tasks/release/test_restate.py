@@ -10,8 +10,8 @@ from optstream.catalogue import check_files, read_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
+from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.run import steps
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')

@@ -92,7 +92,7 @@ def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_rese
 
 def test_a_ledger_restored_to_the_middle_of_a_day(either):
     """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
-    from tasks.release.run import steps
+    from tasks.release import steps
 
     works = either.release(FIRST, steps=steps.STEPS[:5])
     restore = back_up(either, "published")

@@ -14,9 +14,9 @@ from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
+from tasks.release import revise, steps
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status, Work
-from tasks.release.run import revise, steps
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
 

@@ -7,8 +7,8 @@ from optstream.errors import LedgerError
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
+from tasks.release import publish, revise, steps
 from tasks.release.day import Status, Work
-from tasks.release.run import publish, revise, steps
 from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
 
 

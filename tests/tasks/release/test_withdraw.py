@@ -11,9 +11,9 @@ from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
 from tasks.operations import withdraw as withdraw_module
 from tasks.operations.withdraw import withdraw
+from tasks.release import steps
 from tasks.release.day import Status, Work, each
 from tasks.release.publish import publish
-from tasks.release.run import steps
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 UNTIL_STAGED = steps.STEPS[:7]

@@ -5,8 +5,8 @@ from datetime import date, timedelta
 from optstream.catalogue import check_files, read_catalogue
 from optstream.stream import Measured
 from tasks.ledger.verify import verify
+from tasks.release import revise, steps
 from tasks.release.day import Status
-from tasks.release.run import revise, steps
 from tasks.storage.private_files import read_verified
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]

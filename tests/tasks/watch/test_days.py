@@ -10,7 +10,7 @@ from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
 from tasks.monitoring import Kind, Severity
 from tasks.operations.compromise import compromise
-from tasks.release.run import steps as chunk
+from tasks.release import steps as chunk
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 
