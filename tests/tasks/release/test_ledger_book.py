@@ -173,6 +173,6 @@ def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
     show_book(pages, (), [], Terminal())
     assert "nothing: noise was compromised" in capsys.readouterr().out
     budget = budget_of(released.settings, released.ledger)
-    for document in (book_document(pages, "two-regions", (), []), budget_document(budget)):
+    for document in (book_document(pages, (), "two-regions", []), budget_document(budget)):
         json.dumps(document, allow_nan=False)
     assert (budget_document(budget)["spent"], budget_document(budget)["spent_float"]) == ("inf", None)
