@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, Reason, parse_day, parse_delta
+from flows.cli.options import DEFAULT_CONFIG, REASON, Config, Days, Json, Reason, parse_day, parse_delta
 
 ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, horizon, verify, export, amend.")
 
@@ -122,10 +122,7 @@ def export(
 
 @ledger_app.command()
 def amend(
-    reason: Annotated[
-        str | None,
-        typer.Option("--reason", help="Why, in a few words without any value; it is kept for ever."),
-    ] = None,
+    reason: Annotated[str | None, REASON] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Declare nothing; tell which days would have to wait.")
     ] = False,
@@ -150,7 +147,7 @@ def amend(
             print(line)
         return
     if reason is None:
-        raise typer.BadParameter("an amendment needs its --reason, which is kept for ever")
+        raise typer.BadParameter("an amendment needs its --reason, which is kept permanently")
     need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
     print(f"{settings.stream.name}: the promise is now the configuration's; `optstream ledger show` tells it")
 

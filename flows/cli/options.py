@@ -18,9 +18,8 @@ Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for 
 DEFAULT_CONFIG = Path("optstream.toml")
 
 
-Reason = Annotated[
-    str, typer.Option("--reason", help="Why, in a few words without any value; it is kept for ever.")
-]
+REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
+Reason = Annotated[str, REASON]
 
 
 def parse_day(text: str) -> date:

@@ -33,7 +33,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     )
     for n_days, loss in found.horizons:
         terminal.say(
-            f"all readings of a customer in {n_days} days: at most epsilon {rounded_up(loss.epsilon)} "
+            f"a customer's {n_days} days: epsilon up to {rounded_up(loss.epsilon)} "
             f"at delta {float(loss.delta):g}; plain sum {rounded_up(loss.plain)}"
         )
 

@@ -84,12 +84,12 @@ def _restored(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
     for said in behind(settings, ledger):
         yield wrong("ledger.url", said, "no day will be released before (docs/recover.md)")
     # files first: whoever wrote them had told the ledger before
-    told = {
+    folders = {
         key: folder
-        for parent in (settings.measurements_folder, settings.staging_folder)
+        for parent in (settings.staging_folder, settings.measurements_folder)
         for key, folder in release_folders(parent / settings.stream.name)
     }
-    told |= dict.fromkeys(told_releases(settings), settings.lineage_folder)
+    told = dict.fromkeys(told_releases(settings), settings.lineage_folder) | folders
     known = {(one.period, one.revision) for one in ledger.outlines(settings.stream.name)}
     unknown = sorted(set(told) - known)
     if unknown:

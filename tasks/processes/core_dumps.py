@@ -15,6 +15,7 @@ def forbid_core_dumps() -> None:
     is also marked as not dumpable, so no other process of the same user can attach to it either. A program
     that it starts is not bound by that, only by the limit.
     """
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_CORE)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, hard))
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_SET_DUMPABLE, 0, 0, 0, 0)

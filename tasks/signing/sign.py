@@ -1,7 +1,8 @@
 """Sign what is published, and nothing that the ledger does not know."""
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
+from functools import partial
 
 from optstream.catalogue import Entry
 from optstream.catalogue.signing import Signer, read_public_keys
@@ -35,8 +36,8 @@ def signer_of(settings: Settings, ledger: Ledger, mending: Collection[date] | No
         for line in _unconfirmed(settings, ledger, entries, newest, mending):
             raise PublicationError(f"nothing was signed and nothing published: {line}")
 
-    number: Callable[[int], int] = lambda found: next_number(settings, found)  # noqa: E731
     files = settings.public_key_files
+    number = partial(next_number, settings)
     return Signer(own, confirm, number, read_public_keys(files) if files else {})
 
 

@@ -6,9 +6,9 @@ from datetime import timedelta
 from fractions import Fraction
 
 import pytest
-from sqlalchemy import create_engine, text
 
 from optstream.ledger import open_ledger
+from tests.faults.books import forge
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.world import DAYS, STREAM
@@ -31,16 +31,6 @@ def judge(sqlite_bench):
 
 def verdict(judge, said=SAID):
     return " ".join(judge.at_the_end([DAY], said))
-
-
-def change(judge, statement):
-    engine = create_engine(judge.world.settings.ledger_url)
-    with engine.begin() as connection:
-        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars()
-        for name in names.all():
-            connection.execute(text(f"DROP TRIGGER {name}"))
-        connection.execute(text(statement))
-    engine.dispose()
 
 
 def test_a_whole_world_passes(judge):
@@ -67,7 +57,7 @@ def test_a_second_live_file_of_a_day(judge):
 
 
 def test_a_catalogue_entry_that_the_ledger_does_not_know(judge, sqlite_bench):
-    change(judge, "UPDATE releases SET staged_hash = 'other'")
+    forge(judge.world, "UPDATE releases SET staged_hash = 'other'")
     assert "the ledger does not stand behind it" in verdict(judge)
 
 
@@ -89,7 +79,7 @@ class SmallerGrant:
 
 
 def test_a_ledger_that_was_edited(judge):
-    change(judge, "UPDATE events SET body = '{}' WHERE kind = 'drawn'")
+    forge(judge.world, "UPDATE events SET body = '{}' WHERE kind = 'drawn'")
     assert "LEDGER" in verdict(judge)
 
 
@@ -100,8 +90,8 @@ def test_a_draw_that_nobody_announced(judge):
 
 
 def test_a_second_draw_in_the_events(judge):
-    change(
-        judge,
+    forge(
+        judge.world,
         "INSERT INTO events (stream_id, number, at, kind, period, revision, body, previous, hash) SELECT "
         "stream_id, number + 100, at, kind, period, revision, body, previous, hash || 'x' FROM events "
         "WHERE kind IN ('draw begun', 'drawn')",
@@ -113,7 +103,7 @@ def test_measurements_that_changed_and_such_that_were_kept(judge):
     folder = judge.world.settings.measurements_of(DAY, 0)
     (folder / "7-orphan").write_bytes(b"another draw")
     assert "keeps 2 files" in verdict(judge)
-    change(judge, "UPDATE releases SET measurements_hash = 'other'")
+    forge(judge.world, "UPDATE releases SET measurements_hash = 'other'")
     assert "the measurements of 2016-06-01 changed" in verdict(judge)
 
 
@@ -124,7 +114,7 @@ def test_a_lost_day(judge):
 
 @pytest.mark.parametrize("state", ["RESERVED", "DRAWN"])
 def test_a_day_that_stays_unfinished(judge, state):
-    change(judge, f"UPDATE releases SET state = '{state}'")
+    forge(judge.world, f"UPDATE releases SET state = '{state}'")
     assert f"LOST: {DAY} is {state}" in verdict(judge)
 
 

@@ -8,9 +8,8 @@ import sys
 import time
 
 import pytest
-from sqlalchemy import create_engine, text
 
-from tests.faults.books import read_books
+from tests.faults.books import forge, read_books
 from tests.faults.processes.commands import MARK, leftovers
 from tests.faults.processes.machine import Machine, why_not
 from tests.faults.processes.outside import (
@@ -64,16 +63,6 @@ def verdict(world, notes, tmp_path):
     temporary = tmp_path / "tmp"
     temporary.mkdir(exist_ok=True)
     return " ".join(judge_outside(world, notes, temporary, set()))
-
-
-def forge(world, statement):
-    engine = create_engine(world.settings.ledger_url)
-    with engine.begin() as connection:
-        names = connection.execute(text("SELECT name FROM sqlite_master WHERE type = 'trigger'")).scalars()
-        for name in names.all():
-            connection.execute(text(f"DROP TRIGGER {name}"))
-        connection.execute(text(statement))
-    engine.dispose()
 
 
 def test_a_whole_world_passes(world, notes, tmp_path):

@@ -6,7 +6,7 @@ can tell. docs/faults.md says so, and the last test here keeps it true.
 
 import pytest
 
-from tests.faults.two_machines import ORDERS, make_pair, one_after_the_other
+from tests.faults.two_machines import ORDERS, make_pair, one_after_the_other, out_of_sight
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
@@ -34,10 +34,18 @@ def test_one_published_folder_shows_one_release_of_a_day(sqlite_bench, order):
     assert len(outcome.shown) == 1
 
 
+def test_a_copy_on_the_same_machine_sees_what_the_first_published(sqlite_bench):
+    """The terms in its ledger name the folder that the first publishes to."""
+    outcome = one_after_the_other(sqlite_bench, make_pair(sqlite_bench, shared_published=False))
+    assert outcome.before_draw
+    assert outcome.is_told
+    assert outcome.draws == 1
+
+
 def test_copies_that_share_nothing_cannot_see_each_other(sqlite_bench):
     """The control, and the limit: two draws of one day, shown in two folders."""
     pair = make_pair(sqlite_bench, shared_published=False)
     assert pair.blind
-    outcome = one_after_the_other(sqlite_bench, pair)
+    outcome = out_of_sight(sqlite_bench, pair)
     assert outcome.is_double
     assert outcome.draws == 2

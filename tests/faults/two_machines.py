@@ -78,6 +78,16 @@ def one_after_the_other(bench: Bench, pair: Pair) -> Outcome:
     return _outcome(pair, words)
 
 
+def out_of_sight(bench: Bench, pair: Pair) -> Outcome:
+    """The second begins when the first has published, where no path leads to the first's folders."""
+    bench.run(pair.first, [DAY])
+    away = pair.first.folder.with_name(f"{pair.first.folder.name}-away")
+    pair.first.folder.rename(away)
+    _, words = bench.run(pair.second, [DAY])
+    away.rename(pair.first.folder)
+    return _outcome(pair, words)
+
+
 def while_the_first_stands_still(bench: Bench, pair: Pair) -> Outcome:
     """The second runs from its beginning to its end while the first has drawn and not published."""
     first = bench.nursery.start(bench.night(pair.first, [DAY], act="stop", point=DRAWN))

@@ -170,9 +170,9 @@ def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
     released.ledger.compromise("two-regions", DAYS[0].isoformat(), 0, "a leak", released.now)
     pages = read_book(released.settings, released.ledger)
     assert min(room.left for room in pages[0].days) == -math.inf
-    show_book(pages, [], Terminal())
+    show_book(pages, (), [], Terminal())
     assert "nothing: noise was compromised" in capsys.readouterr().out
     budget = budget_of(released.settings, released.ledger)
-    for document in (book_document(pages, "two-regions", []), budget_document(budget)):
+    for document in (book_document(pages, (), "two-regions", []), budget_document(budget)):
         json.dumps(document, allow_nan=False)
     assert (budget_document(budget)["spent"], budget_document(budget)["spent_float"]) == ("inf", None)

@@ -205,9 +205,9 @@ def test_old_files_are_not_read_again(house, monkeypatch):
     read = []
     real = summaries.read_columns
 
-    def noted(place, entry, wanted):
+    def noted(place, entry, *wanted):
         read.append(entry.period)
-        return real(place, entry, wanted)
+        return real(place, entry, *wanted)
 
     monkeypatch.setattr(summaries, "read_columns", noted)
     write(house)
