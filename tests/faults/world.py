@@ -30,7 +30,6 @@ FR = ""
 11 = "FR"
 [budget]
 levels = ["1/2", "1/2"]
-{budget}
 {sampling}
 [input]
 folder = "{dumps}"
@@ -91,10 +90,8 @@ def make_world(
     folder.mkdir()
     url = ledger or "sqlite:///trusted/ledger.sqlite"
     sampling = SAMPLING if mechanism == "OptStream" else ""
-    text = CONFIGURATION.format(
-        mechanism=mechanism, sampling=sampling, budget=budget, dumps=dumps, ledger=url
-    )
-    (folder / "optstream.toml").write_text(text)
+    text = CONFIGURATION.format(mechanism=mechanism, sampling=sampling, dumps=dumps, ledger=url)
+    (folder / "optstream.toml").write_text(text.replace("[budget]\n", f"[budget]\n{budget}\n"))
     return World(folder)
 
 
