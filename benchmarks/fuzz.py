@@ -162,7 +162,7 @@ def _by_grammar(name: str, runs: int, seed: int, path: Path) -> None:
 
 
 def _by_coverage(name: str, runs: int, seed: int, path: Path) -> None:
-    import atheris  # type: ignore[import-untyped]
+    import atheris
 
     with atheris.instrument_imports(include=["tasks", "optstream", "data_contracts", "tomllib"]):
         from tests.properties.inputs import INPUTS

@@ -9,7 +9,7 @@ from itertools import permutations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.optimize import linprog  # type: ignore[import-untyped]
+from scipy.optimize import linprog
 
 
 def loss_of_pair(q: NDArray[np.float64], d: NDArray[np.float64], a: float) -> float:

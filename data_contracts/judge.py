@@ -133,7 +133,7 @@ def _library() -> tuple[Any, Any]:
     # processes that are forked from here: one that is killed while it holds it would stop all others.
     tqdm.set_lock(RLock())
     context = library.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]
+    context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]  # GX types an object where it reads a mapping
     asset = context.data_sources.add_pandas("metrics").add_dataframe_asset("metrics")
     return library, asset.add_batch_definition_whole_dataframe("all")
 

@@ -28,13 +28,13 @@ def private_period_metrics(
     """A row for each day, from public facts about its period: type, shape, place and resolution."""
     rows = []
     for day, period in periods:
-        held = isinstance(period, PrivatePeriod)
+        held = period if isinstance(period, PrivatePeriod) else None
         facts = {
-            "no_period": not held,
-            "wrong_leaves": held and period.n_leaves != len(tree.leaves),
-            "wrong_steps": held and period.n_steps != calendar.n_steps(day),
-            "wrong_place": held and period.first_step != calendar.first_step(day),
-            "wrong_resolution": held and period.resolution != model.resolution,
+            "no_period": held is None,
+            "wrong_leaves": held is not None and held.n_leaves != len(tree.leaves),
+            "wrong_steps": held is not None and held.n_steps != calendar.n_steps(day),
+            "wrong_place": held is not None and held.first_step != calendar.first_step(day),
+            "wrong_resolution": held is not None and held.resolution != model.resolution,
         }
         rows.append({"day": day, **{name: int(fact) for name, fact in facts.items()}})
     return pl.DataFrame(rows, schema={"day": pl.Date, **{rule.name: pl.Int64 for rule in RULES}})

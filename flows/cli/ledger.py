@@ -76,7 +76,7 @@ def horizon(
     n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
     delta: Annotated[
         Fraction, typer.Option(parser=parse_delta, metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6.")
-    ] = "1e-6",  # type: ignore[assignment]  # as the parser takes it
+    ] = "1e-6",  # type: ignore[assignment]  # typer gives the parser its default as text too
     last: Annotated[
         date | None,
         typer.Option(

@@ -45,8 +45,9 @@ def audit(
         keep = None if only else partial(keep_audit, settings, now=datetime.now(UTC))
     else:
         cases = audit_cases(days, only)
-    asked = {"n_runs": runs, "seed": seed, "secure": secure, "output": output, "plot": plot}
-    passed = audit_and_show(cases, Terminal(as_json), **asked, keep=keep)
+    passed = audit_and_show(
+        cases, Terminal(as_json), n_runs=runs, seed=seed, secure=secure, output=output, plot=plot, keep=keep
+    )
     raise typer.Exit(0 if passed else 1)
 
 
@@ -92,8 +93,16 @@ def leakage(
 
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = open_ledger(settings.ledger_url)
-    options = {"transition": transition, "backward": backward, "by": by.value, "bound": bound, "plot": plot}
-    leakage_and_show(settings, ledger, terminal, **options)
+    leakage_and_show(
+        settings,
+        ledger,
+        terminal,
+        transition=transition,
+        backward=backward,
+        by="step" if by is By.STEP else "period",
+        bound=bound,
+        plot=plot,
+    )
 
 
 def evaluate(
@@ -159,16 +168,24 @@ def evaluate(
 
         first = first or date(2016, 2, 1)
         days = days_between(first, last or first + timedelta(days=13))
-        asked = {"data": data, "days": days, "mean": mean, "trials": trials or 5}
-        advise_and_show(load_settings(config), Terminal(as_json), **asked, seed=seed)
+        settings, terminal = load_settings(config), Terminal(as_json)
+        advise_and_show(settings, terminal, data=data, days=days, mean=mean, trials=trials or 5, seed=seed)
         return
     from flows.cli.show_evaluation import chosen_experiments, evaluate_and_show
 
     if into is None:
         raise typer.BadParameter("--into is needed: where results go; or --config for a recommendation")
     experiments = chosen_experiments(only or [], short, trials)
-    places = {"data": data, "into": into, "page": page}
-    evaluate_and_show(experiments, Terminal(as_json), **places, seed=seed, processes=processes, public=public)
+    evaluate_and_show(
+        experiments,
+        Terminal(as_json),
+        data=data,
+        into=into,
+        page=page,
+        seed=seed,
+        processes=processes,
+        public=public,
+    )
 
 
 def learn_proxy(
@@ -190,5 +207,5 @@ def learn_proxy(
     from flows.cli.learn_proxy import learn_and_show
     from tasks.config import load_settings
 
-    asked = {"data": data, "name": name, "days": days_between(first, last), "country": country}
-    learn_and_show(load_settings(config), Terminal(as_json), **asked)
+    settings, days = load_settings(config), days_between(first, last)
+    learn_and_show(settings, Terminal(as_json), data=data, name=name, days=days, country=country)

@@ -3,6 +3,8 @@
 import time
 from typing import Any
 
+from prefect import Flow, State
+from prefect.client.schemas.objects import FlowRun
 from prefect.events import emit_event
 from prefect.events.worker import EventsWorker
 
@@ -12,7 +14,7 @@ REST_SECONDS = 2.0
 """Of two events within milliseconds the server may judge the later one first."""
 
 
-def tell_over(flow: Any, flow_run: Any, _state: Any) -> None:
+def tell_over(flow: Flow[..., Any], flow_run: FlowRun, state: State[Any]) -> None:
     """Say that a run will have no more heartbeats. A hook of flows that deployments run.
 
     The server's own event of the end would do, but it is held back for 15 minutes where the scheduler made

@@ -134,19 +134,18 @@ def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
     pending = sum(work.outcome is None for work in works)
     if not pending:
         return works
-    as_task: Any = task(
-        _attempt,
+    as_task = task(
         name=step.name,
         task_run_name=step.name,
         retries=RETRIES if step.repeatable else 0,
         retry_delay_seconds=2,
         cache_policy=NO_CACHE,
         persist_result=False,
-    )
+    )(_attempt)
     watcher = WATCHER.get()
     days = f"{pending} day{'' if pending == 1 else 's'}"
     with watcher.step(f"{step.name}, {days}") if watcher else nullcontext():
-        done: list[Work] = as_task(step, run, works)
+        done = as_task(step, run, works)
     return done
 
 

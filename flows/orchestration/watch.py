@@ -1,6 +1,6 @@
 """The watch as a flow, to be run every hour: looks at a stream, and tells of each alarm once. Wiring only."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Coroutine, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -9,10 +9,12 @@ from typing import Any
 
 from prefect import flow, tags
 from prefect.artifacts import create_table_artifact
+from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
-from prefect.blocks.notifications import CustomWebhookNotificationBlock, NotificationBlock
+from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events import emit_event
 from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.utilities.asyncutils import run_coro_as_sync
 
 from flows.orchestration import notifications
 from flows.orchestration.heartbeats import tell_over
@@ -189,7 +191,11 @@ def _tell(settings: Settings, channel: str, news: News) -> None:
     if not isinstance(block, NotificationBlock):
         raise TypeError(f"{channel} is no notification block")
     with block.raise_on_failure():
-        block.notify(body_of(news), subject=subject_of(settings.stream.name, news))
+        sent: Coroutine[Any, Any, None] | None = block.notify(
+            body_of(news), subject=subject_of(settings.stream.name, news)
+        )
+        if sent is not None:  # as the base class has it; Prefect's own blocks send at once where none waits
+            run_coro_as_sync(sent)
 
 
 def _emit(name: str, alarm: Alarm) -> None:

@@ -41,7 +41,7 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
     """
     if dask is not None:
         try:
-            from prefect_dask import DaskTaskRunner
+            from prefect_dask.task_runners import DaskTaskRunner
         except ImportError:
             raise ConfigurationError(
                 "--dask needs the package prefect-dask: install optstream[dask]"

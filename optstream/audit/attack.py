@@ -10,7 +10,6 @@ it is above the true epsilon with probability at most `error`, 1e-9 by default.
 from collections.abc import Callable, Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from optstream.audit.bounds import epsilon_bound
 from optstream.audit.events import choose_events
@@ -100,8 +99,6 @@ class _Draws:
 
 def _joined(parts: Iterator[Outputs]) -> Outputs:
     drawn = list(parts)
-
-    def stacked(name: str) -> NDArray[np.generic]:
-        return np.concatenate([getattr(part, name) for part in drawn])
-
-    return Outputs(stacked("numbers"), stacked("answers"))  # type: ignore[arg-type]
+    return Outputs(
+        np.concatenate([part.numbers for part in drawn]), np.concatenate([part.answers for part in drawn])
+    )

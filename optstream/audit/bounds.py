@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import betainccinv, betaincinv  # type: ignore[import-untyped]
+from scipy.special import betainccinv, betaincinv
 
 Floats = NDArray[np.float64]
 

@@ -4,8 +4,8 @@ import hashlib
 from collections.abc import Collection
 
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from optstream.catalogue.backends import Place
 from optstream.catalogue.index import Entry

@@ -12,6 +12,7 @@ no such moment.
 import hashlib
 import re
 from collections.abc import Callable
+from functools import partial
 
 from optstream.catalogue.backends import Location, Place, Readable, Turn, open_place
 from optstream.catalogue.index import Catalogue, read_catalogue
@@ -51,7 +52,7 @@ def replace_page(folder: Location | str, make: Callable[[Place, Catalogue], byte
         catalogue = read_catalogue(place)
         data = make(place, catalogue)
         try:
-            put = place.change(lambda turn, made=catalogue, page=data: _put(turn, made, page))  # type: ignore[misc]
+            put = place.change(partial(_put, made=catalogue, data=data))
         except OSError as error:
             raise PublicationError(
                 f"{PAGE} cannot be written ({error.strerror}); mend it and run `optstream report`"

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from typing import Any
 
 import polars as pl
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from optstream.errors import PublicationError
 from optstream.storage.parquet_limits import Limits, claims_of

@@ -63,7 +63,7 @@ class Hierarchical(OnlineMechanism):
         _levels(self)
 
     @property
-    def model(self) -> PrivacyModel:  # type: ignore[override]
+    def model(self) -> PrivacyModel:  # type: ignore[override]  # mypy: a property over what is only read
         """What is protected, all levels together."""
         return self.mechanism.model
 
@@ -73,7 +73,7 @@ class Hierarchical(OnlineMechanism):
         return _levels(self)
 
     @property
-    def adaptive(self) -> bool:  # type: ignore[override]
+    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
         """Whether some level's mechanism is."""
         return any(mechanism.adaptive for _, mechanism in self.levels)
 

@@ -91,6 +91,18 @@ def locate(place: Location | str) -> Location:
     return StoreUrl(f"{SAME.get(protocol, protocol)}://{'/'.join(parts)}")
 
 
+def name_below(place: Location, folder: Location) -> str:
+    """Return the name of a place below a folder, its parts with "/" between.
+
+    Raises ValueError where it is elsewhere.
+    """
+    if isinstance(place, StoreUrl) and isinstance(folder, StoreUrl):
+        return place.relative_to(folder).as_posix()
+    if isinstance(place, Path) and isinstance(folder, Path):
+        return place.relative_to(folder).as_posix()
+    raise ValueError(f"{place} does not lie below {folder}")
+
+
 def _local(url: str) -> Path:
     parsed = urlsplit(url)
     if parsed.netloc or not parsed.path.startswith("/") or "\0" in unquote(parsed.path):

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
-import pyarrow as pa  # type: ignore[import-untyped]
-import pyarrow.parquet as pq  # type: ignore[import-untyped]
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 LARGEST_FOOTER = 2**28
 """Bytes."""

@@ -65,7 +65,7 @@ def _listed(values: NDArray[np.float64] | None) -> list[Any] | None:
     """Floats as their shortest text."""
     if values is None:
         return None
-    nested: list[Any] = np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]
+    nested: list[Any] = np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]  # numpy's stubs know no None
     return nested
 
 

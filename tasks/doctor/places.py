@@ -4,7 +4,7 @@ import fcntl
 import os
 import stat
 import tomllib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -148,11 +148,12 @@ def _lacking(folder: Path) -> list[str]:
     lacking, before = [], folder.stat()
     with NamedTemporaryFile(dir=folder, prefix=".doctor-") as probe:
         second = Path(f"{probe.name}-link")
-        for name, try_it in (
+        probes: tuple[tuple[str, Callable[[], object]], ...] = (
             ("hard links", lambda: os.link(probe.name, second)),
             ("locks (flock)", lambda: fcntl.flock(probe, fcntl.LOCK_EX | fcntl.LOCK_NB)),
             ("space held beforehand (fallocate)", lambda: os.posix_fallocate(probe.fileno(), 0, 4096)),
-        ):
+        )
+        for name, try_it in probes:
             try:
                 try_it()
             except OSError:

@@ -5,7 +5,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,7 +12,10 @@ import polars as pl
 from optstream.stream.quantise import quantise
 from tasks.ingest.floats import FloatCounter
 
-FLOATS = {pl.Float32: np.float32, pl.Float64: np.float64}
+FLOATS: dict[pl.DataType | type[pl.DataType], type[np.float32 | np.float64]] = {
+    pl.Float32: np.float32,
+    pl.Float64: np.float64,
+}
 LARGEST_MANTISSA = 2**62
 SOUND, ABSENT, INFINITE, MINUS_INFINITE, ABOVE, BELOW = KINDS = range(6)
 """What a reading is found to be."""
@@ -33,17 +35,15 @@ class Reading:
     kind: pl.Expr
 
 
-def countable(dtype: Any, bounds: Bounds, resolution: Fraction) -> bool:
+def countable(dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> bool:
     """Whether a column of this type can be counted exactly."""
     # A UInt128 can overflow on its way to a number with a sign: a reading would decide whether a day appears.
     if dtype in FLOATS or (dtype.is_integer() and dtype != pl.UInt128):
         return True
     if not isinstance(dtype, pl.Decimal):
         return False
-    return (
-        max(abs(bound) for bound in bounds) * 10 ** kept_digits(dtype.scale, resolution) + 2
-        < LARGEST_MANTISSA
-    )
+    power: int = 10 ** kept_digits(dtype.scale, resolution)
+    return max(abs(bound) for bound in bounds) * power + 2 < LARGEST_MANTISSA
 
 
 def kept_digits(scale: int, resolution: Fraction) -> int:
@@ -58,7 +58,7 @@ def kept_digits(scale: int, resolution: Fraction) -> int:
 
 
 @lru_cache(maxsize=64)
-def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
+def reading(column: str, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
     """How a column of this type is read: clamped to the bounds, then rounded half up to the resolution.
 
     Rounding never decreases, so clamping the integers to the rounded bounds gives the same as clamping the
@@ -70,7 +70,7 @@ def reading(column: str, dtype: Any, bounds: Bounds, resolution: Fraction) -> Re
     return _integers(pl.col(column), dtype, bounds, limits, resolution)
 
 
-def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, resolution: Fraction) -> Reading:
+def _floats(value: pl.Expr, dtype: pl.DataType, bounds: Bounds, resolution: Fraction) -> Reading:
     """Floats: by the rounded quotient, in the same pass exactly where that leaves a doubt.
 
     What is decided exactly costs some microseconds a row, and nobody else's row is read again for it: a
@@ -123,7 +123,9 @@ def _floats(value: pl.Expr, dtype: Any, bounds: Bounds, resolution: Fraction) ->
     )
 
 
-def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], resolution: Fraction) -> Reading:
+def _integers(
+    value: pl.Expr, dtype: pl.DataType, bounds: Bounds, limits: list[int], resolution: Fraction
+) -> Reading:
     """Integers, and the integers of a decimal column: the same numbers times a power of ten."""
     scale = 1
     wide = isinstance(dtype, pl.Decimal) or dtype in (pl.UInt64, pl.Int128)
@@ -136,7 +138,7 @@ def _integers(value: pl.Expr, dtype: Any, bounds: Bounds, limits: list[int], res
 
     def count(values: pl.Series) -> pl.Series:
         cut = values.fill_null(0).clip(low - 1, high + 1).cast(pl.Int64).to_numpy()
-        units = np.clip(quantise(cut, resolution * scale), *limits)
+        units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])
         return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
 
     absent, outside = value.is_null(), ((whole < low) | (whole > high)).fill_null(False)

@@ -141,8 +141,10 @@ class _Process:
         self._end, theirs = Pipe()
         # the present folder is no place to import from
         command = [sys.executable, "-P", "-m", __name__, str(theirs.fileno())]
-        silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], **silent)
+        silent = subprocess.DEVNULL
+        self._process = subprocess.Popen(
+            command, pass_fds=[theirs.fileno()], stdin=silent, stdout=silent, stderr=silent
+        )
         # else its death would not be heard here
         theirs.close()
 

@@ -63,7 +63,7 @@ def _page(
     free_from = None if charged is None else charged.last_start + 1
     days = _days(calendar, model, newest, free_from, first, last)
     steps = _steps(calendar, model, days, newest, free_from)
-    stretches = ledger.charged_windows(terms.grant, steps)
+    stretches: Sequence[Stretch] = ledger.charged_windows(terms.grant, steps)
     pages = tuple(_stream_page(ledger, one, steps) for one in members)
     released = {release.period for page in pages for release in page.releases}
     own = any(one.stream == settings.stream.name for one in members) and calendar == settings.calendar
@@ -170,7 +170,6 @@ def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
 
 
 def _window(calendar: Calendar | None, epsilon: Fraction, one: Stretch) -> WindowRoom:
-    times = (None, None)
-    if calendar is not None:
-        times = (calendar.local_time(one.first_start), calendar.local_time(one.last_start))
-    return WindowRoom(one.first_start, one.last_start, *times, epsilon - one.charged)
+    starts = (one.first_start, one.last_start)
+    first, last = (None if calendar is None else calendar.local_time(start) for start in starts)
+    return WindowRoom(*starts, first, last, epsilon - one.charged)

@@ -91,7 +91,9 @@ def in_words(one: PromiseLoss) -> str:
 def calendar_of(terms: StreamTerms) -> Calendar | None:
     """The calendar that `tasks.release.run.terms_of` wrote into a stream's terms; None if others did."""
     found = _CALENDAR.fullmatch(terms.calendar)
+    if found is None:
+        return None
     try:
-        return Calendar(int(found[1]), found[2], found[3]) if found else None  # type: ignore[arg-type]
+        return Calendar(int(found[1]), found[2], "fixed" if found[3] == "fixed" else "elapsed")
     except ParameterError:
         return None

@@ -147,7 +147,8 @@ def _suggestions(mechanism: OptStream, lipschitz: float) -> tuple[NumberOfPoints
     in alpha / epsilon, so their means over nodes bound the nodes' mean error.
     """
     tree, window, resolution = mechanism.tree, mechanism.model.window_length, mechanism.model.resolution
-    found, steepness, noise = [], [], []
+    found: list[tuple[int | None, float, float]] = []
+    steepness, noise = [], []
     for plan in mechanism.levels:
         nodes = tree.levels[plan.level]
         moves = lipschitz * tree.leaves_below[nodes.start : nodes.stop]

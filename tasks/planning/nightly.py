@@ -68,7 +68,8 @@ def night_of(settings: Settings, works: Sequence[Work], absent: Iterable[date], 
 
     absent: days of which no region has a dump.
     """
-    words, left = [], []
+    words: list[str] = []
+    left: list[str] = []
     for day in absent:
         said = f"{day} waiting: no dump"
         (left if now >= late_from(settings, day) else words).append(said)

@@ -39,7 +39,9 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     was the day's first.
     """
     earlier = ledger.drawn_before(settings.stream.name, settings.calendar.first_step(day))
-    folder = earlier and settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
+    folder = None
+    if earlier is not None:
+        folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
     if earlier and (
         earlier.compromised is not None or earlier.amendment != ledger.promise_number(settings.stream.name)
     ):
@@ -53,7 +55,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         return Memory(mechanism.recall(spent, _remembered(settings, ledger, folder, earlier)))
     if not mechanism.adaptive:
         # what another mechanism may have left is taken all the same, and so destroyed
-        return Memory(None, folder, earlier and earlier.measurements_hash)
+        return Memory(None, folder, earlier.measurements_hash if earlier else None)
     spends = _spent(settings, ledger, day, revision)
     if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))

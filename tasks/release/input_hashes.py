@@ -22,6 +22,7 @@ from pathlib import Path
 from optstream.catalogue.backends import Location
 from optstream.errors import DumpError, LedgerError
 from optstream.storage.durable import sync_folder
+from optstream.storage.location import name_below
 from tasks.config import Settings
 from tasks.ingest import Dump
 from tasks.ingest.files import identity_of, opened
@@ -83,7 +84,7 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
         tags = {path: pool.submit(_keyed_hash, key, path) for path in paths}
 
         def inputs_of(dump: Dump) -> Inputs | DumpError:
-            own = {path.relative_to(folder).as_posix(): path for files in dump.files for path in files}
+            own = {name_below(path, folder): path for files in dump.files for path in files}
             changed = [name for name, path in own.items() if identity_of(path) != before[path]]
             if changed:
                 return DumpError(

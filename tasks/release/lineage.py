@@ -18,6 +18,7 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 from optstream.catalogue import ReleaseStatement, error_columns
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import PublicationError
+from optstream.storage.location import name_below
 from tasks.config import Settings
 from tasks.release.day import PublishedError, Work
 from tasks.release.input_hashes import UNKNOWN, Inputs, drawn_inputs, inputs_below
@@ -61,7 +62,8 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
         raise PublicationError("only a published release has a lineage")
     folder, revision = run.settings.lineage_folder, work.statement.revision
     record = run.ledger.find(run.stream, work.day.isoformat(), revision)
-    inputs = drawn_inputs(run.settings, work.day, revision, record and record.measurements_hash)
+    digest = record.measurements_hash if record else None
+    inputs = drawn_inputs(run.settings, work.day, revision, digest)
     event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock(), inputs)
     try:
         _append(folder, event)
@@ -172,5 +174,5 @@ def _dataset(place: Location) -> tuple[str, str]:
 
 
 def _keyed(settings: Settings, place: Location, drawn_from: Inputs) -> KeyedInputFacet:
-    own = inputs_below(drawn_from, place.relative_to(settings.input_folder).as_posix())
+    own = inputs_below(drawn_from, name_below(place, settings.input_folder))
     return KeyedInputFacet(hmac_sha256=dict(own) or UNKNOWN)

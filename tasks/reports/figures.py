@@ -101,9 +101,10 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
         for offset in range(0, n_days, 7 if n_days > 14 else -(-n_days // 5))
         if (day := recent.first + timedelta(days=offset))
     )
-    joined = [np.concatenate(parts) for parts in (places, values, noise)]
+    all_places, all_values, all_noise = (np.concatenate(parts) for parts in (places, values, noise))
     title = f"Step by step, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
-    return plot_of(title, UNITS_A_DAY * n_days, *joined, x_labels, f"{subject}, step by step", unit)
+    words = f"{subject}, step by step"
+    return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_noise, x_labels, words, unit)
 
 
 def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:

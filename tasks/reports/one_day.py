@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from numpy.typing import NDArray
 
 from optstream.catalogue import Entry, error_columns, read_catalogue
 from optstream.catalogue.backends import Location, open_place
@@ -63,7 +64,7 @@ def _plain(text: str) -> str:
 
 def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, step_minutes: int) -> Plot:
     n_steps = root.height
-    noise = np.full(n_steps, np.nan)
+    noise: NDArray[np.float64] = np.full(n_steps, np.nan)
     if error_columns(value)[0] in root.columns:
         noise = root[error_columns(value)[0]].cast(pl.Float64).fill_null(float("nan")).to_numpy()
     every = max(1, 180 // step_minutes)
@@ -71,7 +72,7 @@ def _plot(root: pl.DataFrame, value: str, subject: str, unit: str, step_minutes:
         (f"{step * step_minutes // 60} h", round(100 * step / n_steps, 2))
         for step in range(0, n_steps, every)
     )
-    places = 100 * (np.arange(n_steps) + 0.5)
+    places = 100 * (np.arange(n_steps, dtype=np.float64) + 0.5)
     values = root[value].cast(pl.Float64).to_numpy()
     return plot_of(subject, 100 * n_steps, places, values, noise, labels, subject, unit)
 

@@ -113,7 +113,7 @@ def _week(region: Region, day: date, hours: Values) -> Values:
     saturday = 1 - 0.65 * (1 - region.sunday)
     factors = np.array([1.0] * 5 + [saturday, region.sunday])
     factors /= factors.mean()
-    before, now = factors[day.weekday() - 1], factors[day.weekday()]
+    before, now = float(factors[day.weekday() - 1]), float(factors[day.weekday()])
     return before + (now - before) * np.minimum(hours / 7, 1.0)
 
 

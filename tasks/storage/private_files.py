@@ -269,8 +269,8 @@ def deferred_stop() -> Iterator[Sequence[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-        for number in received:
-            signal.raise_signal(number)
+        for came in received:
+            signal.raise_signal(came)
 
 
 def _write(path: Path, data: bytes, flags: int) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, write_file
+from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, Layers, inline, write_file
 
 MEASURED, CLAIMED, ACCOUNTANT = "at least (measured)", "claimed", "the accountant's figure"
 KINDS = {"ours": "our mechanisms and histories", "control": "broken on purpose", "twin": "their honest twins"}
@@ -31,16 +31,17 @@ def draw(rows: Sequence[Mapping[str, Any]]) -> alt.VConcatChart:
         subtitle=f"Each bar holds with probability {1 - error:.10g}; past its claim the promise is false.",
         anchor="start", fontSize=17, subtitleFontSize=12.5, subtitleColor=INK, offset=14,
     )  # fmt: skip
-    return (
+    chart: alt.VConcatChart = (
         alt.vconcat(*panels, spacing=22, title=heading, padding=14, background="white")
         .resolve_scale(x="shared", color="shared")
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(labelColor=INK, titleColor=INK, gridColor=GRID, domainColor=INK, tickColor=INK)
     )
+    return chart
 
 
-def _panel(rows: Sequence[Mapping[str, Any]], title: str) -> alt.LayerChart:
+def _panel(rows: Sequence[Mapping[str, Any]], title: str) -> Layers:
     names = [f"{row['mechanism']}: {row['neighbours']}" for row in rows]
     figures = [
         {"name": name, "figure": figure, "epsilon": row[column]}
@@ -57,7 +58,7 @@ def _panel(rows: Sequence[Mapping[str, Any]], title: str) -> alt.LayerChart:
         scale=alt.Scale(domain=[MEASURED, CLAIMED, ACCOUNTANT], range=[BLUE, RED, GREY]),
         legend=alt.Legend(title=None, orient="top", labelColor=INK, labelFontSize=12),
     )
-    base = alt.Chart(alt.Data(values=figures), title=alt.TitleParams(title, anchor="start", color=INK))
+    base = alt.Chart(inline(figures), title=alt.TitleParams(title, anchor="start", color=INK))
     bars = base.transform_filter(alt.datum.figure == MEASURED).mark_bar(height=9)
     ticks = base.transform_filter(alt.datum.figure != MEASURED).mark_tick(thickness=3, size=15, opacity=1)
     return alt.layer(bars.encode(x=x, y=y, color=color), ticks.encode(x=x, y=y, color=color)).properties(

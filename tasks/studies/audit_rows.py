@@ -158,7 +158,7 @@ def _ingested(rows: Rows, days: Sequence[date], changes: Mapping[str, str]) -> H
             own = [replace(row, step=row.step % LENGTH) for row in rows if row.step // LENGTH == number]
             for leaf, region in enumerate(LEAVES):
                 table = _table(settings, settings.calendar.utc_times(day), _in(own, leaf))
-                write_dump(settings.input_folder, region, day, table)
+                write_dump(Path(name, settings.input.folder), region, day, table)
         found = discover(settings, days)
         dumps = [dump for dump in found.values() if isinstance(dump, Dump)]
         periods = [read.period for read in ingest(settings, dumps)]

@@ -1,6 +1,8 @@
 """What all charts share: colours that print in grey, and how a chart becomes a file."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import altair as alt
 import vl_convert
@@ -10,6 +12,13 @@ from optstream.errors import ParameterError
 FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
 INK, BLUE, RED, GREY, GRID = "#1a1a1a", "#08519c", "#a50f15", "#636363", "#e4e4e4"
 PIXELS_PER_POINT = 2
+Layers = alt.LayerChart | alt.FacetChart
+"""What Altair makes of layers."""
+
+
+def inline(rows: Sequence[Mapping[str, Any]]) -> alt.Data:
+    """The rows as a chart's own data."""
+    return alt.Data(values=list(rows))  # type: ignore[no-untyped-call]  # Altair leaves Data without types
 
 
 def write_file(chart: alt.TopLevelMixin, path: Path) -> None:

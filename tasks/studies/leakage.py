@@ -135,7 +135,7 @@ def leakage_document(found: Leakage) -> dict[str, Any]:
         "n_points": history.epsilons.size,
         "n_releases": history.n_releases,
         "n_reserved_left_out": history.n_reserved,
-        "summary": {name: _summary(history, *row) for name, *row in found.rows},
+        "summary": {name: _summary(history, series, supremum) for name, series, supremum in found.rows},
         "bound": {
             "total": found.bound,
             "constant": found.constant,

@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 from tasks.studies.charged_history import History
-from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, write_file
+from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, Layers, inline, write_file
 from tasks.studies.leakage import Leakage
 
 WIDTH, HEIGHT = 720, 300
@@ -35,7 +35,7 @@ def write_chart(found: Leakage, path: Path) -> None:
     write_file(draw(found), path)
 
 
-def draw(found: Leakage) -> alt.LayerChart:
+def draw(found: Leakage) -> Layers:
     """Lines over time, and the bound; a long history is drawn by the worst of neighbouring points."""
     points = points_of(found)
     labels, styles = list(LABELS.values()), list(STYLES.values())
@@ -44,8 +44,8 @@ def draw(found: Leakage) -> alt.LayerChart:
     dash = alt.Scale(domain=labels, range=[dash for _, dash in styles])
     axis = alt.Axis(labelFontSize=12, labelOverlap=True, format=_date_format(found), tickCount=8)
     lines = (
-        alt.Chart(alt.Data(values=points))
-        .transform_fold(labels, as_=["what", "leakage"])
+        alt.Chart(inline(points))
+        .transform_fold([*labels], as_=["what", "leakage"])
         .mark_line(strokeWidth=2, point=len(points) == 1)
         .encode(
             x=alt.X("time:T", title=None, scale=alt.Scale(type="utc"), axis=axis),
@@ -98,11 +98,11 @@ def _drawn_bound(found: Leakage) -> bool:
     return found.bound <= HIGHEST_BOUND * float(found.total.max())
 
 
-def _bound(found: Leakage) -> list[alt.LayerChart]:
+def _bound(found: Leakage) -> list[Layers]:
     """A thin line at the bound, named beside its right end."""
     if not _drawn_bound(found):
         return []
-    base = alt.Chart(alt.Data(values=[{"bound": found.bound, "label": f"bound {found.bound:g}"}]))
+    base = alt.Chart(inline([{"bound": found.bound, "label": f"bound {found.bound:g}"}]))
     rule = base.mark_rule(color=INK, strokeWidth=0.8).encode(y="bound:Q")
     label = base.mark_text(align="left", color=INK, fontSize=12).encode(
         y="bound:Q", x=alt.value(WIDTH + 6), text="label:N"
@@ -122,10 +122,11 @@ def _heading(found: Leakage) -> alt.TitleParams:
     )  # fmt: skip
 
 
-def _framed(chart: alt.LayerChart, heading: alt.TitleParams) -> alt.LayerChart:
-    return (
+def _framed(chart: Layers, heading: alt.TitleParams) -> Layers:
+    framed: Layers = (
         chart.properties(width=WIDTH, height=HEIGHT, title=heading, padding=14, background="white")
         .configure(font=FONT)
         .configure_view(stroke=None)
         .configure_axis(labelColor=INK, titleColor=INK, gridColor=GRID, domainColor=INK, tickColor=INK)
     )
+    return framed

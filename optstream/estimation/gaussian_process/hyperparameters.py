@@ -5,7 +5,7 @@ from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize  # type: ignore[import-untyped]
+from scipy.optimize import minimize
 
 from optstream.estimation.gaussian_process.blocks import Gate, LagTables
 from optstream.estimation.gaussian_process.prior import TemporalPrior

@@ -2,7 +2,7 @@
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import log_ndtr  # type: ignore[import-untyped]
+from scipy.special import log_ndtr
 
 from optstream.estimation.gaussian_process.calibration import EXACT_LATEST
 from optstream.estimation.gaussian_process.tree_posterior import TreePosterior

@@ -7,8 +7,8 @@ from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, eigh  # type: ignore[import-untyped]
-from scipy.linalg.lapack import dpotri  # type: ignore[import-untyped]
+from scipy.linalg import cholesky, eigh
+from scipy.linalg.lapack import dpotri
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior

@@ -95,7 +95,7 @@ class OptStream(Mechanism):
         self._check_scales(self.features[0].n_steps if self.features else self.shortest_period)
 
     @property
-    def adaptive(self) -> bool:  # type: ignore[override]
+    def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
         """Whether what is measured depends on what was measured before: then periods go one by one."""
         return isinstance(self.sampling, L1Sampling)
 

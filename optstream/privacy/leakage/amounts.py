@@ -43,5 +43,5 @@ def checked_number(amount: ArrayLike, name: str) -> float:
 def shaped_as(result: Floats, given: Amounts) -> Amounts:
     """The result as a float where the amounts were a scalar, else as the array that it is."""
     if isinstance(given, np.ndarray) or np.ndim(given):
-        return result  # type: ignore[return-value]
+        return result  # type: ignore[return-value]  # mypy: no type variable says list in, array out
     return float(result.reshape(-1)[0])

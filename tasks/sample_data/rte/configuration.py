@@ -17,7 +17,7 @@ def rte_configuration(dumps: Path) -> str:
     """The whole text of a configuration whose input folder is `dumps`."""
     text = EXAMPLE
     for line, pattern in zip(changed_lines(dumps), (r"^day = .*$", r'^folder = "dumps"$'), strict=True):
-        text, n_changed = re.subn(pattern, lambda _, line=line: line, text, flags=re.MULTILINE)
+        text, n_changed = re.subn(pattern, line.replace("\\", r"\\"), text, flags=re.MULTILINE)
         if n_changed != 1:
             raise ParameterError(f"the example must have one line like {pattern}; it has {n_changed}")
     return text

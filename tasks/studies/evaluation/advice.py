@@ -117,10 +117,13 @@ def share_choices(choice: Choice) -> Iterator[Choice]:
         if shares == settings.level_shares:
             continue
         texts = [str(share) for share in shares]
-        budget = Budget(
-            levels=tuple(texts),
-            restatement_share=str(settings.budget.restatement_share),
-            stages=settings.budget.stages and tuple(map(str, settings.budget.stages)),
+        stages = settings.budget.stages
+        budget = Budget.model_validate(
+            {
+                "levels": texts,
+                "restatement_share": str(settings.budget.restatement_share),
+                "stages": None if stages is None else [str(share) for share in stages],
+            }
         )
         keys = {**choice.keys, "budget": {"levels": texts}}
         label = f"{choice.label}; levels {', '.join(texts)}"

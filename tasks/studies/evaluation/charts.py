@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, write_file
+from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, inline, write_file
 
 STYLES = (
     # colour, dash, shape: each is enough to tell lines apart
@@ -72,13 +72,13 @@ def panels(
     layers = alt.layer(
         base.mark_line(strokeWidth=1.8).encode(strokeDash=dash),
         base.mark_point(size=46, filled=True, opacity=1).encode(shape=shape),
-        data=alt.Data(values=list(rows)),
+        data=inline(rows),
     ).properties(width=WIDTH, height=HEIGHT)
     header = alt.Header(title=None, labelFontSize=12, labelColor=INK)
     facets: dict[str, Any] = {"column": alt.Column("column:N", sort=list(columns), header=header)}
     if len(panel_rows) > 1:
         facets["row"] = alt.Row("row:N", sort=list(panel_rows), header=header)
-    return (
+    chart: alt.FacetChart = (
         layers.facet(**facets)
         .resolve_scale(y="shared" if shared_y else "independent", x="shared" if x_order else "independent")
         .configure(aria=False, font=FONT, background="white", padding=8)
@@ -87,6 +87,7 @@ def panels(
                         titleFontWeight="normal", labelFontSize=11, titleFontSize=11.5)
         .configure_legend(labelColor=INK, labelFontSize=11.5)
     )  # fmt: skip
+    return chart
 
 
 def write_panels(path: Path, rows: Rows, **options: Any) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import date, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +49,7 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
     holidays = public_holidays("FR", range(first.year, last.year + 1))
     load = Load(values, names, first, holidays, FIRST_NEEDED)
     found = _study_data(load, before, read_flu(folder), read_unemployment(folder))
-    return replace(found, history=_history(cells, lambda *days: _load(folder / LOAD, *days)))
+    return replace(found, history=_history(cells, partial(_load, folder / LOAD)))
 
 
 def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
@@ -60,8 +61,9 @@ def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
     weeks = np.arange(COUNTED_STEPS["flu"])
     flu = 4500 * (1.1 + np.cos(2 * np.pi * (weeks - 17) / 52)) * generator.lognormal(0.0, 0.1, weeks.size)
     months = 280 + np.cumsum(generator.normal(0.0, 8.0, COUNTED_STEPS["unemployment"]))
-    found = _study_data(load, load.values[:7], np.round(flu), np.round(np.maximum(months, 50.0)))
-    return replace(found, history=_history(cells, lambda *days: _simulated(*days, seed)))
+    unemployment: Values = np.maximum(months, 50.0)
+    found = _study_data(load, load.values[:7], np.round(flu), np.round(unemployment))
+    return replace(found, history=_history(cells, partial(_simulated, seed=seed)))
 
 
 def _simulated(first: date, last: date, seed: int) -> tuple[tuple[str, ...], Values]:
@@ -146,12 +148,14 @@ def read_flu(folder: Path) -> Values:
     rows = _read(folder / FLU).filter(
         (pl.col("region_type") == "National") & place.is_between(200640, 201039)
     )
-    return rows.sort("year", "week")["age_5_24"].to_numpy().astype(np.float64)
+    visits: Values = rows.sort("year", "week")["age_5_24"].to_numpy().astype(np.float64)
+    return visits
 
 
 def read_unemployment(folder: Path) -> Values:
     """Unemployment level in thousands, monthly, from 1972-01. Raises DumpError as `read_flu`."""
-    return _read(folder / UNEMPLOYMENT).sort("month")["thousands"].to_numpy().astype(np.float64)
+    people: Values = _read(folder / UNEMPLOYMENT).sort("month")["thousands"].to_numpy().astype(np.float64)
+    return people
 
 
 def _read(file: Path) -> pl.DataFrame:

@@ -84,10 +84,16 @@ class Results:
 def pooled(rows: pl.DataFrame) -> Mean:
     """Several means as one, each counting alike; epsilons are the largest."""
     errors = [math.nan if error is None else error for error in rows["standard_error"]]
-    epsilons = [rows[name].max() for name in ("epsilon_plan", "epsilon_drawn", "epsilon_drawn_aligned")]
+    epsilons = [largest(rows[name]) for name in ("epsilon_plan", "epsilon_drawn", "epsilon_drawn_aligned")]
     return Mean(
         sum(rows["mean"]) / rows.height, math.sqrt(sum(error**2 for error in errors)) / rows.height, *epsilons
     )  # fmt: skip
+
+
+def largest(column: pl.Series) -> float | None:
+    """The largest number of a column; None where it has none."""
+    found = column.max()
+    return found if isinstance(found, int | float) else None
 
 
 def short(value: float | None) -> str:

@@ -69,7 +69,7 @@ def _section(
 def _trials(ran: pl.DataFrame) -> str:
     """How many, and of whom fewer; the real stream needs only one."""
     noisy = ran.filter(pl.col("mechanism") != RAW)
-    most = noisy["trials"].max()
+    most = noisy.select(pl.col("trials").max()).item()
     fewer = noisy.group_by("mechanism", maintain_order=True).agg(pl.col("trials").min())
     named = [f"{count} of {name}" for name, count in fewer.iter_rows() if count != most]
     return f"{most} trial{'' if most == 1 else 's'}" + (f" ({', '.join(named)})" if named else "")

@@ -8,7 +8,7 @@ import polars as pl
 from optstream.evaluation.contenders import CONTENDERS
 from optstream.evaluation.experiment import MONTHS
 from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
-from tasks.studies.evaluation.means import Mean, Results, epsilon_text, pooled, short
+from tasks.studies.evaluation.means import Mean, Results, epsilon_text, largest, pooled, short
 
 MONTH_NAMES = dict(zip(MONTHS, ("February", "June", "October"), strict=True))
 ORDER = {name: number for number, name in enumerate(CONTENDERS)}
@@ -104,7 +104,9 @@ def _hierarchy(results: Results, number: int = 2) -> str:
             figures = _cells(results, number, list(metrics), name, scales, alpha=alpha, **where)
             figures[3] = str(pooled(own))
             off = results.rows(number, "violation", alpha=alpha, mechanism=name, calibration=scales, **where)
-            figures[6] = f"{off['mean'].max():.1g}" if off["mean"].max() < 1e-3 else short(off["mean"].max())
+            furthest = largest(off["mean"])
+            tiny = furthest is not None and furthest < 1e-3
+            figures[6] = f"{furthest:.1g}" if tiny else short(furthest)
             rows.append([f"{alpha}, {name}", scales, cost(pooled(own)), *figures])
     return markdown(["α, mechanism", "scales", "true ε", *metrics.values()], rows)
 

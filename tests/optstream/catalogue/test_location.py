@@ -7,6 +7,7 @@ import pytest
 from optstream.catalogue import read_published
 from optstream.catalogue.backends import StoreUrl, locate
 from optstream.errors import ParameterError, PublicationError
+from optstream.storage.location import name_below
 
 
 def test_paths_stay_paths():
@@ -68,6 +69,15 @@ def test_credentials_in_a_url_are_refused_and_not_shown(text):
 def test_what_names_nothing_is_refused(text):
     with pytest.raises(ParameterError, match="must be a path, or a plain URL"):
         locate(text)
+
+
+@pytest.mark.parametrize("folder", ["/srv/dumps", "s3://bucket/dumps"])
+def test_the_name_below_a_folder_is_the_same_on_disk_and_in_a_store(folder):
+    place = locate(folder) / "region=A" / "date=2016-01-01"
+    assert name_below(place, locate(folder)) == "region=A/date=2016-01-01"
+    for elsewhere in ("/srv/dump", "s3://bucket/dump", "s3://other/dumps"):
+        with pytest.raises(ValueError, match=r"is not in|does not lie below"):
+            name_below(place, locate(elsewhere))
 
 
 def test_a_store_that_nobody_knows_is_refused_with_a_remedy():

@@ -108,7 +108,7 @@ def counted(results: Results) -> tuple[bool, str]:
 
     def best(wanted: list[str], span: str, epsilon: str) -> float:
         rows = results.rows(9, "relative", span=span, epsilon=epsilon)
-        found = [one["mean"] for one in rows.to_dicts() if one["mechanism"] in wanted]
+        found: list[float] = [one["mean"] for one in rows.to_dicts() if one["mechanism"] in wanted]
         if not found:
             raise KeyError((span, epsilon))
         return min(found)

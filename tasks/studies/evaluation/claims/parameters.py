@@ -75,7 +75,7 @@ def theorem(results: Results) -> tuple[bool, str]:
         }
         # it bounds an expectation: a mean of some thousand draws may lie above it by what chance allows
         holds &= all(errors[k].value <= 1.01 * bounds[k] for k in counts)
-        best = min(counts, key=lambda k, errors=errors: errors[k].value)
+        _, best = min((errors[k].value, k) for k in counts)
         first = results.mean(
             8, POINTS_ONLY, metric="suggested_bound", epsilon=epsilon, n_samples=counts[0]
         ).value
