@@ -20,7 +20,7 @@ from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.planning.nightly import looks_of
 
-HOUSE = Path(__file__).parents[2]
+HOUSE = Path(__file__).parents[3]
 KEPT = (
     "entrypoint",
     "description",

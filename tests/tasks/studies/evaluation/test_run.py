@@ -12,7 +12,7 @@ from tasks.studies.evaluation import run
 from tasks.studies.evaluation.data import read_study_data
 from tasks.studies.evaluation.run import evaluate
 from tasks.studies.evaluation.store import Store, Terms
-from tests.tasks.evaluation.conftest import TINY
+from tests.tasks.studies.evaluation.conftest import TINY
 
 
 def terms(data, *, seed: int = 1, public: bool = True) -> Terms:

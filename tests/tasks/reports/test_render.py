@@ -11,7 +11,7 @@ import pytest
 
 from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
-from tests.tasks.pages.conftest import facts_of
+from tests.tasks.reports.conftest import facts_of
 
 HOUSE = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"

@@ -31,7 +31,7 @@ from tasks.release.run import Run, enrol
 from tests.tasks.conftest import DAY, NOW
 
 NEXT = DAY + timedelta(days=1)
-READ_HERE = "import sys; from tests.tasks.release.test_apart import read; read(*sys.argv[1:])"
+READ_HERE = "import sys; from tests.tasks.ingest.test_sandbox import read; read(*sys.argv[1:])"
 
 
 def dumps_of(stream, *days):

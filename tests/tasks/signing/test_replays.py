@@ -13,7 +13,7 @@ from tasks.operations.withdraw import withdraw
 from tasks.release.day import Status, Work, each
 from tasks.release.publish_again import publish_again
 from tasks.signing.key import new_key
-from tests.tasks.release.test_signing import (
+from tests.tasks.signing.test_sign import (
     DAY,
     NEXT,
     days_in,

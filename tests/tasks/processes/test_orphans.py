@@ -12,7 +12,7 @@ import pytest
 
 from tasks.processes.orphans import end_with_parent
 
-REPOSITORY = str(Path(__file__).parents[2])
+REPOSITORY = str(Path(__file__).parents[3])
 LONGEST_WAIT = 60.0
 BUSY = """
 import sys, time
@@ -28,7 +28,7 @@ POOL = """
 import os, time
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
-from tests.tasks.test_orphans import busy
+from tests.tasks.processes.test_orphans import busy
 {imports}
 if __name__ == "__main__":
     pool = ProcessPoolExecutor(2, mp_context=get_context("spawn"){initializer})

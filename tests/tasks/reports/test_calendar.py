@@ -15,7 +15,7 @@ from tasks.reports.calendar import (
     used_states,
     years_of,
 )
-from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
+from tests.tasks.reports.conftest import FIRST, GONE, N_DAYS, facts_of
 
 DAY = date(2015, 12, 30)
 

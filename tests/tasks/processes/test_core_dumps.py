@@ -15,7 +15,7 @@ DAY = date(2016, 6, 1)
 PROGRAM = """
 import sys
 from pathlib import Path
-from tests.tasks.release.test_core_dumps import run_until
+from tests.tasks.processes.test_core_dumps import run_until
 run_until(Path(sys.argv[1]), sys.argv[2])
 """
 

@@ -55,7 +55,7 @@ def test_no_process_lives_on(settings, prefect_api):
     command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
     process = subprocess.Popen(
         [sys.executable, *command, "--workers", "2", "--config", str(settings.file)],
-        cwd=Path(__file__).parents[2],
+        cwd=Path(__file__).parents[3],
         env={**os.environ, "PREFECT_API_URL": prefect_api},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,

@@ -18,7 +18,7 @@ from tasks.reports.calendar import marks_of_facts
 from tasks.reports.numbers import day_in_words
 from tasks.reports.public import MOST_POINTS
 from tasks.reports.summaries import Summaries
-from tests.tasks.pages.conftest import FIRST, GONE, N_DAYS, facts_of
+from tests.tasks.reports.conftest import FIRST, GONE, N_DAYS, facts_of
 
 
 def rows_of(folder):

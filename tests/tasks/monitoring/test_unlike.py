@@ -7,7 +7,7 @@ import pytest
 
 from tasks.monitoring import Severity
 from tests.tasks.release.conftest import CONFIGURATION
-from tests.tasks.watch.conftest import Watched
+from tests.tasks.monitoring.conftest import Watched
 
 FIRST = date(2016, 6, 1)
 INFORMED = CONFIGURATION.replace("OptStream", 'HistoryInformed"\nscale = 5000.0\n#').replace(

@@ -18,7 +18,7 @@ from tasks.release.outcomes import Budget
 from tasks.reports import Daily, OperatorFacts, public_page, trusted_page
 from tasks.reports.operator import Charge
 from tests.browser import visit
-from tests.tasks.pages.conftest import FIRST, facts_of
+from tests.tasks.reports.conftest import FIRST, facts_of
 
 LOOKS = Path(__file__).with_name("looks.js").read_text(encoding="utf-8")
 SIZES = [(360, "light"), (360, "dark"), (1440, "light"), (1440, "dark")]
