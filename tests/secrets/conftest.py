@@ -13,7 +13,7 @@ import pytest
 
 from tests.canary import UNITS, Search
 from tests.tasks.release import test_bad_input
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 FIRST = date(2016, 6, 1)
 LEAVES = {"84": ["a", "b"], "11": ["c"]}

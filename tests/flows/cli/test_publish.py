@@ -11,7 +11,7 @@ from tasks.operations.withdraw import withdraw
 from tasks.release.day import Work, each
 from tasks.reports import write_pages
 from tests.flows.command import invoke
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 

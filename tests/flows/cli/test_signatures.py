@@ -9,7 +9,7 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from tests.flows.command import invoke
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 ARMOUR = "-----BEGIN PUBLIC KEY-----"

@@ -4,7 +4,7 @@ import pytest
 
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
-from tests.tasks.release.conftest import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION
 
 
 @pytest.fixture

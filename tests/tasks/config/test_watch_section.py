@@ -7,7 +7,7 @@ import pytest
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended, late_from, max_runtime, raw_expires
-from tests.tasks.release.conftest import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION
 
 
 @pytest.fixture

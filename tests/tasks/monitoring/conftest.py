@@ -6,7 +6,7 @@ import pytest
 
 from tasks.ledger.open import find_ledger
 from tasks.monitoring import watch
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 FIRST = date(2016, 6, 1)
 WATCH = """

@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from tasks.monitoring import Severity
-from tests.tasks.release.conftest import CONFIGURATION
 from tests.tasks.monitoring.conftest import Watched
+from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 6, 1)
 INFORMED = CONFIGURATION.replace("OptStream", 'HistoryInformed"\nscale = 5000.0\n#').replace(

@@ -9,7 +9,7 @@ from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.planning.nightly import days_of_night, looks_of, night_of
 from tasks.release.day import Status, Work
-from tests.tasks.release.conftest import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2016, 6, 1)
 EARLY = datetime(2016, 6, 2, 1, tzinfo=UTC)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tasks.release.conftest import House
+from tests.tasks.two_regions import House
 
 DAY = date(2016, 6, 1)
 PROGRAM = """

@@ -4,7 +4,7 @@ import numpy as np
 
 from optstream.estimation.holding import UNKNOWN
 from tasks.release.rows import known_errors
-from tests.tasks.release.conftest import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION
 
 
 def test_what_cannot_be_a_standard_error_is_not_known(tmp_path):

@@ -7,7 +7,6 @@ import pytest
 from optstream.catalogue import check_days, read_catalogue
 from optstream.errors import PublicationError
 from tasks.reports import write_pages
-from tests.tasks.release.conftest import house as house
 from tests.tasks.signing.test_sign import DAY
 
 FORGED = "2199-12-31"

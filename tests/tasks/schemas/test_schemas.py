@@ -15,8 +15,8 @@ from tasks.operations.withdraw import withdraw
 from tasks.release import steps
 from tasks.release.day import Work
 from tasks.studies.audit_record import keep_audit
-from tests.tasks.release.conftest import CONFIGURATION
 from tests.tasks.monitoring.conftest import WATCH, Watched
+from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]

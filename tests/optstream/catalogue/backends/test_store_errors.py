@@ -6,8 +6,8 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
-from tests.optstream.catalogue.folders import s3_folder
 from tests.optstream.catalogue.backends.test_every_backend import DAY, NEXT, take_back
+from tests.optstream.catalogue.folders import s3_folder
 
 pytest.importorskip("s3fs")
 

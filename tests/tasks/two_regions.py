@@ -1,13 +1,10 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
-import re
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
-
-import pytest
 
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
@@ -16,7 +13,6 @@ from tasks.release import steps as chunk
 from tasks.release.day import Work
 from tasks.release.run import Run, enrol
 from tasks.sample_data.simulate import simulate
-from tests.tasks.release.vintage_nights import DAYS
 
 CONFIGURATION = """
 [stream]
@@ -129,32 +125,3 @@ class House:
             for path in (self.folder / place).rglob("*")
             if path.is_file()
         }
-
-
-@pytest.fixture
-def house(tmp_path):
-    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path)
-    house.simulate(date(2016, 6, 1), date(2016, 6, 2))
-    return house
-
-
-@pytest.fixture
-def learning(house):
-    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back."""
-    path = house.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000.0')
-    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
-    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
-    path.write_text(text + "\n[release]\nrevise_days = 2\n")
-    house.simulate(*DAYS)
-    return house
-
-
-@pytest.fixture(params=["sqlite", "postgresql"])
-def either(request, house):
-    """The small stream with its ledger on either database."""
-    if request.param == "postgresql":
-        url = request.getfixturevalue("postgresql_url")
-        house.configure("sqlite:///trusted/ledger.sqlite", url)
-    return house
