@@ -153,7 +153,7 @@ add_help(app)
 
 def check_house() -> None:
     """Raise ConfigurationError if another distribution's package stands in for one of ours."""
-    home = Path(__file__).parents[1]
+    home = Path(__file__).parents[2]
     for name in ("tasks", "data_contracts", "optstream"):
         spec = find_spec(name)
         if spec is None or spec.origin is None or Path(spec.origin).parents[1] != home:

@@ -16,7 +16,7 @@ ROWS = 50
 START = """
 import sys
 from pathlib import Path
-from flows import server_memory
+from flows.orchestration import server_memory
 server_memory.bound_memory.__defaults__ = (1000,)
 from flows.orchestration.environment import prepare
 prepare(Path(sys.argv[1])).wait(300)
@@ -24,9 +24,9 @@ prepare(Path(sys.argv[1])).wait(300)
 ASKED = """
 import sys
 from pathlib import Path
-from flows import orchestrator, server
-orchestrator.start_server = lambda home, secret, bounded: print(bounded) or server.Orchestrator("")
-orchestrator.prepare(Path(sys.argv[1]))
+from flows.orchestration import environment, server
+environment.start_server = lambda home, secret, bounded: print(bounded) or server.Orchestrator("")
+environment.prepare(Path(sys.argv[1]))
 """
 
 
