@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 import optstream
 from optstream.catalogue import ReleaseStatement, StandardErrors
-from optstream.catalogue.statements import noise_scales
+from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
 from optstream.mechanisms import Release
 from tasks.config import Settings

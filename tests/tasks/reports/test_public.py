@@ -174,7 +174,7 @@ def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
     """A plan that leaves a tenth to restatements, and an older promise that gave more."""
-    from benchmarks import lay_out_published as module
+    from benchmarks import fixture as module
 
     real, made = module.ReleaseStatement, []
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 import pytest
 
 from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, StandardErrors
-from optstream.catalogue.statements import noise_scales
+from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.errors import ParameterError, PublicationError
 from optstream.privacy import PeriodSpend, PrivacyModel, StepSpend
 
