@@ -13,7 +13,7 @@ import pytest
 
 from tests.canary import UNITS, Search
 from tests.tasks.release import test_bad_input
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 FIRST = date(2016, 6, 1)
 LEAVES = {"84": ["a", "b"], "11": ["c"]}
@@ -28,8 +28,9 @@ EXACT = 'alpha = "1"\nresolution = "0.000000001"'
 DRIVER = """
 import sys
 from contextlib import contextmanager
-from flows import command_line, workers
-from tasks import draw, estimate, release
+from flows.cli import main
+from flows.orchestration import workers
+from tasks.release import draw, estimate
 
 reading, word, ingest_day, draw_day, estimate_day = sys.argv[1:6]
 sys.argv[1:6] = []
@@ -55,7 +56,7 @@ def rows(settings, day, *rest, **more):
     return real_rows(settings, day, *rest, **more)
 
 workers.reader_of, draw.DrawingFile.fill, estimate.published_rows = reader_of, fill, rows
-command_line.main()
+main.main()
 """
 
 

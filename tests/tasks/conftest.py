@@ -1,5 +1,6 @@
-"""A small stream with its dumps, for the tests of the tasks."""
+"""Small streams for the tests of the tasks: one with dumps, and one of two regions that is released."""
 
+import re
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,9 @@ from optstream.measurement.linear import open_private_period
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.validate import validate
+from tests.tasks.release.vintage_nights import DAYS
+from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
+from tests.tasks.two_regions import House
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -126,3 +130,32 @@ def small(tmp_path, monkeypatch):
 def days():
     """`days(n)`: DAY and the days after it."""
     return lambda n: [DAY + timedelta(days=number) for number in range(n)]
+
+
+@pytest.fixture
+def house(tmp_path):
+    (tmp_path / "optstream.toml").write_text(TWO_REGIONS)
+    house = House(tmp_path)
+    house.simulate(date(2016, 6, 1), date(2016, 6, 2))
+    return house
+
+
+@pytest.fixture
+def learning(house):
+    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back."""
+    path = house.folder / "optstream.toml"
+    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000.0')
+    text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
+    text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
+    path.write_text(text + "\n[release]\nrevise_days = 2\n")
+    house.simulate(*DAYS)
+    return house
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def either(request, house):
+    """The small stream with its ledger on either database."""
+    if request.param == "postgresql":
+        url = request.getfixturevalue("postgresql_url")
+        house.configure("sqlite:///trusted/ledger.sqlite", url)
+    return house

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tasks.doctor import examine
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 DAY = date(2016, 6, 1)
 NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)

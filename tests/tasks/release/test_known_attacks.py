@@ -16,7 +16,7 @@ from tasks.release import run, steps
 from tasks.release.day import Status, Work
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
-from tests.tasks.release.conftest import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, House
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 

@@ -15,8 +15,8 @@ from tasks.operations.withdraw import withdraw
 from tasks.release import steps
 from tasks.release.day import Status, Work, each
 from tasks.release.publish_again import days_published, publish_again
-from tests.tasks.release.conftest import House
 from tests.tasks.release.vintage_nights import DAYS, night
+from tests.tasks.two_regions import House
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 

@@ -9,7 +9,7 @@ from optstream.noise import secure_noise
 from tasks.doctor import examine
 from tasks.release.day import Status
 from tests.tasks.release.backups import back_up
-from tests.tasks.release.conftest import House
+from tests.tasks.two_regions import House
 
 FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 TELLING = ("witness", "measurements", "staging", "lineage")

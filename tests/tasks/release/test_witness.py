@@ -10,8 +10,8 @@ import pytest
 from optstream.storage import lock
 from tasks.release.day import Status
 from tasks.release.lineage import told_releases
-from tests.tasks.release.conftest import House
 from tests.tasks.release.test_restored import FIRST, SECOND, refused
+from tests.tasks.two_regions import House
 
 
 def published(house, day=FIRST):

@@ -1,0 +1,71 @@
+"""`optstream publish` on the command line: a day, several, a span; what is left is an exit code of 1."""
+
+import json
+from datetime import date
+from functools import partial
+
+import pytest
+
+from optstream.catalogue import read_catalogue
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Work, each
+from tasks.reports import write_pages
+from tests.flows.command import invoke
+from tests.tasks.two_regions import CONFIGURATION, House
+
+DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    """Three published days, the second withdrawn, and the files of the others lost."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
+    house = House(tmp_path)
+    house.simulate(*DAYS)
+    house.release(*DAYS)
+    each([Work(DAYS[1])], partial(withdraw, house.run(), reason="a wrong meter"))
+    ledger = house.ledger
+    write_pages(house.settings, ledger, house.now)
+    ledger.close()
+    for path in (tmp_path / "published/data").rglob("*.parquet"):
+        path.unlink()
+    return house
+
+
+def there(house):
+    catalogue = read_catalogue(house.folder / "published")
+    return [day for day in DAYS if (house.folder / "published" / catalogue.entry(day).file).is_file()]
+
+
+def test_a_day_by_itself(here):
+    assert invoke("status").exit_code == 1
+    assert invoke("report").exit_code == 1
+    done = invoke("publish", "2016-06-01")
+    assert (done.exit_code, there(here)) == (0, [DAYS[0]])
+    assert "published again, the same bytes" in done.output
+    again = invoke("publish", "--date", "2016-06-01", "--json")
+    assert again.exit_code == 0
+    assert [day["status"] for day in json.loads(again.output)["days"]] == ["published already"]
+
+
+def test_a_span_leaves_out_what_was_withdrawn_or_never_published(here):
+    done = invoke("publish", "--from", "2016-05-20", "--to", "2016-06-20")
+    assert (done.exit_code, there(here)) == (0, [DAYS[0], DAYS[2]])
+    assert "2016-06-02" not in done.output
+    assert invoke("status").exit_code == 0
+    assert invoke("ledger", "verify").exit_code == 0
+    assert "1 Jun 2016 (missing)" not in (here.folder / "published/index.html").read_text()
+
+
+def test_a_withdrawn_day_that_is_named_is_refused_and_the_others_are_published(here):
+    done = invoke("publish", "2016-06-02", "2016-06-03")
+    assert (done.exit_code, there(here)) == (1, [DAYS[2]])
+    assert "was withdrawn" in " ".join(done.output.split())
+
+
+@pytest.mark.parametrize("words", [(), ("--from", "2016-06-01"), ("tomorrow",)])
+def test_wrong_words_are_explained(here, words):
+    assert invoke("publish", *words).exit_code == 2
+    assert there(here) == []

@@ -1,0 +1,93 @@
+"""A backfill in processes that is killed: none of them lives on with readings, and the next one clears up."""
+
+import fcntl
+import os
+import subprocess
+import sys
+import time
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from flows.orchestration.backfill import MARK, _marked
+from tasks.config import load_settings
+from tasks.sample_data.simulate import simulate
+from tests.faults.world import CONFIGURATION, SAMPLING
+
+FIRST = date(2016, 5, 20)
+DAYS = [FIRST + timedelta(days=number) for number in range(24)]
+LONGEST_WAIT = 120.0
+
+
+@pytest.fixture
+def settings(tmp_path):
+    ledger = "sqlite:///trusted/ledger.sqlite"
+    text = CONFIGURATION.format(mechanism="OptStream", sampling=SAMPLING, dumps="dumps", ledger=ledger)
+    (tmp_path / "optstream.toml").write_text(text)
+    return load_settings(tmp_path / "optstream.toml")
+
+
+def session_of(leader):
+    """The command lines of the live processes of a session, by their ids."""
+    found = {}
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            state, _, _, session = stat.read_text().rpartition(")")[2].split()[:4]
+            if int(session) == leader and state != "Z":
+                found[int(stat.parent.name)] = (stat.parent / "cmdline").read_text().replace("\0", " ")
+        except (FileNotFoundError, ProcessLookupError):
+            continue
+    return found
+
+
+def waited(until):
+    deadline = time.monotonic() + LONGEST_WAIT
+    while not until() and time.monotonic() < deadline:
+        time.sleep(0.1)
+    return until()
+
+
+def test_no_process_lives_on(settings, prefect_api):
+    simulate(
+        settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
+    )
+    command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
+    process = subprocess.Popen(
+        [sys.executable, *command, "--workers", "2", "--config", str(settings.file)],
+        cwd=Path(__file__).parents[3],
+        env={**os.environ, "PREFECT_API_URL": prefect_api},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    try:
+        assert waited(
+            lambda: sum("tasks.ingest.sandbox" in line for line in session_of(process.pid).values()) == 2
+        )
+        process.kill()
+        process.wait()
+        assert waited(lambda: not session_of(process.pid)), session_of(process.pid)
+        left = list(settings.trusted_folder.glob(f"{MARK}*"))
+        with _marked(settings) as mark:
+            assert list(settings.trusted_folder.glob(f"{MARK}*")) == [mark]
+        assert (len(left), list(settings.trusted_folder.glob(".*"))) == (1, [])
+    finally:
+        process.kill()
+        process.wait()
+        for pid in session_of(process.pid):
+            os.kill(pid, 9)
+
+
+def test_the_mark_of_a_backfill_that_lives_stays(settings):
+    settings.trusted_folder.mkdir(mode=0o700)
+    live, dead = (settings.trusted_folder / f"{MARK}{name}" for name in ("live", "dead"))
+    dead.touch()
+    with live.open("wb") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        with _marked(settings) as mark:
+            assert set(settings.trusted_folder.iterdir()) == {mark, live}
+            assert oct(mark.stat().st_mode & 0o777) == "0o600"
+            with _marked(settings) as other:
+                assert set(settings.trusted_folder.iterdir()) == {mark, live, other}
+    assert list(settings.trusted_folder.iterdir()) == [live]

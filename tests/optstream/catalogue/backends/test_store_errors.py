@@ -1,0 +1,80 @@
+"""What goes wrong in a store is told in words of ours: nothing that it or its libraries said gets out."""
+
+import traceback
+
+import pytest
+
+from optstream.catalogue import check_files, read_published
+from optstream.errors import PublicationError
+from tests.optstream.catalogue.backends.test_every_backend import DAY, NEXT, take_back
+from tests.optstream.catalogue.folders import s3_folder
+
+pytest.importorskip("s3fs")
+
+from botocore.exceptions import ClientError, EndpointConnectionError, NoCredentialsError
+from s3fs.errors import translate_boto_error
+
+
+def answer(code, status):
+    told = {"Code": code, "Message": "the key AKIA-hush does not", "AWSAccessKeyId": "AKIA-hush"}
+    document = {"Error": told, "ResponseMetadata": {"HTTPStatusCode": status}}
+    return translate_boto_error(ClientError(document, "GetObject"))
+
+
+ERRORS = {
+    "wrong key": (lambda: answer("SignatureDoesNotMatch", 403), r"credentials.*\(SignatureDoesNotMatch\)"),
+    "no rights": (lambda: answer("AccessDenied", 403), r"refuses access.*\(AccessDenied\)"),
+    "no key": (NoCredentialsError, "refuses access; see the credentials in the environment"),
+    "nobody there": (
+        lambda: EndpointConnectionError(endpoint_url="https://AKIA-hush@host"),
+        r"cannot be reached; see its address in the environment \(EndpointConnectionError\)",
+    ),
+    "broken": (lambda: answer("InternalError", 500), r"the store refuses \(InternalError\)"),
+}
+
+
+@pytest.fixture
+def failing(s3_bucket, put, monkeypatch):
+    """A folder with one day, whose store then fails."""
+    folder = s3_folder(s3_bucket)
+    put(folder.name, DAY)
+
+    def fail(make_error):
+        async def call(*_, **__):
+            raise make_error()
+
+        def call_now(*_, **__):
+            raise make_error()
+
+        monkeypatch.setattr("s3fs.S3FileSystem._call_s3", call)
+        monkeypatch.setattr("s3fs.S3FileSystem.call_s3", call_now)
+        return folder
+
+    return fail
+
+
+@pytest.mark.parametrize(("make_error", "words"), ERRORS.values(), ids=ERRORS)
+def test_errors_say_what_to_do_and_repeat_nothing(failing, put, make_error, words):
+    folder = failing(make_error)
+    for work in (
+        lambda: read_published(folder.name),
+        lambda: check_files(folder.name),
+        lambda: put(folder.name, NEXT),
+        lambda: take_back(folder),
+    ):
+        with pytest.raises(PublicationError, match=words) as caught:
+            work()
+        assert "hush" not in "".join(traceback.format_exception(caught.value))
+
+
+def test_a_missing_bucket(put, s3_server):
+    with pytest.raises(PublicationError, match="there is no such bucket; make it, or correct the URL"):
+        put("s3://no-such-bucket/published", DAY)
+    with pytest.raises(PublicationError, match=r"no catalogue\.json in the published folder; check its path"):
+        read_published("s3://no-such-bucket/published")
+
+
+def test_a_store_that_knows_no_conditions(failing, put):
+    folder = failing(lambda: answer("NotImplemented", 501))
+    with pytest.raises(PublicationError, match=r"no put here that fails when another was faster"):
+        put(folder.name, NEXT)

@@ -1,0 +1,219 @@
+"""What a release says about itself: exact, readable back, and no more than may be claimed."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+
+import pytest
+
+from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, StandardErrors
+from optstream.catalogue.statements.noise_scales import noise_scales
+from optstream.errors import ParameterError, PublicationError
+from optstream.privacy import PeriodSpend, PrivacyModel, StepSpend
+
+DAY = date(2016, 2, 1)
+
+
+def test_the_document_is_json_and_reads_back(statement):
+    stated = statement(DAY, epsilon_own=Fraction(10**99 + 1, 3**200))
+    document = json.loads(json.dumps(stated.to_document(), allow_nan=False))
+    assert ReleaseStatement.from_document(document) == stated
+    assert document["epsilon_plan"] == "1"
+    assert document["noise"] == [
+        {"level": 0, "stage": "samples", "scale": "400", "scale_units": "400000"},
+        {"level": 1, "stage": "sparse vector", "scale": None, "scale_units": None},
+    ]
+    assert document["privacy_model"]["window_length"] == 48
+
+
+def test_it_says_what_the_standard_errors_are_and_what_they_leave_out(statement):
+    document = statement(DAY, standard_errors=StandardErrors("some", "none")).to_document()
+    words = document["standard_errors"]["in_words"]
+    assert "load_mw_noise_se is the standard deviation of what the noise did" in words
+    assert "leaves out what interpolation gets wrong, so it makes no error band" in words
+    assert "null where it is not known" in words
+    assert "load_mw_se is null" in words
+    assert "sum of its rounded leaves" in words
+    learned = StandardErrors("none", "all").in_words("load_mw")
+    assert "load_mw_noise_se is null: the estimate is not a linear" in learned
+    assert "as right as the model is" in learned
+    with pytest.raises(ParameterError, match="noise of StandardErrors"):
+        StandardErrors("most", "none")
+    document["standard_errors"]["noise"] = "most"
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.from_document(document)
+
+
+def test_words_state_the_accounted_cost_rounded_up(statement):
+    words = statement(DAY, epsilon_plan=Fraction(50, 3)).in_words()
+    assert "48 consecutive steps of 30 minutes (also where it straddles periods)" in words
+    assert "at most 16.6667;" in words
+    assert "alone cost at most 0.6667" in words
+    assert "at most 10 in the unit of load_mw" in words
+    assert "outside the promise" in words
+    assert "paper" not in words
+
+
+def test_words_state_what_windows_over_different_plans_cost(statement):
+    """A plan of 0.1 beside days of another plan: what holds for their windows is the grant's figure."""
+    words = statement(DAY, epsilon_plan=Fraction(1, 10)).in_words()
+    assert "with epsilon at most 0.1;" in words
+    assert "releases made under another plan" in words
+    assert "grant costs at most 1 with all of them together" in words
+
+
+def test_words_say_for_whom_windows_over_different_plans_are_within_the_grant(statement):
+    """A day of Fourier beside this one is priced for who stays in its leaves; a supplier's larger rounding
+    moves a sum by more than this day's alpha, where alpha and rounding have the same sum.
+    """
+    words = statement(DAY).in_words()
+    assert "limits the leaves of a period, or names a larger rounding of the supplier's" in words
+    assert "this figure holds for what that statement covers too" in words
+
+
+def test_words_name_weaker_promises(statement):
+    aligned = PrivacyModel("1", 48, 10, windows="aligned")
+    assert "not covered" in statement(DAY, model=aligned).in_words()
+    roaming = PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)
+    assert "up to 3 leaves" in statement(DAY, model=roaming).in_words()
+    paper = statement(DAY, calibration="paper", epsilon_plan=Fraction(49, 2)).in_words()
+    assert "24.5" in paper
+    assert "not the 1 that was asked for" in paper
+    simulated = statement(DAY, simulated=True).in_words()
+    assert "protects nobody" in simulated
+    assert "at most" not in simulated
+
+
+def test_words_say_no_more_of_rows_and_larger_changes_than_is_shown(statement):
+    words = statement(DAY).in_words()
+    assert "in one leaf at a step" in words
+    assert "c a whole number, costs at most c times epsilon" in words
+    assert "clamped to at most that size above and below 0" in words
+    assert "presence or absence" not in words
+
+
+def test_words_take_the_suppliers_rounding_off_what_is_covered(statement):
+    rounded = statement(DAY, supplier_rounding=Fraction(1, 3))
+    assert "changes of each reading by at most 9.6666 in the unit" in rounded.in_words()
+    assert "whose errors are taken to spread by at most 0.3334" in rounded.in_words()
+    assert ReleaseStatement.from_document(rounded.to_document()) == rounded
+    assert "supplier_rounding" not in statement(DAY).to_document()
+    with pytest.raises(ParameterError, match="less than the model's alpha"):
+        statement(DAY, supplier_rounding=Fraction(10))
+    tiny = replace(statement(DAY).model, alpha=Fraction(1, 100_000))
+    assert "by at most 1/100000 in" in statement(DAY, model=tiny).in_words()
+
+
+MONTH = LongSpan.rounded(30, 7.549601781, Fraction(1, 10**6), Fraction(7217, 240), "draws")
+YEAR = LongSpan.rounded(365, 36.85320788, Fraction(1, 10**6), Fraction(365), "draws")
+
+
+def test_words_give_a_month_and_a_year_beside_their_plain_sums(statement):
+    stated = statement(DAY, long_spans=(MONTH, YEAR))
+    words = stated.in_words()
+    assert "in 30 days at most epsilon 7.55 at delta 1e-06 (plain sum 30.08)" in words
+    assert "in 365 days at most epsilon 36.86 at delta 1e-06 (plain sum 365)" in words
+    assert "delta being the most that is added to any probability" in words
+    document = json.loads(json.dumps(stated.to_document()))
+    assert document["long_spans"][1] == {
+        "n_days": 365,
+        "epsilon": "1843/50",
+        "delta": "1/1000000",
+        "plain_sum": "365",
+        "composed": "draws",
+    }
+    assert ReleaseStatement.from_document(document) == stated
+
+
+def test_a_statement_from_before_long_spans_reads_as_it_was_and_says_nothing_of_them(statement):
+    document = statement(DAY).to_document()
+    assert "long_spans" not in document
+    assert ReleaseStatement.from_document(document).long_spans == ()
+    assert "days in a row" not in document["privacy_in_words"]
+
+
+@pytest.mark.parametrize(
+    "amount", [Fraction(1, 3), Fraction(99995, 10), Fraction(365), Fraction(1, 10**7), 0]
+)
+def test_what_a_long_span_loses_is_rounded_up_to_a_few_digits(amount):
+    span = LongSpan.rounded(30, float(amount), Fraction(1, 10), Fraction(amount), "plain")
+    assert amount <= span.plain_sum <= amount * Fraction(1001, 1000)
+    assert float(amount) <= span.epsilon
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("n_days", 0), ("n_days", True), ("epsilon", 1.5), ("plain_sum", Fraction(-1)), ("delta", Fraction(1)),
+     ("composed", "guessed")],
+)  # fmt: skip
+def test_a_wrong_field_of_a_long_span_is_named_and_none_is_read(statement, field, value):
+    with pytest.raises(ParameterError, match=field):
+        replace(MONTH, **{field: value})
+    document = statement(DAY, long_spans=(MONTH,)).to_document()
+    document["long_spans"][0][field] = str(value) if isinstance(value, Fraction) else value
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.from_document(document)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"), [({}, "at most 1 leaf."), ({"leaves_per_period": 12}, "at most 12 leaves.")]
+)
+def test_words_of_fourier_say_for_whom_it_is_priced(statement, parameters, told):
+    fourier = statement(DAY, mechanism={"name": "Fourier", **parameters})
+    assert f"whose readings of one period lie in {told}" in fourier.in_words()
+    assert "of one period lie" not in statement(DAY).in_words()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("stream", ""),
+        ("stream", "two\nlines"),
+        ("revision", -1),
+        ("vintage", True),
+        ("step_minutes", 0),
+        ("epsilon_plan", 1.0),
+        ("epsilon_own", Fraction(-1)),
+        ("calibration", "loose"),
+        ("day", "local"),
+        ("period", datetime(2016, 2, 1, tzinfo=UTC)),
+        ("simulated", 0),
+        ("value_column", "node"),
+        ("value_column", "a b"),
+        ("value_column", "Date"),
+    ],
+)
+def test_a_wrong_field_is_named(statement, field, value):
+    with pytest.raises(ParameterError, match=field):
+        replace(statement(DAY), **{field: value})
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda document: document.pop("noise"),
+        lambda document: document.update(format="other/1"),
+        lambda document: document.update(period="2016-02-31"),
+        lambda document: document.update(epsilon_plan="1e999999999"),
+        lambda document: document.update(epsilon_own="1/0"),
+        lambda document: document["privacy_model"].update(extra=1),
+        lambda document: document.update(noise=[None]),
+        lambda document: document.update(privacy_model=[1]),
+    ],
+)
+def test_another_document_is_refused(statement, spoil):
+    document = statement(DAY).to_document()
+    spoil(document)
+    with pytest.raises(PublicationError, match="statement"):
+        ReleaseStatement.from_document(document)
+
+
+def test_noise_scales_are_told_once_in_order():
+    step = StepSpend(1, "samples", 0, (Fraction(1),), Fraction(5), 1)
+    later = StepSpend(1, "samples", 9, (Fraction(2),), Fraction(5), 1)
+    joint = PeriodSpend(0, "fourier", 0, (Fraction(0), Fraction(1)))
+    assert noise_scales([step, joint, later]) == (
+        NoiseScale(1, "samples", Fraction(5)),
+        NoiseScale(0, "fourier", None),
+    )

@@ -1,0 +1,46 @@
+"""Features of a day: the paper's parts, parts by the clock, and their sums."""
+
+from datetime import date, time
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.stream import Calendar, Feature
+
+
+def test_day_parts_are_those_of_the_paper():
+    parts, day = Feature.day_parts(48)
+    assert parts.parts == (range(0, 14), range(14, 24), range(24, 36), range(36, 48))
+    assert day.parts == (range(0, 48),)
+    for bad in (46, 50, 12, 0, 48.0):
+        with pytest.raises(ParameterError, match="7, 12 and 18 h"):
+            Feature.day_parts(bad)
+
+
+@pytest.mark.parametrize("day", [date(2016, 3, 27), date(2016, 10, 30), date(2016, 2, 1)])
+def test_clock_features_follow_the_wall_clock_on_every_day(day):
+    times = Calendar(30, "Europe/Paris").local_times(day)
+    feature = Feature.from_clock(["07:00", time(12), "18:00"], times)
+    assert feature.n_steps == len(times)
+    assert [times[part.start].time() for part in feature.parts] == [time(0), time(7), time(12), time(18)]
+
+
+@pytest.mark.parametrize("times", [["12:00", "07:00"], ["07:00", "07:00"], ["7 h"], [7]])
+def test_bad_clock_times_are_named(times):
+    with pytest.raises(ParameterError, match="times of feature 'f'"):
+        Feature.from_clock(times, Calendar(30, "UTC").local_times(date(2016, 1, 1)), "f")
+
+
+@pytest.mark.parametrize(
+    "parts", [(), (range(0, 2), range(1, 3)), (range(0, 2), range(3, 4)), (range(1, 2),)]
+)
+def test_parts_that_overlap_or_leave_a_gap_are_refused(parts):
+    with pytest.raises(ParameterError, match="part"):
+        Feature(parts)
+
+
+def test_feature_sums_are_those_of_its_matrix():
+    feature = Feature.day_parts(48)[0]
+    values = np.arange(96, dtype=np.int64).reshape(2, 48)
+    assert np.array_equal(feature.sums(values), values @ feature.matrix.T)

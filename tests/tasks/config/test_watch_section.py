@@ -1,0 +1,70 @@
+"""The table [watch]: a stream may go without it, its keys are checked, and no release depends on it."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from optstream.errors import ConfigurationError
+from tasks.config import load_settings
+from tasks.monitoring.deadlines import last_ended, late_from, max_runtime, raw_expires
+from tests.tasks.two_regions import CONFIGURATION
+
+
+@pytest.fixture
+def load(tmp_path):
+    """Load a configuration with this [watch], and this line in [input]."""
+
+    def read(watch="", source=""):
+        text = CONFIGURATION.replace("[input]\n", f"[input]\n{source}\n")
+        (tmp_path / "optstream.toml").write_text(text + (f"[watch]\n{watch}\n" if watch else ""))
+        return load_settings(tmp_path / "optstream.toml")
+
+    return read
+
+
+def test_without_the_table_the_defaults_hold(load):
+    settings = load()
+    assert settings.watch is None
+    assert settings.watching.late_after == "12:00"
+    assert max_runtime(settings) == timedelta(hours=2)
+    assert raw_expires(settings, date(2016, 6, 1)) is None
+
+
+def test_no_release_depends_on_it(load):
+    plain = load().configuration_hash
+    assert load('late_after = "06:00"', "raw_retention_days = 3").configuration_hash == plain
+
+
+def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load):
+    settings = load('late_after = "02:30"\nmax_runtime = "90min"', "raw_retention_days = 3")
+    assert late_from(settings, date(2016, 6, 1)).astimezone(UTC) == datetime(2016, 6, 2, 0, 30, tzinfo=UTC)
+    # the day after is the one that has no half past two
+    assert late_from(settings, date(2016, 3, 26)).astimezone(UTC) == datetime(2016, 3, 27, 1, 30, tzinfo=UTC)
+    assert max_runtime(settings) == timedelta(minutes=90)
+    ends = datetime(2016, 6, 4, 22, tzinfo=UTC)
+    assert raw_expires(settings, date(2016, 6, 1)) == ends
+    assert last_ended(settings, datetime(2016, 6, 1, 21, 59, tzinfo=UTC)) == date(2016, 5, 31)
+    assert last_ended(settings, datetime(2016, 6, 1, 22, 0, tzinfo=UTC)) == date(2016, 6, 1)
+
+
+@pytest.mark.parametrize(
+    ("watch", "message"),
+    [
+        ('late_after = "25:00"', 'watch.late_after must be a clock time such as "12:00"'),
+        ("max_runtime = 60", 'watch.max_runtime must be a length such as "30min" or "2h"; got 60'),
+        ('first_day = "tomorrow"', "watch.first_day must be the first day"),
+        ('accepted_gaps = ["2016-02-30"]', "watch.accepted_gaps must be a list of at most 10000 days"),
+        ('notify = ["Custom Webhook"]', "watch.notify must be a list of at most 20 notification blocks"),
+        ('notify = ["a/b/c"]', "watch.notify must be"),
+        ('late_aftr = "06:00"', "watch.late_aftr is not a known key; did you mean late_after?"),
+    ],
+)
+def test_wrong_keys_are_named_with_their_legal_range(load, watch, message):
+    with pytest.raises(ConfigurationError) as raised:
+        load(watch)
+    assert message in str(raised.value)
+
+
+def test_a_retention_is_at_least_a_day(load):
+    with pytest.raises(ConfigurationError, match=r"input.raw_retention_days must be a number of days"):
+        load(source="raw_retention_days = 0")

@@ -1,0 +1,284 @@
+"""Dumps read in a process of its own: what ends it costs its own day, and no word of it is heard."""
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+from datetime import timedelta
+from io import BytesIO
+from pathlib import Path
+from threading import Event
+
+import numpy as np
+import polars as pl
+import pyarrow.parquet as pq
+import pytest
+
+from optstream.errors import DumpError, OptStreamError
+from optstream.ledger import open_ledger
+from optstream.measurement.linear import open_private_period
+from optstream.noise import secure_noise
+from tasks.config import load_settings
+from tasks.ingest import discover, ingest, sandbox
+from tasks.ingest.days import read_days
+from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox_messages import answer
+from tasks.release import steps
+from tasks.release.day import Status, Work
+from tasks.release.run import Run, enrol
+from tests.tasks.conftest import DAY, NOW
+
+NEXT = DAY + timedelta(days=1)
+READ_HERE = "import sys; from tests.tasks.ingest.test_sandbox import read; read(*sys.argv[1:])"
+
+
+def dumps_of(stream, *days):
+    return list(discover(stream.settings, days).values())
+
+
+def spoil(path):
+    """One bit of a page's header: the 48 values of it (96, for a sign's sake) become -49."""
+    data = bytearray(path.read_bytes())
+    columns = pq.ParquetFile(path).metadata.row_group(0)
+    (place,) = (
+        columns.column(number).data_page_offset
+        for number in range(columns.num_columns)
+        if columns.column(number).path_in_schema == "customer_id"
+    )
+    number_of_values = data.index(b"\x15\x60", place, place + 30) + 1
+    data[number_of_values] += 1
+    path.write_bytes(data)
+
+
+@pytest.fixture
+def metered(small):
+    """Two days of two customers; the file of region 11 on the first is called `part-7.parquet`."""
+    stream = small(schema="metered")
+    for day in (DAY, NEXT):
+        for name in ("84", "11"):
+            file = "part-7.parquet" if (name, day) == ("11", DAY) else "part-0.parquet"
+            stream.write(name, stream.metered(name, 1.0, day), day, file)
+    return stream
+
+
+def test_what_is_read_apart_is_what_is_read_here(metered):
+    metered.write("84", metered.metered("84", 101.0), name="part-1.parquet")
+    dumps = dumps_of(metered, DAY, NEXT)
+    with reading_apart() as read:
+        answers = [read(metered.settings, dumps), read(metered.settings, dumps)]
+    for found in answers:
+        for there, here in zip(found, ingest(metered.settings, dumps), strict=True):
+            assert (there.day, there.places) == (here.day, here.places)
+            assert there.metrics.equals(here.metrics)
+            assert np.array_equal(open_private_period(there.period), open_private_period(here.period))
+
+
+def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
+    """Control: without a process of its own, the file ends whoever reads it."""
+    spoil(metered.folder("11") / "part-7.parquet")
+    alone = subprocess.run(
+        [sys.executable, "-c", "import sys, polars; polars.read_parquet(sys.argv[1])", metered.folder("11")],
+        capture_output=True,
+    )
+    assert alone.returncode < 0, "polars ends no process for this any more: look for another fault"
+    ledger = open_ledger(metered.settings.ledger_url)
+    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
+    enrol(run)
+    works = [Work(DAY), Work(NEXT)]
+    with reading_apart() as read:
+        for step in steps.READING:
+            works = step.take(replace(run, read=read), works)
+    ledger.close()
+    refused, sound = works
+    assert refused.outcome.status is Status.REFUSED
+    assert "region=11/date=2025-01-15/'part-7.parquet': the process that reads" in refused.outcome.message
+    assert "SIGABRT" in refused.outcome.message
+    assert sound.outcome is None
+    assert sound.period is not None
+
+
+def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monkeypatch):
+    monkeypatch.setattr(sandbox, "IDLE", [])
+    dumps = dumps_of(metered, DAY)
+    with reading_apart() as first, reading_apart() as second:
+        first(metered.settings, dumps)
+        second(metered.settings, dumps)
+    one, other = sandbox.IDLE
+    assert one is not other
+    with reading_apart() as third:
+        third(metered.settings, dumps)
+        assert len(sandbox.IDLE) == 1
+    other.end()
+    with reading_apart() as fourth:
+        fourth(metered.settings, dumps)
+    (left,) = sandbox.IDLE
+    assert left is one, "one that died while it waited is asked no more"
+    one.end()
+
+
+def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
+    """Its days would be taken for the next one's, and released as those."""
+    monkeypatch.setattr(sandbox, "IDLE", [])
+    dumps = dumps_of(metered, DAY, NEXT)
+
+    class StoppedError(BaseException):
+        """As Prefect or a person stops a run: from outside, anywhere."""
+
+    def stopped(_signal, _frame):
+        raise StoppedError
+
+    before = signal.signal(signal.SIGALRM, stopped)
+    try:
+        with reading_apart() as read:
+            read(metered.settings, dumps[:1])
+            signal.setitimer(signal.ITIMER_REAL, 0.002)
+            for _ in range(10_000):
+                read(metered.settings, dumps[:1])
+    except StoppedError:
+        pass
+    finally:
+        signal.signal(signal.SIGALRM, before)
+    with reading_apart() as read:
+        for dump in (dumps[1], dumps[0], dumps[1]):
+            (day,) = read(metered.settings, [dump])
+            assert day.day == dump.day
+
+
+def test_a_reader_that_cannot_begin_is_told_each_time(metered, monkeypatch):
+    monkeypatch.setattr(sandbox, "IDLE", [])
+    monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
+    with reading_apart() as read:
+        for _ in range(2):
+            with pytest.raises(DumpError, match=r"exit code 1"):
+                read(metered.settings, dumps_of(metered, DAY, NEXT))
+
+
+def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
+    """A day without regions is none that `discover` gives: nothing was planned for it."""
+    (dump,) = dumps_of(metered, DAY)
+    with reading_apart() as read:
+        with pytest.raises(OptStreamError, match=r"unexpected .* its text is withheld"):
+            read(metered.settings, [replace(dump, files=((Path("71234"),),) * 3)])
+        assert len(read(metered.settings, [dump])) == 1, "the process lives on"
+    assert capfd.readouterr() == ("", "")
+
+
+def test_the_process_ends_with_who_asked(metered):
+    """Also if that one was killed: the sockets say so, and nothing else is needed."""
+    reader, writer = os.pipe()
+    asker = subprocess.Popen(
+        [sys.executable, "-c", READ_HERE, str(metered.settings.input_folder.parent), str(writer)],
+        pass_fds=[writer],
+    )
+    os.close(writer)
+    with os.fdopen(reader) as told:
+        child = int(told.readline())
+        os.kill(child, 0)
+        asker.kill()
+        asker.wait()
+        assert told.read() == "", "the pipe's last holder, the child, is gone"
+
+
+def read(folder, writer):
+    """As a run that has read one day and goes on."""
+    settings = load_settings(Path(folder) / "optstream.toml")
+    began = []
+    real = subprocess.Popen
+
+    def popen(command, *, pass_fds, **more):
+        began.append(real(command, pass_fds=[*pass_fds, int(writer)], **more))
+        return began[0]
+
+    sandbox.subprocess.Popen = popen
+    with reading_apart() as reading:
+        reading(settings, list(discover(settings, [DAY]).values()))
+        os.write(int(writer), f"{began[0].pid}\n".encode())
+        Event().wait()
+
+
+def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):
+    """A pipe in a file's place: whoever opens it waits for ever. It is the first that is looked at."""
+    path = metered.folder("84") / "part-0.parquet"
+    dumps = dumps_of(metered, DAY, NEXT)
+    path.unlink()
+    os.mkfifo(path)
+    ledger = open_ledger(metered.settings.ledger_url)
+    run = Run(metered.settings, ledger, secure_noise(), "owner", lambda: NOW)
+    enrol(run)
+    with reading_apart() as read:
+        read(metered.settings, dumps[1:])
+        monkeypatch.setattr(sandbox, "seconds_of", lambda settings: 0.5)
+        with pytest.raises(DumpError) as refused:
+            read(metered.settings, dumps[:1])
+        monkeypatch.undo()
+        assert ledger.find("small", DAY.isoformat()) is None
+        assert len(read(metered.settings, dumps[1:])) == 1
+    ledger.close()
+    told = str(refused.value)
+    assert told.startswith("region=84/date=2025-01-15/'part-0.parquet': reading the dump took longer than")
+    assert "input.time_limit, 6h, and was ended" in told
+    assert "set a longer limit" in told
+
+
+def test_a_limit_is_configured_in_words(small):
+    stream = small(marker='time_limit = "90min"')
+    assert sandbox.seconds_of(stream.settings) == 5400
+    assert stream.settings.configuration_hash == small().settings.configuration_hash
+
+
+@pytest.fixture
+def says(monkeypatch):
+    """says(messages): the process that reads is taken over by a file, and says this whatever it is asked."""
+
+    def patch(messages):
+        def ask(self, settings, dumps, seconds):
+            return sandbox.answered(iter(messages), settings, dumps)
+
+        monkeypatch.setattr(sandbox, "IDLE", [])
+        monkeypatch.setattr(sandbox._Process, "ask", ask)
+
+    return patch
+
+
+def test_what_the_process_says_is_data(metered, says, tmp_path):
+    """Before, its answer was unpickled: this one would have run a command."""
+    told = tmp_path / "told"
+
+    class Command:
+        def __reduce__(self):
+            return os.system, (f"touch {told}",)
+
+    dumps = dumps_of(metered, DAY)
+    good = list(answer(read_days(metered.settings, dumps)))
+    assert len(good) == 3
+    for message in (pickle.dumps(Command()), b"", b"[]", b"{}", b'{"days": 1}', b"[" * 100_000, good[1]):
+        says([message, *good[1:]])
+        with (
+            reading_apart() as read,
+            pytest.raises(OptStreamError, match="gave no answer to what it was asked"),
+        ):
+            read(metered.settings, dumps)
+    assert not told.exists()
+    pickle.loads(pickle.dumps(Command()))  # noqa: S301 - our own
+    assert told.exists(), "the control"
+
+
+def test_an_answer_that_is_not_whole_or_of_another_shape_is_refused(metered, says):
+    dumps = dumps_of(metered, DAY)
+    head, metrics, units = answer(read_days(metered.settings, dumps))
+    wrong = pl.DataFrame({"units": [1, 2, 3]})
+    buffer = BytesIO()
+    wrong.write_ipc_stream(buffer)
+    damaged = bytearray(units)
+    damaged[40:60] = bytes(20)
+    few = [head, metrics, buffer.getvalue()]
+    for messages in ([head, metrics], [head, units, units], few, [head, metrics, bytes(damaged)]):
+        says(messages)
+        with reading_apart() as read, pytest.raises(OptStreamError, match="gave no answer"):
+            read(metered.settings, dumps)
+    says([head, metrics, units])
+    with reading_apart() as read:
+        (day,) = read(metered.settings, dumps)
+    assert np.array_equal(open_private_period(day.period), metered.units())

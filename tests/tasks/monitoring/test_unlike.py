@@ -1,0 +1,56 @@
+"""A day unlike all others is told the same night, from noisy measurements, and is over with the next."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import polars as pl
+import pytest
+
+from tasks.monitoring import Severity
+from tests.tasks.monitoring.conftest import Watched
+from tests.tasks.two_regions import CONFIGURATION
+
+FIRST = date(2016, 6, 1)
+INFORMED = CONFIGURATION.replace("OptStream", 'HistoryInformed"\nscale = 5000.0\n#').replace(
+    '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""
+)
+DAYS = [FIRST + timedelta(days=number) for number in range(10)]
+DARK, AFTER = DAYS[8], DAYS[9]
+
+
+@pytest.fixture
+def house(tmp_path):
+    """Ten days; on the ninth all regions have a quarter of their load."""
+    (tmp_path / "optstream.toml").write_text(INFORMED)
+    house = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    house.simulate(*DAYS)
+    for path in (tmp_path / "dumps").glob(f"region=*/date={DARK}/*.parquet"):
+        pl.read_parquet(path).with_columns(pl.col("load_mw") * 0.25).write_parquet(path)
+    return house
+
+
+def unlike(house):
+    return [alarm for alarm in house.watch(live=False).alarms if alarm.kind == "unlike-history"]
+
+
+def test_it_is_a_warning_of_that_day_until_the_next(house):
+    house.release(*DAYS[:8])
+    assert unlike(house) == []  # ordinary days are no news
+    house.release(DARK)
+    (alarm,) = unlike(house)
+    assert (alarm.day, alarm.node, alarm.severity) == (DARK, None, Severity.WARNING)
+    assert str(DARK) in alarm.words
+    house.release(AFTER)
+    assert unlike(house) == []
+
+
+def test_measurements_that_are_gone_or_another_mechanisms_are_no_news(house):
+    house.release(*DAYS[:9])
+    assert unlike(house)
+    settings = house.folder / "optstream.toml"
+    kept = settings.read_text()
+    settings.write_text(kept.replace('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]'))
+    assert unlike(house) == []
+    settings.write_text(kept)
+    for path in house.settings.measurements_of(DARK, 0).iterdir():
+        path.unlink()
+    assert unlike(house) == []

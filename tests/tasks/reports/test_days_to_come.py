@@ -1,0 +1,46 @@
+"""A forged catalogue that lists days of another age, or to come, is refused before it is gone through."""
+
+from datetime import UTC, datetime
+
+import pytest
+
+from optstream.catalogue import check_days, read_catalogue
+from optstream.errors import PublicationError
+from tasks.reports import write_pages
+from tests.tasks.signing.test_sign import DAY
+
+FORGED = "2199-12-31"
+
+
+def forge(house, day):
+    path = house.folder / "published/catalogue.json"
+    path.write_text(path.read_text().replace(str(DAY), day))
+
+
+def test_a_day_of_the_year_9999_is_refused_by_page_and_reader(house):
+    house.release(DAY)
+    forge(house, "9999-12-31")
+    written = write_pages(house.settings, house.ledger, house.now)
+    assert "catalogue.json has a period outside the years 1970 to 2199" in written.problem
+    with pytest.raises(PublicationError, match="outside the years"):
+        read_catalogue(house.folder / "published")
+
+
+def test_a_day_to_come_stops_the_public_page_and_not_the_operators(house):
+    house.release(DAY)
+    write_pages(house.settings, house.ledger, house.now)
+    before = (house.folder / "published/index.html").read_bytes()
+    forge(house, FORGED)
+    written = write_pages(house.settings, house.ledger, house.now)
+    assert f"catalogue.json lists {FORGED}, which is still to come" in written.problem
+    assert (house.folder / "published/index.html").read_bytes() == before
+    assert house.settings.report_file.is_file()
+
+
+def test_a_day_may_end_earlier_elsewhere(house):
+    house.release(DAY)
+    folder = house.folder / "published"
+    check_days(folder, datetime(2016, 5, 31, 0, 0, tzinfo=UTC))
+    with pytest.raises(PublicationError, match="still to come"):
+        check_days(folder, datetime(2016, 5, 30, 23, 59, tzinfo=UTC))
+    check_days(house.folder / "nothing", datetime(2016, 5, 31, tzinfo=UTC))

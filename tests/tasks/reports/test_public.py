@@ -1,0 +1,210 @@
+"""What the data users' page says is what the files hold, read past the code under test; and nothing else."""
+
+import shutil
+from datetime import date, timedelta
+from fractions import Fraction
+
+import numpy as np
+import polars as pl
+import pytest
+
+from benchmarks.fixture import NOISE_MW
+from optstream import read_published
+from optstream.catalogue import read_catalogue
+from optstream.catalogue.backends import open_place
+from optstream.privacy import PrivacyModel
+from tasks.reports import public_facts, public_page
+from tasks.reports.calendar import marks_of_facts
+from tasks.reports.numbers import day_in_words
+from tasks.reports.public import MOST_POINTS
+from tasks.reports.summaries import Summaries
+from tests.tasks.reports.conftest import FIRST, GONE, N_DAYS, facts_of
+
+
+def rows_of(folder):
+    """All rows, by polars' own reader of the folder."""
+    return pl.read_parquet(folder / "data", hive_partitioning=True)
+
+
+def test_nodes_are_the_hierarchy_root_first(forty_days):
+    nodes = facts_of(forty_days).nodes
+    assert (nodes[0].name, nodes[0].parent, nodes[0].level) == ("FR", None, 0)
+    assert {node.name for node in nodes[1:]} == set(rows_of(forty_days)["node"].unique()) - {"FR"}
+    assert {(node.parent, node.level) for node in nodes[1:]} == {("FR", 1)}
+
+
+def test_daily_figures_are_those_of_the_files(forty_days):
+    facts = facts_of(forty_days)
+    found = (
+        rows_of(forty_days)
+        .group_by("date", "node")
+        .agg(
+            pl.col("load_mw").mean().alias("mean"),
+            pl.col("load_mw").min().alias("least"),
+            pl.col("load_mw").max().alias("most"),
+            pl.col("load_mw_noise_se").mean().alias("noise"),
+        )
+    )
+    assert found.height == (N_DAYS - 1) * 13
+    for row in found.iter_rows(named=True):
+        number = [node.name for node in facts.nodes].index(row["node"])
+        column = (row["date"] - facts.daily.first).days
+        for name in ("mean", "least", "most", "noise"):
+            assert getattr(facts.daily, name)[number, column] == pytest.approx(row[name], rel=1e-12)
+    assert np.isnan(facts.daily.mean[:, (GONE - FIRST).days]).all()
+
+
+def test_the_noise_of_a_daily_mean_is_never_understated(forty_days):
+    """The mean of the steps' deviations bounds the deviation of the mean, for any correlation."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        root = rng.normal(size=(6, 6))
+        covariance = root @ root.T
+        of_mean = np.sqrt(covariance.mean())
+        assert of_mean <= np.sqrt(np.diag(covariance)).mean() + 1e-12
+    assert facts_of(forty_days).daily.noise[0, 0] == pytest.approx(NOISE_MW * 12**0.5)
+
+
+def test_the_last_days_are_drawn_step_by_step_with_a_gap_where_one_is_gone(forty_days):
+    recent = facts_of(forty_days).recent
+    last = FIRST + timedelta(days=N_DAYS - 1)
+    assert (recent.first, recent.last) == (last - timedelta(days=27), last)
+    assert GONE not in recent.days
+    assert len(recent.days) == 27
+    rows = rows_of(forty_days)
+    for number, day in enumerate(recent.days):
+        own = rows.filter((pl.col("date") == day) & (pl.col("node") == "FR")).sort("step")
+        assert recent.values[number][0].tolist() == own["load_mw"].to_list()
+        assert recent.noise[number][0].tolist() == own["load_mw_noise_se"].to_list()
+
+
+def test_files_without_the_noise_column_have_no_band(without_noise):
+    facts = facts_of(without_noise)
+    assert not facts.has_noise
+    page = public_page(facts).decode()
+    assert 'class="band"' not in page
+    assert "no band is drawn" in page
+    assert "load_mw_noise_se" not in page
+
+
+def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(forty_days, tmp_path):
+    page = public_page(facts_of(forty_days))
+    copy = tmp_path / "elsewhere"
+    shutil.copytree(forty_days, copy)
+    for path in copy.rglob("*"):
+        path.touch()
+    assert public_page(facts_of(copy)) == page
+    assert str(tmp_path).encode() not in page
+
+
+def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
+    place = open_place(forty_days)
+    catalogue = read_catalogue(place)
+    facts, summaries = public_facts(place, catalogue, Summaries.empty())
+    kept = tmp_path / "kept.parquet"
+    summaries.write(kept)
+    read = []
+    real = type(place).read
+    monkeypatch.setattr(
+        type(place), "read", lambda self, name, largest: read.append(name) or real(self, name, largest)
+    )
+    again, same = public_facts(place, catalogue, Summaries.read(kept))
+    assert public_page(again) == public_page(facts)
+    assert same.rows.equals(summaries.rows)
+    assert {name for name in read if name.startswith("data/")} == {
+        entry.file for entry in catalogue.entries[-28:] if not entry.withdrawn
+    }
+
+
+@pytest.mark.parametrize("spoil", [b"", b"PAR1 no", None])
+def test_what_is_kept_and_broken_is_made_anew(forty_days, tmp_path, spoil):
+    kept = tmp_path / "kept.parquet"
+    if spoil is None:
+        pl.DataFrame({"other": [1]}).write_parquet(kept)
+    else:
+        kept.write_bytes(spoil)
+    assert Summaries.read(kept).rows.is_empty()
+    assert Summaries.read(tmp_path / "none").rows.is_empty()
+
+
+@pytest.mark.parametrize("number", [3, 20, -1])
+def test_a_file_that_is_not_the_published_one_is_a_gap_and_named(forty_days, tmp_path, number):
+    """One of the first days, one of the last 28, the newest: the other days are shown as before."""
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    before, entry = facts_of(copy), read_catalogue(copy).entries[number]
+    column = (entry.period - FIRST).days
+    others = [other for other in range(N_DAYS) if other != column]
+    (copy / entry.file).write_bytes((copy / read_catalogue(copy).entries[4].file).read_bytes())
+    for what in ("damaged", "missing"):
+        facts = facts_of(copy)
+        assert facts.lost == {entry.period: what}
+        assert np.isnan(facts.daily.mean[:, column]).all()
+        assert np.array_equal(facts.daily.mean[:, others], before.daily.mean[:, others], equal_nan=True)
+        assert entry.period not in facts.recent.days
+        assert set(before.recent.days) - {entry.period} == set(facts.recent.days)
+        page = public_page(facts).decode()
+        assert f"{day_in_words(entry.period)} ({what})" in page
+        assert "The file of 1 published day cannot be read" in page
+        assert {mark.day for mark in marks_of_facts(facts) if mark.state == "lost"} == {entry.period}
+        (copy / entry.file).unlink(missing_ok=True)
+
+
+def test_what_is_kept_of_a_file_that_is_gone_is_not_shown(forty_days, tmp_path):
+    """The page is the same with and without what is kept, also of a folder that lost a file."""
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    place, catalogue = open_place(copy), read_catalogue(copy)
+    _, summaries = public_facts(place, catalogue, Summaries.empty())
+    (copy / catalogue.entries[3].file).unlink()
+    with_them, _ = public_facts(place, catalogue, summaries)
+    assert public_page(with_them) == public_page(facts_of(copy))
+
+
+def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    shutil.rmtree(copy / "data")
+    facts = facts_of(copy)
+    assert len(facts.lost) == N_DAYS - 1
+    page = public_page(facts).decode()
+    assert "No published file can be read." in page
+    assert "and 29 more" in page
+
+
+def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
+    """A plan that leaves a tenth to restatements, and an older promise that gave more."""
+    from benchmarks import fixture as module
+
+    real, made = module.ReleaseStatement, []
+
+    def stated(**fields):
+        made.append(fields["period"])
+        promise = {1: "1", 2: "3/2", 3: "1"}[len(made)]
+        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": PrivacyModel(promise, 48, 10)})
+
+    monkeypatch.setattr(module, "ReleaseStatement", stated)
+    module.lay_out_published(tmp_path / "one", FIRST, 1)
+    facts = facts_of(tmp_path / "one")
+    assert facts.statement.epsilon_plan == Fraction(9, 10)
+    assert facts.epsilon == 1
+    assert b"factor e<sup>1</sup>" in public_page(facts)
+    module.lay_out_published(tmp_path / "two", FIRST, 2)
+    assert facts_of(tmp_path / "two").epsilon == Fraction(3, 2)
+
+
+def test_of_very_many_nodes_and_days_only_some_are_drawn(forty_days, monkeypatch):
+    monkeypatch.setattr("tasks.reports.public.MOST_POINTS", 3 * N_DAYS)
+    facts = facts_of(forty_days)
+    assert facts.n_drawn == 3
+    assert len(facts.nodes) == 13
+    assert "The first 3 of 13 nodes are drawn" in public_page(facts).decode()
+    assert MOST_POINTS >= 13 * 3650
+
+
+def test_the_column_reader_reads_what_the_other_reader_reads(without_noise):
+    """`read_published` is strict about columns; both see the same values."""
+    rows = read_published(without_noise)
+    facts = facts_of(without_noise)
+    mean = rows.filter((pl.col("node") == "FR") & (pl.col("date") == date(2016, 1, 1)))["load_mw"].mean()
+    assert facts.daily.mean[0, 0] == pytest.approx(mean, rel=1e-12)

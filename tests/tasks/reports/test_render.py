@@ -1,0 +1,184 @@
+"""What stands on the pages, and what never may."""
+
+import re
+from dataclasses import replace
+from datetime import UTC, date, datetime
+from fractions import Fraction
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from tasks.reports import Node, public_page
+from tasks.reports.coverage import measured_coverage
+from tests.tasks.reports.conftest import facts_of
+
+HOUSE = Path(__file__).parents[3]
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+VOID = {"meta", "link", "path", "img"}
+
+
+class Outline(HTMLParser):
+    """Tags, attributes and text; `open` is empty at the end of a well-nested page."""
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.text, self.open, self.headings, self.ids = [], [], [], [], []
+        self.feed(page.decode())
+
+    def handle_starttag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+        self.ids += [value for name, value in attrs if name == "id"]
+        if tag not in VOID:
+            self.open.append(tag)
+        if re.fullmatch("h[1-6]", tag):
+            self.headings.append(int(tag[1]))
+
+    def handle_startendtag(self, tag, attrs):
+        self.tags.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag
+
+    def handle_data(self, data):
+        self.text.append(data)
+
+    @property
+    def words(self):
+        return re.sub(r"\s+", " ", " ".join(self.text))
+
+
+@pytest.fixture(scope="module")
+def page(forty_days):
+    return public_page(facts_of(forty_days))
+
+
+def test_the_page_is_well_nested_and_every_reference_leads_somewhere(page):
+    outline = Outline(page)
+    assert outline.open == []
+    assert len(outline.ids) == len(set(outline.ids))
+    for _, attributes in outline.tags:
+        for name in ("aria-labelledby",):
+            assert name not in attributes or attributes[name] in outline.ids
+        if attributes.get("href", "").startswith("#"):
+            assert attributes["href"][1:] in outline.ids
+    assert outline.headings[0] == 1
+    assert outline.headings.count(1) == 1
+    steps = zip(outline.headings, outline.headings[1:], strict=False)
+    assert all(after <= before + 1 for before, after in steps)
+
+
+def test_nothing_on_the_page_is_fetched_or_runs(page):
+    for tag, attributes in Outline(page).tags:
+        assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base", "source"}
+        assert not [name for name in attributes if name.startswith("on") or name == "src"]
+        if tag == "link":
+            assert attributes["href"] == "data:,"
+    assert b"http:" not in page
+    assert b"https:" not in page
+    assert b"url(" not in page
+    assert b"@import" not in page
+
+
+def test_links_lead_to_files_that_are_there(page, forty_days):
+    links = {
+        attributes["href"]
+        for tag, attributes in Outline(page).tags
+        if tag == "a" and not attributes["href"].startswith("#")
+    }
+    assert len(links) == 1 + 2 * 28
+    assert [link for link in links if not (forty_days / link).is_file()] == []
+
+
+def test_the_page_says_what_the_brief_asks_for(page):
+    words = Outline(page).words
+    for said in (
+        "39 days are published, 1 Jan 2016 to 9 Feb 2016",
+        "The shaded band is noise only",
+        "1.96 standard deviations of what the noise did to each figure",
+        "one customer's readings inside any 48 consecutive steps of 30 minutes , wherever they lie",
+        "changes of each by at most 10 MW",
+        "samples: 400",
+        "31 Jan 2016 withdrawn",
+        "equally_spaced",
+        *("polars", "pandas", "DuckDB", "R "),
+    ):
+        assert said in words or said.replace(" ,", ",") in words, said
+
+
+def levels_table(page):
+    """The words of the table of levels."""
+    return Outline(page).words.partition("Hierarchy and budgets")[2].partition("All 13 nodes")[0]
+
+
+def test_each_level_s_share_of_epsilon_is_the_one_that_the_release_states(page):
+    table = levels_table(page)
+    assert "Share of epsilon" in table
+    assert re.search(r"\b0 1 1/3 samples: 400\b.*\b1 12 2/3 samples: 400\b", table)
+
+
+@pytest.mark.parametrize("stated", [None, "1/2", ["1/2"], [1, 2], ["1/2", "1/2", "0"], {"0": "1"}])
+def test_no_share_is_shown_where_the_release_states_none_for_each_level(forty_days, stated):
+    """Releases from before shares were stated, and folders that somebody else wrote."""
+    facts = facts_of(forty_days)
+    mechanism = {**facts.statement.mechanism, "level_shares": stated}
+    if stated is None:
+        del mechanism["level_shares"]
+    table = levels_table(public_page(replace(facts, statement=replace(facts.statement, mechanism=mechanism))))
+    assert "Share of epsilon" not in table
+    assert re.search(r"\b0 1 samples: 400\b.*\b1 12 samples: 400\b", table)
+
+
+def test_no_page_calls_the_bands_error_bands_or_intervals(page):
+    """In no source of the pages either: what is not on this page may be on another."""
+    sources = [path.read_text() for path in (HOUSE / "tasks/reports").rglob("*.*") if path.suffix != ".pyc"]
+    for text in (page.decode(), *sources):
+        text = text.replace("it makes no error band", "")  # the files' own words
+        assert not re.search(r"error[ -]?bands?|error bars?|confidence|credible", text, re.IGNORECASE)
+
+
+def test_the_measured_coverage_stands_beside_the_bands(page):
+    words, measured = Outline(page).words, measured_coverage()
+    assert [row.epsilon for row in measured.rows] == ["1", "0.1", "0.01"]
+    for row in measured.rows:
+        figures = [row.held, *row.by_level]
+        assert " ".join([row.epsilon, *(f"{100 * held:.0f} %" for held in figures)]) in words
+    assert measured.command in words
+    assert measured.rows[0].by_level[0] < 0.7, "the nation's bands at epsilon 1 are the ones that mislead"
+
+
+def test_hostile_names_are_text(forty_days):
+    facts = facts_of(forty_days)
+    nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
+    hostile = replace(facts, nodes=nodes, catalogue=replace(facts.catalogue, stream=HOSTILE))
+    outline = Outline(public_page(hostile))
+    assert HOSTILE in "".join(outline.text)
+    assert {tag for tag, _ in outline.tags} & {"script", "img"} == set()
+    assert outline.open == []
+
+
+def test_a_folder_whose_days_are_all_withdrawn_has_a_page(forty_days):
+    facts = facts_of(forty_days)
+    entries = tuple(replace(entry, withdrawn=True) for entry in facts.catalogue.entries)
+    gone = replace(
+        facts, catalogue=replace(facts.catalogue, entries=entries), statement=None, nodes=(), daily=None,
+        recent=None,
+    )  # fmt: skip
+    outline = Outline(public_page(gone))
+    assert "No day is published." in outline.words
+    assert "40 withdrawn" in outline.words
+    assert outline.open == []
+
+
+def test_no_clock_is_asked(forty_days, monkeypatch):
+    """The same facts give the same bytes, and no hour of the run stands on the page."""
+    page = public_page(facts_of(forty_days))
+    now = datetime.now(UTC)
+    assert f"{now:%Y-%m-%d}" not in page.decode()
+    assert public_page(facts_of(forty_days)) == page
+
+
+def test_the_budget_s_epsilon_is_the_exponent(forty_days):
+    facts = facts_of(forty_days)
+    assert b"e<sup>0.5</sup>" in public_page(replace(facts, epsilon=Fraction(1, 2)))
+    assert date(2016, 2, 9) == facts.listed[-1].period

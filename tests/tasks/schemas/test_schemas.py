@@ -1,0 +1,183 @@
+"""The JSON Schemas of status, manifest and catalogue, on documents of real streams and on spoilt ones."""
+
+import copy
+import json
+from datetime import UTC, date, datetime, timedelta
+from importlib import resources
+
+import pytest
+from jsonschema import Draft202012Validator
+
+from tasks.monitoring import Kind, Severity, State
+from tasks.monitoring.document import status_document
+from tasks.operations.compromise import compromise
+from tasks.operations.withdraw import withdraw
+from tasks.release import steps
+from tasks.release.day import Work
+from tasks.studies.audit_record import keep_audit
+from tests.tasks.monitoring.conftest import WATCH, Watched
+from tests.tasks.two_regions import CONFIGURATION
+
+FIRST = date(2016, 6, 1)
+DAYS = [FIRST + timedelta(days=number) for number in range(8)]
+SCHEMAS = ("optstream.status-3", "optstream.manifest-1", "optstream.catalogue-1")
+
+
+def schema(name):
+    return json.loads((resources.files("tasks.schemas") / f"{name}.schema.json").read_text(encoding="utf-8"))
+
+
+def validator(name):
+    return Draft202012Validator(schema(name), format_checker=Draft202012Validator.FORMAT_CHECKER)
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory):
+    """A stream with a day in every state that alarms, and one of each that is fine but for running."""
+    folder = tmp_path_factory.mktemp("watched")
+    text = CONFIGURATION.replace("[input]\n", "[input]\nraw_retention_days = 9\n")
+    text = text.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/10"')
+    accepted = WATCH.replace("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
+    (folder / "optstream.toml").write_text(text + accepted)
+    house = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
+    house.simulate(*DAYS)
+    house.release(*DAYS[:3])
+    house.release(DAYS[1], restate=True)
+    withdraw(house.run(), Work(DAYS[0]), reason="a wrong meter")
+    house.release(DAYS[3], steps=steps.STEPS[:6])
+    house.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", house.now)
+    compromise(house.settings, house.ledger, DAYS[2], "a stolen disk", house.now)
+    (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()
+    (folder / f"dumps/region=84/date={DAYS[6]}").rename(folder / "84")
+    (folder / f"dumps/region=FR-AURA/date={DAYS[6]}").mkdir(parents=True)
+    keep_audit(house.settings, {"passed": False}, house.now)
+    return house
+
+
+def status(house):
+    return json.loads(json.dumps(status_document(house.settings, house.watch())))
+
+
+@pytest.fixture(scope="module")
+def documents(house):
+    folder = house.folder / "published"
+    manifests = [json.loads(path.read_text()) for path in sorted((folder / "manifests").iterdir())]
+    return {
+        "optstream.status-3": [status(house)],
+        "optstream.manifest-1": manifests,
+        "optstream.catalogue-1": [json.loads((folder / "catalogue.json").read_text())],
+    }
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_real_documents_fit_their_schema(documents, name):
+    Draft202012Validator.check_schema(schema(name))
+    assert documents[name]
+    for document in documents[name]:
+        assert [error.message for error in validator(name).iter_errors(document)] == []
+        assert document["format"] == name.replace("-", "/")
+
+
+def test_the_status_has_what_the_test_says_it_has(documents):
+    (document,) = documents["optstream.status-3"]
+    assert {"withdrawn", "restated", "published", "void", "missing", "late", "failed"} <= set(
+        document["counts"]
+    )
+    kinds = {"void", "compromised", "missing", "unknown-region", "audit", "expiring"}
+    assert {alarm["kind"] for alarm in document["alarms"]} == kinds
+    assert document["budget"]["spent"] == "inf"
+
+
+def test_an_empty_stream_fits_too(tmp_path):
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
+    empty = Watched(tmp_path, datetime(2016, 6, 9, 12, tzinfo=UTC))
+    document = status(empty)
+    assert [error.message for error in validator("optstream.status-3").iter_errors(document)] == []
+    assert [alarm["kind"] for alarm in document["alarms"]] == ["not-begun"]
+
+
+def places(document, path=()):
+    """The path of every object and array within."""
+    yield path
+    children = document.items() if isinstance(document, dict) else enumerate(document)
+    for key, value in children:
+        if isinstance(value, (dict, list)):
+            yield from places(value, (*path, key))
+
+
+def spoilt(document):
+    """The document with a foreign key in each of its objects, and with each key of each object gone."""
+    for path in places(document):
+        within = document
+        for key in path:
+            within = within[key]
+        if isinstance(within, dict):
+            for key in [None, *within]:
+                other = copy.deepcopy(document)
+                target = other
+                for step in path:
+                    target = target[step]
+                if key is None:
+                    target["foreign"] = "?"
+                else:
+                    del target[key]
+                yield (*path, key), other
+
+
+FREE = {("counts",), ("statement", "mechanism")}
+OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
+OPTIONAL |= {"long_spans"}
+
+
+@pytest.mark.parametrize("name", SCHEMAS)
+def test_a_foreign_key_and_a_missing_one_are_refused(documents, name):
+    """Everywhere, but for the parameters of a mechanism, the counts, and what only some days have."""
+    judge, tried = validator(name), 0
+    for path, other in spoilt(documents[name][0]):
+        optional = path[-1] in OPTIONAL and len(path) > 1
+        free = path[:-1] in FREE or path[:2] == ("statement", "mechanism") or path[:-1] == ("periods",)
+        if optional or (free and path[-1] not in (None, "name")):
+            continue
+        if free and path[-1] is None and path[0] == "statement":
+            continue
+        tried += 1
+        assert not judge.is_valid(other), path
+    assert tried > 20
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("optstream.status-3", ("format",), "optstream.status/2"),
+        ("optstream.status-3", ("days", 0, "state"), "fine"),
+        ("optstream.status-3", ("days", 0, "date"), "2016-6-1"),
+        ("optstream.status-3", ("alarms", 0, "kind"), "other"),
+        ("optstream.status-3", ("budget", "left"), 0.5),
+        ("optstream.status-3", ("at",), "yesterday"),
+        ("optstream.manifest-1", ("file_hash",), "ABC"),
+        ("optstream.manifest-1", ("statement", "simulated"), True),
+        ("optstream.manifest-1", ("statement", "epsilon_plan"), 1),
+        ("optstream.manifest-1", ("statement", "mechanism", "level_shares"), [0.5, 0.5]),
+        ("optstream.manifest-1", ("statement", "long_spans"), []),
+        ("optstream.manifest-1", ("statement", "long_spans", 0, "epsilon"), 7.5),
+        ("optstream.manifest-1", ("statement", "long_spans", 0, "composed"), "guessed"),
+        ("optstream.manifest-1", ("file",), "../../etc/passwd"),
+        ("optstream.catalogue-1", ("periods", str(DAYS[0]), "withdrawn"), False),
+        ("optstream.catalogue-1", ("ledger_head",), "a b"),
+    ],
+)
+def test_other_values_are_refused(documents, name, path, value):
+    document = copy.deepcopy(documents[name][0])
+    target = document
+    for key in path[:-1]:
+        target = target[key]
+    assert path[-1] in target
+    target[path[-1]] = value
+    assert not validator(name).is_valid(document)
+
+
+def test_the_schema_lists_what_the_code_can_say():
+    defs = schema("optstream.status-3")["$defs"]
+    assert set(defs["state"]["enum"]) == {state.value for state in State}
+    assert set(defs["alarm"]["properties"]["kind"]["enum"]) == {kind.value for kind in Kind}
+    assert set(defs["alarm"]["properties"]["severity"]["enum"]) == {one.value for one in Severity}

@@ -1,0 +1,214 @@
+"""What who may write the published folder cannot have signed: old states, used-up numbers, other days."""
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+
+from optstream.catalogue import read_catalogue, read_published
+from optstream.catalogue.index import LARGEST_SEQUENCE
+from optstream.errors import ConfigurationError
+from tasks.operations.permissions import check_trusted
+from tasks.operations.withdraw import withdraw
+from tasks.release.day import Status, Work, each
+from tasks.release.publish_again import publish_again
+from tasks.signing.key import new_key
+from tests.tasks.signing.test_sign import (
+    DAY,
+    NEXT,
+    days_in,
+    get,
+    problems,
+    put,
+    sign_with,
+    signed,
+    statuses,
+    take_back,
+)
+
+__all__ = ["signed"]
+
+
+def listed(house):
+    return read_catalogue(house.settings.published_folder)
+
+
+def put_listed(house, **changes):
+    put(house, "catalogue.json", replace(listed(house), **changes).to_bytes())
+
+
+def put_file(house, name, data):
+    folder = house.settings.published_folder
+    if isinstance(folder, type(house.folder)):
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    put(house, name, data)
+
+
+def again(house, *days):
+    return [
+        work.outcome
+        for work in each([Work(day) for day in days], partial(publish_again, house.run(), days=days))
+    ]
+
+
+@pytest.mark.parametrize("number", [None, 1, LARGEST_SEQUENCE - 1])
+def test_a_forged_number_neither_begins_again_nor_uses_the_numbers_up(signed, number):
+    signed.release(DAY)
+    signed.release(NEXT)
+    put_listed(signed, sequence=number)
+    (done,) = again(signed, DAY)
+    assert done.status is Status.PUBLISHED
+    assert listed(signed).sequence == 3
+    assert days_in(signed) == [DAY, NEXT]
+    assert problems(signed) == []
+
+
+def test_the_number_rises_after_an_older_trusted_folder_was_brought_back(signed):
+    signed.release(DAY)
+    signed.settings.catalogue_number_file.unlink()
+    signed.release(NEXT)
+    assert listed(signed).sequence == 2
+
+
+def test_an_old_catalogue_gets_no_new_number_by_the_next_night(signed):
+    """Else who remembers the highest number would not notice that a day was taken away."""
+    signed.release(DAY)
+    old = get(signed, "catalogue.json")
+    signed.release(NEXT)
+    put(signed, "catalogue.json", old)
+    third = NEXT.replace(day=3)
+    signed.simulate(third)
+    (done,) = signed.release(third).values()
+    assert done.outcome.status is Status.FAILED
+    assert f"{NEXT} is published, and catalogue.json does not list it" in done.outcome.message
+    assert get(signed, "catalogue.json") == old
+    assert [one.status for one in again(signed, NEXT)] == [Status.PUBLISHED]
+    signed.later(hours=1)
+    assert statuses(signed.release(third)) == [Status.PUBLISHED]
+    assert days_in(signed) == [DAY, NEXT, third]
+    assert listed(signed).sequence == 4
+    assert problems(signed) == []
+
+
+def test_a_lost_catalogue_is_published_again_before_the_next_night_signs(signed):
+    signed.release(DAY)
+    folder = signed.settings.published_folder
+    entry = listed(signed).entry(DAY)
+    if isinstance(folder, type(signed.folder)):
+        (folder / "catalogue.json").unlink()
+        assert statuses(signed.release(NEXT)) == [Status.FAILED]
+        assert [one.status for one in again(signed, DAY)] == [Status.PUBLISHED]
+        signed.later(hours=1)
+        assert statuses(signed.release(NEXT)) == [Status.PUBLISHED]
+        assert listed(signed).sequence == 3
+        assert listed(signed).entry(DAY).file_hash == entry.file_hash
+        assert days_in(signed) == [DAY, NEXT]
+
+
+def test_an_older_revision_is_not_signed_again(signed):
+    signed.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    signed.release(DAY)
+    old = {name: get(signed, name) for name in ("catalogue.json", listed(signed).entry(DAY).file)}
+    signed.release(DAY, restate=True)
+    assert listed(signed).entry(DAY).revision == 1
+    for name, data in old.items():
+        put_file(signed, name, data)
+    done = signed.release(NEXT)
+    assert statuses(done) == [Status.FAILED]
+    assert f"{DAY} is published, and catalogue.json lists an older release" in done[NEXT].outcome.message
+    assert [one.status for one in again(signed, DAY)] == [Status.PUBLISHED]
+    assert listed(signed).entry(DAY).revision == 1
+
+
+def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
+    """Of both days at once, it does; so two withdrawals that were cut short can be completed."""
+    signed.release(DAY)
+    signed.release(NEXT)
+    file = listed(signed).entry(DAY).file
+    old = {name: get(signed, name) for name in ("catalogue.json", file)}
+    take_back(signed, DAY)
+    for name, data in old.items():
+        put_file(signed, name, data)
+    told = take_back(signed, NEXT)
+    assert told.status is Status.FAILED
+    assert f"`optstream withdraw --date {DAY}` completes it" in told.message
+    assert get(signed, "catalogue.json") == old["catalogue.json"]
+    told = take_back(signed, DAY)
+    assert f"`optstream withdraw --date {NEXT}` completes it" in told.message
+    days = [DAY, NEXT]
+    works = each([Work(day) for day in days], partial(withdraw, signed.run(), reason="why", days=days))
+    assert [work.outcome.status for work in works] == [Status.WITHDRAWN] * 2
+    assert days_in(signed) == []
+    assert problems(signed) == []
+
+
+@pytest.mark.parametrize("change", [{"rows_hash": "0" * 64}, {"ledger_head": "nobody-s"}])
+def test_no_forged_part_of_an_entry_is_signed(signed, change):
+    signed.release(DAY)
+    put_listed(signed, entries=(replace(listed(signed).entries[0], **change),))
+    forged = get(signed, "catalogue.json")
+    done = signed.release(NEXT)
+    assert statuses(done) == [Status.FAILED]
+    assert "nothing was signed and nothing published" in done[NEXT].outcome.message
+    assert again(signed, DAY)[0].status is Status.FAILED
+    assert get(signed, "catalogue.json") == forged
+    assert problems(signed) != []
+
+
+def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
+    signed.release(DAY)
+    put_listed(signed, value_column="other")
+    told = take_back(signed, DAY)
+    assert told.status is Status.FAILED
+    assert "another stream or value column" in told.message
+
+
+def test_what_is_refused_removes_no_manifest(signed):
+    signed.release(DAY)
+    put_listed(signed, entries=(replace(listed(signed).entries[0], ledger_head="nobody-s"),))
+    manifest = get(signed, listed(signed).entry(DAY).manifest)
+    assert again(signed, DAY)[0].status is Status.FAILED
+    assert get(signed, listed(signed).entry(DAY).manifest) == manifest
+
+
+def test_no_run_begins_with_a_broken_key(house):
+    """Else its days would be drawn, and none published."""
+    sign_with(house, "signing.pem")
+    public = new_key(house.settings.signing_key_file)
+    check_trusted(house.settings)
+    key = house.settings.signing_key_file.read_bytes()
+    house.settings.signing_key_file.write_bytes(key[:60])
+    with pytest.raises(ConfigurationError, match=r"nothing was read or drawn: .* must be an Ed25519 key"):
+        check_trusted(house.settings)
+    house.settings.signing_key_file.write_bytes(key)
+    house.configure('"trusted/signing.pem"', '"trusted/signing.pem"\npublic_keys = ["gone.pub"]')
+    with pytest.raises(ConfigurationError, match=r"nothing was read or drawn: the public key .*gone\.pub"):
+        check_trusted(house.settings)
+    assert public.is_file()
+
+
+def test_a_key_is_not_made_under_its_public_key_s_name(house):
+    sign_with(house, "signing.pub")
+    with pytest.raises(ConfigurationError, match=r"must not end in \.pub"):
+        new_key(house.settings.signing_key_file)
+    assert not house.settings.signing_key_file.exists()
+
+
+def test_without_a_key_forged_revisions_stop_no_night(house):
+    """The catalogue's time counts revisions, and anyone may have written millions."""
+    house.release(DAY)
+    entry = listed(house).entries[0]
+    old = (
+        replace(entry, period=DAY.replace(year=1970, month=month, day=day), revision=2**31 - 1)
+        for month in range(1, 13)
+        for day in range(1, 29)
+    )
+    put_listed(house, entries=(*old, entry))
+    assert statuses(house.release(NEXT)) == [Status.PUBLISHED]
+
+
+def test_a_number_without_a_key_stays_a_number(house):
+    house.release(DAY)
+    put_listed(house, sequence=LARGEST_SEQUENCE - 1)
+    assert statuses(house.release(NEXT)) == [Status.PUBLISHED]
+    assert read_published(house.settings.published_folder)["date"].n_unique() == 2

@@ -1,0 +1,127 @@
+"""A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
+
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from optstream.ledger import open_ledger
+from optstream.noise import secure_noise
+from tasks.config import load_settings
+from tasks.release import steps as chunk
+from tasks.release.day import Work
+from tasks.release.run import Run, enrol
+from tasks.sample_data.simulate import simulate
+
+CONFIGURATION = """
+[stream]
+name = "two-regions"
+step = "30min"
+time_zone = "Europe/Paris"
+[mechanism]
+name = "OptStream"
+[privacy]
+epsilon = "1"
+window = 48
+population = "people"
+alpha = "1"
+bounds = ["0", "20000"]
+[hierarchy.parents]
+FR = ""
+84 = "FR"
+11 = "FR"
+[budget]
+levels = ["1/2", "1/2"]
+[sampling]
+method = "equally_spaced"
+n_samples = 10
+[input]
+folder = "dumps"
+schema = "aggregated"
+value = "load_mw"
+[published]
+folder = "published"
+value = "load_mw"
+[trusted]
+folder = "trusted"
+[ledger]
+url = "sqlite:///trusted/ledger.sqlite"
+"""
+
+
+@dataclass
+class House:
+    """A configured folder, its clock, and the steps of the flow."""
+
+    folder: Path
+    now: datetime = datetime(2016, 7, 1, tzinfo=UTC)
+
+    @property
+    def settings(self):
+        return load_settings(self.folder / "optstream.toml")
+
+    @property
+    def ledger(self):
+        return open_ledger(self.settings.ledger_url)
+
+    def simulate(self, *days):
+        settings = self.settings
+        simulate(
+            settings.input_folder,
+            leaves=settings.tree.leaves,
+            calendar=settings.calendar,
+            days=days,
+            seed=1,
+            schema=settings.input.schema_,
+            layout_of=settings.input_of,
+        )
+
+    def run(self, **changes):
+        run = Run(self.settings, self.ledger, secure_noise(), f"owner {self.now}", lambda: self.now)
+        enrol(run)
+        return replace(run, **changes)
+
+    def release(self, *days, steps=chunk.STEPS, **changes):
+        """Take the days through these steps; return them by date."""
+        run, works = self.run(**changes), [Work(day) for day in days]
+        done = chunk.groups(run, works)
+        for number in range(len(done)):
+            for step in steps:
+                done[number] = step.take(run, done[number])
+        return {work.day: work for group in done for work in group}
+
+    def later(self, **time):
+        self.now += timedelta(**time)
+
+    def configure(self, before, after):
+        path = self.folder / "optstream.toml"
+        text = path.read_text()
+        assert before in text
+        path.write_text(text.replace(before, after))
+
+    def copy_ledger(self):
+        """A whole copy of the ledger as it is now, whoever has it open."""
+        copy = self.folder / "older.sqlite"
+        ledger = self.folder / "trusted/ledger.sqlite"
+        with closing(sqlite3.connect(ledger)) as source, closing(sqlite3.connect(copy)) as target:
+            source.backup(target)
+        return copy
+
+    def bring_back(self, copy):
+        """Put another ledger into the place of the ledger and its log."""
+        for suffix in ("-wal", "-shm"):
+            (self.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
+        copy.rename(self.folder / "trusted/ledger.sqlite")
+
+    def record(self, day):
+        return self.ledger.find("two-regions", day.isoformat())
+
+    def files(self, *places):
+        """Every file below these folders, with its bytes."""
+        return {
+            path.relative_to(self.folder): path.read_bytes()
+            for place in places
+            for path in (self.folder / place).rglob("*")
+            if path.is_file()
+        }
