@@ -114,7 +114,8 @@ def _histories(
 def released_days(
     amendment: Amendment, offers: Sequence[PrivacyModel], accepts: Accepts
 ) -> list[tuple[int, Laplace]]:
-    """The first step of each day that is released, and its mechanism: of the offers the first accepted.
+    """Return the first step of each day that is released, and its mechanism: of the offers the first
+    accepted.
 
     Day 0 is released and published, the promise amended, and the days after it are asked for, in a ledger
     of their own.
@@ -135,7 +136,7 @@ def _terms(model: PrivacyModel) -> StreamTerms:
 
 
 def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
-    """Whether the ledger reserves it; then it is recorded as drawn and published, as a night does."""
+    """Return whether the ledger reserves it; then it is recorded as drawn and published, as a night does."""
     plan, period = mechanism.plan(WINDOW, first_step), f"from step {first_step}"
     try:
         held = ledger.reserve(STREAM, period, 0, plan, "audit", NOW, LEASE)

@@ -26,7 +26,7 @@ def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, F
 
 
 def epsilon_bound(likely: ArrayLike, unlikely: ArrayLike, runs: int, error: float) -> Floats:
-    """A lower bound on epsilon from how often one event was seen on either side, of `runs` each.
+    """Return a lower bound on epsilon from how often one event was seen on either side, of `runs` each.
 
     log(p / q) with p at its lower and q at its upper limit, half the error on each; it may be negative, or
     -inf for an event that was never seen. Pure epsilon-indistinguishability means p <= e^epsilon q, so the

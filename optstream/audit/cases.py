@@ -57,12 +57,12 @@ class Case:
         return audit(self.subject, n_runs=n_runs, noise=noise, error=error, progress=progress)
 
     def passes(self, result: AuditResult) -> bool:
-        """Whether the result is what it must be."""
+        """Return whether the result is what it must be."""
         return result.exceeds == (self.kind == "control")
 
 
 def control_cases() -> tuple[Case, ...]:
-    """Every mistake that the audit must catch, then the same mechanisms made right."""
+    """Return every mistake that the audit must catch, then the same mechanisms made right."""
     broken: Sequence[Subject] = (
         controls.SparseVector("sparse vector with half the query noise", query_factor=2.0),
         controls.SparseVector("sparse vector that reuses the query noise", shared=True),
@@ -90,7 +90,7 @@ def control_cases() -> tuple[Case, ...]:
 
 
 def our_cases(*, days: bool) -> tuple[Case, ...]:
-    """The mechanisms of the house on their worst neighbours.
+    """Return the mechanisms of the house on their worst neighbours.
 
     days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
     where a bound comes nearer to epsilon with fewer runs.

@@ -59,7 +59,7 @@ def counting_query(*, inverted: bool) -> Control:
 
 
 def fourier(*, normalised: bool) -> Control:
-    """The first three Fourier coefficients of 48 steps, noise for an orthonormal transform.
+    """Return the first three Fourier coefficients of 48 steps, noise for an orthonormal transform.
 
     Five real coordinates (root two times real and imaginary parts), rounded to integers: for an orthonormal
     transform they move by at most sqrt(5) * ALPHA * sqrt(48) in L1, and by 5 more for rounding. Broken: the
@@ -174,7 +174,7 @@ class SparseVector:
         return 2 * unit, self.query_factor * unit
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """Which query came out above first, n_queries if none did."""
+        """Return which query came out above first, n_queries if none did."""
         at_threshold, at_query = self.scales
         limits = self.threshold + noise.discrete_laplace(at_threshold, (n_runs, 1))
         drawn = noise.discrete_laplace(at_query, (n_runs, 1 if self.shared else self.n_queries))

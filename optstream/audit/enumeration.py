@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 def first_above(
     queries: Sequence[int], threshold: int, threshold_scale: float, query_scale: float, shared: bool = False
 ) -> Floats:
-    """The probability of each outcome of a sparse vector that stops at its first positive answer.
+    """Return the probability of each outcome of a sparse vector that stops at its first positive answer.
 
     Query i comes out above if queries[i] + noise >= threshold + threshold noise, all noise discrete
     Laplace; `shared`: one query noise serves every query. Returns (n_queries + 1): above first at query 0, 1,
@@ -46,7 +46,7 @@ def first_above(
 
 
 def exact_bound(one: Floats, other: Floats) -> tuple[float, int]:
-    """The largest |log ratio| of an outcome's probability on two sides, and which outcome shows it.
+    """Return the largest |log ratio| of an outcome's probability on two sides, and which outcome shows it.
 
     one, other: from `first_above`. What truncation and rounding may hide is taken off, so the bound holds for
     certain; where one side makes an outcome impossible it is large and finite. An outcome rarer than what

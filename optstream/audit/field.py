@@ -69,7 +69,7 @@ FIELD = (
 
 
 def on_tree(case: FieldCase, tree: AggregationTree) -> Callable[[int], SeriesMechanism]:
-    """The same at each level of a tree, most at the root, which two roaming leaves move together."""
+    """Return the same at each level of a tree, most at the root, which two roaming leaves move together."""
     shares = ["1/2", *(["1/2"] if tree.n_levels == 2 else ["1/4"] * (tree.n_levels - 1))]
     model = PrivacyModel("1", 4, 1, unit="roaming", leaves_per_step=2)
     return lambda n_steps: Hierarchical(case.build(model), tree, shares)

@@ -67,7 +67,9 @@ class MechanismSubject:
         return float(charges.pop()) if len(charges) == 1 else None
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """All measurements of each run, in units of the resolution; answers: which steps were measured."""
+        """Return all measurements of each run, in units of the resolution; answers: which steps were
+        measured.
+        """
         buffered, history = BufferedNoise(noise), self._history(side)
         return outputs_of(
             [seen(measured) for measured in release(history, [buffered] * len(history))]

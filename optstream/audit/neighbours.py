@@ -121,7 +121,7 @@ def worst_cases(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> tuple[Neighbours, ...]:
-    """The pairs that every mechanism must survive, over periods of these lengths released in a row.
+    """Return the pairs that every mechanism must survive, over periods of these lengths released in a row.
 
     All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
     against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two

@@ -52,8 +52,8 @@ class EnumeratedSampler:
         return float(self.mechanism.levels[0].sampler_charges(len(self.base))[-1])
 
     def probabilities(self, series: tuple[int, ...]) -> Floats:
-        """How likely each of the steps 1, 2, …, n_steps - 2 is the second point, and, last, that none of them
-        is, (n_steps - 1,). (Whether the last step is then taken unasked is no matter of chance.)
+        """Return how likely each of the steps 1, 2, …, n_steps - 2 is the second point, and, last, that none
+        of them is, (n_steps - 1,). (Whether the last step is then taken unasked is no matter of chance.)
         """
         scales = self.mechanism.levels[0].sampler_scales(len(series))
         sampling = self.mechanism.sampling
@@ -89,7 +89,7 @@ class EnumeratedSampler:
 
 
 def l1_score(series: tuple[int, ...]) -> Fraction:
-    """The distance of the inner values from the line between both ends, summed, exact."""
+    """Return the distance of the inner values from the line between both ends, summed, exact."""
     last = max(len(series) - 1, 1)
     return sum(
         (

@@ -34,7 +34,7 @@ def check_value_column(name: object) -> None:
 
 
 def kind_of(name: str) -> pl.DataType:
-    """The type of a published column; of the value and its standard errors float64."""
+    """Return the type of a published column; of the value and its standard errors float64."""
     return {**_BEFORE, **_AFTER}.get(name, pl.Float64())
 
 
@@ -56,7 +56,7 @@ def empty_rows(value_column: str) -> pl.DataFrame:
 
 
 def with_errors(rows: pl.DataFrame, value_column: str) -> pl.DataFrame:
-    """The rows with all columns, the standard errors null where there are none."""
+    """Return the rows with all columns, the standard errors null where there are none."""
     absent = [name for name in error_columns(value_column) if name not in rows.columns]
     nothing = [pl.lit(None, dtype=pl.Float64()).alias(name) for name in absent]
     return rows.with_columns(nothing).select(schema(value_column).keys())
@@ -70,7 +70,7 @@ def ordered_rows(
     vintage: int,
     with_errors: bool = False,
 ) -> pl.DataFrame:
-    """The rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
+    """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
     with_errors: as in `schema`. Raises PublicationError unless the columns are the published ones, filled
     (only `timestamp`, `parent` and standard errors may be null), of this period, revision and vintage, and
@@ -103,9 +103,9 @@ def ordered_rows(
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
-    """SHA-256 of the rows' content, whatever file format or writer carries them.
+    """Return SHA-256 of the rows' content, whatever file format or writer carries them.
 
-    For each column in turn: a line of JSON [name, type, number of rows]; one byte a row, 1 where it is
+    For each column in order: a line of JSON [name, type, number of rows]; one byte a row, 1 where it is
     filled; then the values, nulls as zero or empty. Numbers are little-endian (date: days as int32,
     timestamp: microseconds as int64); text is the byte lengths as int64, then the UTF-8 bytes.
     """

@@ -45,7 +45,7 @@ def seen_points(measured: Measured) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=256)
 def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np.float64]:
-    """The map from points to series, (n_points, n_steps): rows are hat functions, flat at both ends."""
+    """Return the map from points to series, (n_points, n_steps): rows are hat functions, flat at both ends."""
     rows = [np.interp(np.arange(n_steps), positions, unit) for unit in np.eye(len(positions))]
     matrix = np.array(rows)
     matrix.setflags(write=False)

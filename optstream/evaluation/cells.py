@@ -47,7 +47,7 @@ class Cell:
         return hashlib.sha256(_text(asdict(self))).hexdigest()[:20]
 
     def entropy(self, seed: int, trial: int) -> list[int]:
-        """What one trial's noise is seeded with: a function of what is run, not of blocks or order."""
+        """Return what one trial's noise is seeded with: a function of what is run, not of blocks or order."""
         what = asdict(replace(self, trials=(0, 0)))
         words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")
         return [seed, *(int(word) for word in words), trial]
@@ -101,7 +101,7 @@ class CellResult:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "CellResult":
-        """The reverse. Raises KeyError, TypeError or ValueError for something else."""
+        """Return the reverse. Raises KeyError, TypeError or ValueError for something else."""
         given = dict(document["cell"])
         given |= {"point": Point(**given["point"]), "trials": tuple(given["trials"])}
         trials = tuple(

@@ -69,7 +69,7 @@ CONTENDERS: dict[str, Contender] = {
 def cell_of(
     study: Study, mechanism: str, calibration: Calibration, point: Point, span: str, trials: tuple[int, int]
 ) -> Cell:
-    """A cell that names only what its mechanism depends on, so that equal work is the same cell.
+    """Return a cell that names only what its mechanism depends on, so that equal work is the same cell.
 
     Raises ParameterError for an unknown mechanism, or a calibration that it does not have.
     """

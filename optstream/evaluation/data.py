@@ -49,11 +49,11 @@ class Load:
         return PublicDays.from_date(self.origin or self.first_day, STEPS_PER_DAY, self.holidays)
 
     def running_day(self, row: int) -> int:
-        """How many days after the origin a row's day is."""
+        """Return how many days after the origin a row's day is."""
         return row + (self.first_day - (self.origin or self.first_day)).days
 
     def index_of(self, day: date) -> int:
-        """The row of a day. Raises ParameterError if it is not there."""
+        """Return the row of a day. Raises ParameterError if it is not there."""
         row = (day - self.first_day).days
         if not 0 <= row < len(self.values):
             raise ParameterError(
@@ -128,7 +128,7 @@ class Span:
         return cls(name, day, day)
 
     def day(self, number: int) -> date:
-        """The day of this number, from 0."""
+        """Return the day of this number, from 0."""
         return self.first + timedelta(days=number)
 
     def rows(self, load: Load, lead_days: int) -> range:

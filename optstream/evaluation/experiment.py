@@ -30,7 +30,7 @@ class Block:
     in_short: bool = True
 
     def cells(self) -> list[Cell]:
-        """All of them, each trial once."""
+        """Return all of them, each trial once."""
         return [
             cell_of(self.study, name, calibration, point, span, trials)
             for name, calibration in self.entries
@@ -50,7 +50,7 @@ class Experiment:
     blocks: tuple[Block, ...]
 
     def cells(self) -> tuple[Cell, ...]:
-        """What is to be run, each cell once."""
+        """Return what is to be run, each cell once."""
         return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
 
     def limited(self, trials: int) -> "Experiment":
@@ -91,7 +91,7 @@ def grid(
     epsilons: Sequence[str], alphas: Sequence[str] = ("1",), counts: Sequence[int] = (10,),
     thresholds: Sequence[str] = ("1000",),
 ) -> tuple[Point, ...]:  # fmt: skip
-    """Every combination."""
+    """Return every combination."""
     return tuple(
         Point(epsilon, alpha, count, threshold)
         for epsilon in epsilons
@@ -102,5 +102,5 @@ def grid(
 
 
 def unique_cells(experiments: Iterable[Experiment]) -> list[Cell]:
-    """The cells of several experiments; one that several share is there once."""
+    """Return the cells of several experiments; one that several share is there once."""
     return list(dict.fromkeys(cell for experiment in experiments for cell in experiment.cells()))

@@ -25,7 +25,7 @@ def mean_absolute_error(released: Values, truth: Values) -> float:
 
 
 def covered(released: Values, truth: Values, errors: Values) -> float:
-    """The share of values that lie inside their bands of 95 %: 1.96 standard errors to both sides."""
+    """Return the share of values that lie inside their bands of 95 %: 1.96 standard errors to both sides."""
     return float((np.abs(released - truth) <= Z_95 * errors).mean())
 
 
@@ -38,7 +38,7 @@ def relative_error(released: Values, truth: Values, floor: float) -> float:
 
 
 def violation(series: Values, tree: AggregationTree) -> float:
-    """The most by which a node differs from the sum of its children, over periods and steps.
+    """Return the most by which a node differs from the sum of its children, over periods and steps.
 
     series: (…, n_nodes, n_steps), tree.nodes order.
     """

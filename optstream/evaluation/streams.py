@@ -32,7 +32,9 @@ FIRST = "the first day of a stream"
 
 
 def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """A stream from its first day: errors of each year, of the first day, bands, and revised estimates."""
+    """Return a stream from its first day: errors of each year, of the first day, bands, and revised
+    estimates.
+    """
     span, load = _span(cell), _history(data)
     rows = span.rows(load, 0)
     truth = load.values[rows.start : rows.stop]
@@ -87,7 +89,7 @@ class Revisions:
         self.told += 1
 
     def errors(self, values: Values, truth: Values) -> dict[str, float]:
-        """How far they miss, beside the same days as they were first published."""
+        """Return how far they miss, beside the same days as they were first published."""
         days = list(self.days)
         return {"revised_0": mean_absolute_error(values[days], truth[days])} | {
             f"revised_{after}": mean_absolute_error(np.maximum(found, 0.0), truth[days])

@@ -46,7 +46,7 @@ def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
 
 
 def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """Every region at full epsilon; and last week's release in the place of today's."""
+    """Return every region at full epsilon; and last week's release in the place of today's."""
     span = _span(cell)
     lead = 0 if span == YEAR else CONTENDERS[cell.mechanism].lead_days
     rows = span.rows(data.load, lead)
@@ -145,7 +145,7 @@ def _single_level(
 
 
 def _looks(cell: Cell, trial: int) -> bool:
-    """Whether the accountant looks at this trial: at the first of every cell."""
+    """Return whether the accountant looks at this trial: at the first of every cell."""
     return trial == cell.trials[0]
 
 

@@ -29,7 +29,9 @@ _ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_c
 
 
 def event_hash(stream: str, row: Mapping[str, Any]) -> str:
-    """sha256 of the stream's name and the event's columns, a line each; none of them holds a line break."""
+    """Return sha256 of the stream's name and the event's columns, a line each; none of them holds a line
+    break.
+    """
     return hashes_of(stream, [(*(row[column] for column in HASHED), None)])[0]
 
 

@@ -257,7 +257,7 @@ class Ledger(Reader):
         self._write(lambda connection: transitions.compromise(connection, key, reason, now))
 
     def lease_time(self, now: datetime) -> datetime:
-        """The instant by which leases are over: the database's with `database_time`, else `now`."""
+        """Return the instant by which leases are over: the database's with `database_time`, else `now`."""
         with reading(self._engine) as connection:
             return self._time(connection, now)
 

@@ -27,13 +27,13 @@ class Reader(Survey):
     """The reading half of `Ledger`. Raises LedgerError when the database refuses."""
 
     def terms(self, stream: str) -> StreamTerms | None:
-        """A stream's terms, or None if it is not enrolled."""
+        """Return a stream's terms, or None if it is not enrolled."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else terms_of(connection, row)
 
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
-        """The release, or None."""
+        """Return the release, or None."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -41,7 +41,7 @@ class Reader(Survey):
             return None if release is None else _record(connection, stream, release)
 
     def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
-        """All releases of a stream, by first step, then revision; empty for an unknown one."""
+        """Return all releases of a stream, by first step, then revision; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -51,7 +51,8 @@ class Reader(Survey):
             return tuple(_record(connection, stream, release) for release in rows)
 
     def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
-        """The last release before this step that has measurements, DRAWN or PUBLISHED; None if none has.
+        """Return the last release before this step that has measurements, DRAWN or PUBLISHED; None if none
+        has.
 
         Restatements are left out: they go on from nothing, and nothing goes on from them.
         """
@@ -70,7 +71,7 @@ class Reader(Survey):
             return None if release is None else _record(connection, stream, release)
 
     def promise_number(self, stream: str) -> int:
-        """The number of the promise in force for a stream; 0 until the first amendment."""
+        """Return the number of the promise in force for a stream; 0 until the first amendment."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -79,7 +80,7 @@ class Reader(Survey):
             return int(connection.execute(number).scalar_one())
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
-        """The period's release with the highest revision, or None."""
+        """Return the period's release with the highest revision, or None."""
         check_key(stream, period, 0)
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -111,7 +112,9 @@ class Reader(Survey):
             return () if release is None else tuple(revisions.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
-        """What the worst window loses, of those that have one of these steps; all streams of the grant."""
+        """Return what the worst window loses, of those that have one of these steps; all streams of the
+        grant.
+        """
         with reading(self._engine) as connection:
             steps = range(first_step, first_step + n_steps)
             return cost_touching(connection, find_grant(connection, grant), steps)
@@ -125,7 +128,8 @@ class Reader(Survey):
         n_steps: int,
         amended: PrivacyModel | None = None,
     ) -> tuple[Spend, ...]:
-        """What this stream's other releases of the same share are charged at steps that share a window.
+        """Return what this stream's other releases of the same share are charged at steps that share a
+        window.
 
         First releases have one share of the grant, restatements another: a plan of the one does not look at
         what the other spent. By the present promise, or as if `amended` were it. Of a release
@@ -151,12 +155,12 @@ class Reader(Survey):
             return charges.spends
 
     def worst(self, grant: str) -> WindowLoss:
-        """What the worst window of the whole history loses, by the present promise; reads all of it."""
+        """Return what the worst window of the whole history loses, by the present promise; reads all of it."""
         with reading(self._engine) as connection:
             return cost_of_all(connection, find_grant(connection, grant))
 
     def head(self, stream: str) -> str:
-        """The hash of a stream's last event, for the catalogue to carry."""
+        """Return the hash of a stream's last event, for the catalogue to carry."""
         return self.head_after(stream, None)
 
     def head_after(self, stream: str, known: str | None) -> str:
@@ -176,12 +180,13 @@ class Reader(Survey):
             return str(row.head)
 
     def contains_head(self, head: str) -> bool:
-        """Whether some event has this hash; if not, the ledger is older than what gave the hash."""
+        """Return whether some event has this hash; if not, the ledger is older than what gave the hash."""
         with reading(self._engine) as connection:
             return not hash_chain.missing(connection, [head])
 
     def verify(self, processes: int = 1) -> list[str]:
-        """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.
+        """Return every edit, gap and reordering that the hash chain and the replay of the events show, in
+        words.
 
         Compare the catalogue's heads as well (`contains_head`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed

@@ -59,7 +59,7 @@ class StreamTerms:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
     def promise(self) -> dict[str, str | int]:
-        """What may not change once the stream has releases, by name."""
+        """Return what may not change once the stream has releases, by name."""
         return {
             "grant": self.grant,
             **self.model.to_document(),
@@ -69,7 +69,7 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """The parts of the promise, by name, in which the other is not the same."""
+        """Return the parts of the promise, by name, in which the other is not the same."""
         theirs = other.promise()
         return [name for name, value in self.promise().items() if theirs[name] != value]
 
@@ -173,7 +173,9 @@ def check_key(stream: object, period: object, revision: object) -> None:
 
 
 def stamp(now: datetime) -> str:
-    """The instant as text in UTC, always of the same length. Raises ParameterError without a time zone."""
+    """Return the instant as text in UTC, always of the same length. Raises ParameterError without a time
+    zone.
+    """
     if not isinstance(now, datetime) or now.tzinfo is None:
         raise ParameterError("now must be a datetime with a time zone, such as datetime.now(UTC)")
     return now.astimezone(UTC).isoformat(timespec="microseconds")

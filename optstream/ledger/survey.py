@@ -26,7 +26,7 @@ class Survey:
         self._engine = engine
 
     def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
-        """The terms of all other streams of a stream's grant; empty for an unknown one."""
+        """Return the terms of all other streams of a stream's grant; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -37,7 +37,9 @@ class Survey:
             )
 
     def heads(self, stream: str) -> dict[str, tuple[int, str]]:
-        """How many events each stream of a stream's grant has, and the hash of the last; none if unknown."""
+        """Return how many events each stream of a stream's grant has, and the hash of the last; none if
+        unknown.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -47,7 +49,9 @@ class Survey:
             return {name: (n_events, head) for name, n_events, head in found.all()}
 
     def documents(self, stream: str) -> tuple[str, ...]:
-        """Every document that terms of a stream's grant ever had, of all its streams, the oldest first."""
+        """Return every document that terms of a stream's grant ever had, of all its streams, the oldest
+        first.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -58,12 +62,13 @@ class Survey:
             return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
-        """The names of all enrolled streams, sorted."""
+        """Return the names of all enrolled streams, sorted."""
         with reading(self._engine) as connection:
             return summaries.stream_names(connection)
 
     def outlines(self, stream: str, steps: range | None = None) -> Iterator[summaries.ReleaseOutline]:
-        """A stream's releases without their spends, by first step, then revision; none for an unknown one.
+        """Yield a stream's releases without their spends, by first step, then revision; none for an unknown
+        one.
 
         steps: only releases that begin at one of them. Memory does not grow with the history; the
         transaction is open until the last was taken.
@@ -74,19 +79,19 @@ class Survey:
                 yield from summaries.outlines(connection, row.id, steps)
 
     def has_known_noise(self, stream: str, steps: range) -> bool:
-        """Whether the noise of a first release that begins at one of these steps was compromised."""
+        """Return whether the noise of a first release that begins at one of these steps was compromised."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return row is not None and summaries.has_known_noise(connection, row.id, steps)
 
     def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
-        """How many releases of a stream are in each state; empty for an unknown one."""
+        """Return how many releases of a stream are in each state; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return {} if row is None else summaries.count_by_state(connection, row.id)
 
     def last_release(self, stream: str) -> summaries.ReleaseOutline | None:
-        """The release of a stream that begins last, in its newest revision; None without releases."""
+        """Return the release of a stream that begins last, in its newest revision; None without releases."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else summaries.last_release(connection, row.id)
@@ -98,7 +103,7 @@ class Survey:
             return {} if row is None else summaries.event_times(connection, row.id, kind)
 
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
-        """What each window with one of these steps is charged, equal neighbours together.
+        """Return what each window with one of these steps is charged, equal neighbours together.
 
         With aligned windows, only those inside charged periods: any other has the whole grant.
         """
@@ -106,14 +111,16 @@ class Survey:
             return stretches(connection, find_grant(connection, grant), steps)
 
     def spent_over(self, grant: str, steps: range) -> Spent:
-        """What all releases with one of these steps are charged, by the present promise, of all streams."""
+        """Return what all releases with one of these steps are charged, by the present promise, of all
+        streams.
+        """
         with reading(self._engine) as connection:
             return spent_over(connection, find_grant(connection, grant), steps)
 
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
     ) -> list[PromiseLoss]:
-        """What the worst window of each promise would lose with a plan, as `reserve` judges it.
+        """Return what the worst window of each promise would lose with a plan, as `reserve` judges it.
 
         The promise in force comes first, then the earlier ones that days in the plan's windows were released
         under. amended: judged as if this were the promise in force.
@@ -122,12 +129,12 @@ class Survey:
             return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
     def last_charged(self, grant: str) -> Stretch | None:
-        """The last windows of a grant that are charged anything: later ones have all of it."""
+        """Return the last windows of a grant that are charged anything: later ones have all of it."""
         with reading(self._engine) as connection:
             return last_charged(connection, find_grant(connection, grant))
 
     def batches(self, n_rows: int) -> Iterator[Batch]:
-        """All tables for an export, at most `n_rows` rows at a time, from one moment."""
+        """Yield all tables for an export, at most `n_rows` rows at a time, from one moment."""
         with reading(self._engine) as connection:
             yield from batches(connection, n_rows)
 
@@ -137,7 +144,7 @@ class Survey:
             return hash_chain.missing(connection, heads)
 
     def last_event_at(self, stream: str) -> datetime | None:
-        """The instant of a stream's last event, by the clock of who wrote it; None without any."""
+        """Return the instant of a stream's last event, by the clock of who wrote it; None without any."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:

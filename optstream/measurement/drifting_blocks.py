@@ -37,7 +37,7 @@ class DriftingBlocks:
         return self.window_length + self.drift
 
     def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
-        """The parts of blocks that lie in a period, rising, counted from its first step.
+        """Return the parts of blocks that lie in a period, rising, counted from its first step.
 
         A block that a border cuts is two parts, one for each period, each a query of its own. Privacy: none;
         a public rule, and any window meets n_blocks * length of its steps (Lemma 13).
@@ -53,7 +53,7 @@ class DriftingBlocks:
 
 
 def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -> int:
-    """The least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
+    """Return the least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
 
     0 where w itself is; at least 1 where a day has several steps.
     """

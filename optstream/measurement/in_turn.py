@@ -17,7 +17,7 @@ class Controller(Protocol):
     """Who decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
 
     def due(self, step: int) -> bool:
-        """Whether a step should be measured. Privacy: none; a function of what `saw` was told."""
+        """Return whether a step should be measured. Privacy: none; a function of what `saw` was told."""
         ...
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
@@ -56,7 +56,7 @@ def measure_in_turn(
 
 
 def settled(plan: CappedSpend, positions: list[int]) -> StepSpend:
-    """What the plan costs now that its steps are chosen. Privacy: none; the choice was paid for."""
+    """Return what the plan costs now that its steps are chosen. Privacy: none; the choice was paid for."""
     weights = tuple(int(step in set(positions)) for step in range(plan.n_steps))
     return StepSpend(
         plan.level, plan.stage, plan.first_step, weights, plan.scale, plan.alpha_units, plan.leaves_changed

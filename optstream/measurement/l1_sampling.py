@@ -106,7 +106,7 @@ def choose_points(
 
 
 def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
-    """The remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
+    """Return the remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
     taken = []
     for step in range(start, n_steps):
         if rule.allowed()[step]:

@@ -92,7 +92,7 @@ class Fast(OnlineMechanism):
         return (self._spend(n_steps, first_step, state),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """The measured steps of all other periods; of one whose choice is not known, every step."""
+        """Return the measured steps of all other periods; of one whose choice is not known, every step."""
         known = list(spends)
         reserved = [spend for spend in known if isinstance(spend, CappedSpend) and spend.stage == SAMPLES]
         unknown = [s.first_step + step for s in reserved for step in range(s.n_steps)]
@@ -100,7 +100,7 @@ class Fast(OnlineMechanism):
         return {**memory_of(before, NAME), "mechanism": NAME, "points": sorted([*points, *unknown])}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The filter's values: corrected where measured, predicted in between, with its variances."""
+        """Return the filter's values: corrected where measured, predicted in between, with its variances."""
         return follow(self._controller(measured.before, measured.first_step, len(measured.points)), measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

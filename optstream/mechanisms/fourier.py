@@ -95,7 +95,7 @@ class Fourier(SeriesMechanism):
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The noisy frequencies, transformed back."""
+        """Return the noisy frequencies, transformed back."""
         return invert_coordinates(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -120,5 +120,5 @@ def _check_count(name: str, given: Any, least: int) -> None:
 
 
 def _root_above(number: int) -> Fraction:
-    """A rational square root, at most 2^-32 too large and never too small."""
+    """Return a rational square root, at most 2^-32 too large and never too small."""
     return Fraction(isqrt(number << 2 * ROOT_BITS) + 1, 1 << ROOT_BITS)

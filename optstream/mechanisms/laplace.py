@@ -37,7 +37,7 @@ class Laplace(OnlineMechanism):
         return (self._spend(n_steps, first_step),)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The noisy values as they are."""
+        """Return the noisy values as they are."""
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

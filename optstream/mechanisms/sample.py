@@ -44,7 +44,7 @@ class Sample(OnlineMechanism):
         return (self._spend(tuple(int(step in chosen) for step in range(n_steps)), first_step),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """The measured steps of all other periods, and the value that is held."""
+        """Return the measured steps of all other periods, and the value that is held."""
         return {
             **memory_of(before, "Sample"),
             "mechanism": "Sample",
@@ -52,7 +52,7 @@ class Sample(OnlineMechanism):
         }
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The last measured value of each series, held."""
+        """Return the last measured value of each series, held."""
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

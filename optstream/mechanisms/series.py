@@ -32,7 +32,7 @@ class SeriesMechanism(Mechanism):
 
     @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:
-        """Every step's value and what the noise leaves of doubt, from the measurements alone; free."""
+        """Return every step's value and what the noise leaves of doubt, from the measurements alone; free."""
 
     def _values(self, measured: Measured) -> NDArray[np.float64]:
         return self.fitted(measured).values
@@ -73,7 +73,7 @@ class OnlineMechanism(SeriesMechanism):
     """A mechanism that needs no batch: each step can be released when it arrives."""
 
     def start(self, first_step: int = 0) -> OnlineState:
-        """The state before the first step of a stream. Costs no privacy."""
+        """Return the state before the first step of a stream. Costs no privacy."""
         return OnlineState(first_step, None)
 
     def step(

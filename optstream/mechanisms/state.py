@@ -9,7 +9,7 @@ from optstream.stream import Measured, State
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """The state as this mechanism left it; empty at the start of a stream.
+    """Return the state as this mechanism left it; empty at the start of a stream.
 
     Raises ParameterError for another mechanism's state: read as "nothing spent", it would void the promise
     in silence.
@@ -46,7 +46,7 @@ def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -
 
 
 def held_after(measured: Measured) -> dict[str, Any]:
-    """What `estimation.holding` needs of a period to begin the next one: the value held at its end."""
+    """Return what `estimation.holding` needs of a period to begin the next one: the value held at its end."""
     assert measured.point_variances is not None
     if measured.positions:
         return {

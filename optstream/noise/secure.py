@@ -57,5 +57,5 @@ def _confirmed_mechanism(scale: float) -> Any:
 
 
 def secure_noise() -> SecureNoise:
-    """The noise of every publication."""
+    """Return the noise of every publication."""
     return SecureNoise()

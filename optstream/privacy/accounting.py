@@ -88,7 +88,7 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
 def _worst_of_sum(
     stretch: Sequence[tuple[int, NDArray[np.object_]]], stop: int, denominator: int
 ) -> WindowCost:
-    """The worst window of charges laid over each other: (first window, numerators), by first window."""
+    """Return the worst window of charges laid over each other: (first window, numerators), by first window."""
     first = stretch[0][0]
     total = np.zeros(stop - first, dtype=object)
     for start, numerators in stretch:
@@ -98,7 +98,7 @@ def _worst_of_sum(
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
-    """What the window that begins at each of `starts` loses: Lemma 1, window by window."""
+    """Return what the window that begins at each of `starts` loses: Lemma 1, window by window."""
     if not spends:
         return [Fraction(0)] * len(starts)
     charged = _charge(spends, window_length)
@@ -114,7 +114,7 @@ class _Charged:
     denominator: int
 
     def at(self, start: int) -> int:
-        """The numerator of one window; 0 where nothing is charged."""
+        """Return the numerator of one window; 0 where nothing is charged."""
         place = start - self.first_start
         return int(self.numerators[place]) if 0 <= place < self.numerators.size else 0
 
@@ -126,7 +126,7 @@ def _period(spend: Spend) -> tuple[int, int]:
 def _worst(
     spends: Sequence[Spend], window_length: int, touching: range | None, inside: tuple[int, int] | None
 ) -> WindowCost:
-    """The worst window that touches `touching`, and lies inside a period where one is given."""
+    """Return the worst window that touches `touching`, and lies inside a period where one is given."""
     if inside is not None and touching is not None and not _meets(touching, *inside):
         # a window longer than its period ends with it
         return NO_COST
@@ -176,7 +176,7 @@ def _denominators(spend: Spend) -> set[int]:
 
 
 def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """What the spend charges each window that touches its period, first window first, as numerators."""
+    """Return what the spend charges each window that touches its period, first window first, as numerators."""
     match spend:
         case StepSpend():
             # each distinct charge is computed once

@@ -9,7 +9,7 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
-    """The spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
+    """Return the spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
 
     Either may be the older of the two: old spends are priced by a new promise, and new spends by the old
     promises that days beside them were released under.

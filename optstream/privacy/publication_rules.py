@@ -29,7 +29,7 @@ class PublicationRule(ABC):
         self._budget, self._fewest = budget, fewest
 
     def offer(self, step: int) -> int:
-        """The grains that a publication at this step would cost; 0 where there can be none."""
+        """Return the grains that a publication at this step would cost; 0 where there can be none."""
         grains = self._wanted(step, self._budget.room(step))
         return grains if grains >= max(self._fewest, 1) else 0
 
@@ -39,7 +39,7 @@ class PublicationRule(ABC):
 
     @abstractmethod
     def _wanted(self, step: int, room: int) -> int:
-        """The rule's own offer, at most the room."""
+        """Return the rule's own offer, at most the room."""
 
 
 class Halving(PublicationRule):

@@ -49,7 +49,7 @@ class StoreUrl:
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
-        """Whether it is this one, or lies below it."""
+        """Return whether it is this one, or lies below it."""
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
@@ -63,7 +63,8 @@ Location = Path | StoreUrl
 
 
 def locate(place: Location | str) -> Location:
-    """What a text names: a path, or where it holds "://" the URL of an object store; file:// is a path.
+    """Return what a text names: a path, or where it holds "://" the URL of an object store; file:// is a
+    path.
 
     Raises ParameterError, which never shows the text, for a URL with a user, a password or a query: anybody
     who reads the configuration would have them; and for one with empty parts or "..", which name nothing.

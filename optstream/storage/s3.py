@@ -43,8 +43,8 @@ class S3Store(Store):
         return found
 
     def for_polars(self, name: str) -> Any:
-        """The URL: polars reads the columns that it needs by itself, at the address and with the credentials
-        that s3fs has found.
+        """Return the URL: polars reads the columns that it needs by itself, at the address and with the
+        credentials that s3fs has found.
         """
         import fsspec.asyn
 
@@ -128,7 +128,7 @@ class S3Store(Store):
 
 
 def _answer(error: BaseException) -> tuple[int, str]:
-    """The store's answer behind an error of s3fs: HTTP status and code; 0 and "" without one."""
+    """Return the store's answer behind an error of s3fs: HTTP status and code; 0 and "" without one."""
     response: Any = getattr(error.__cause__, "response", None) or {}
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return int(status), str(response.get("Error", {}).get("Code", ""))

@@ -15,7 +15,7 @@ DayKind = Literal["elapsed", "fixed"]
 
 
 def days_from(first: date, last: date) -> list[date]:
-    """Every day, both ends included; none if the last comes before the first."""
+    """Return every day, both ends included; none if the last comes before the first."""
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
@@ -55,7 +55,7 @@ class Calendar:
         return 1440 // self.step_minutes
 
     def n_steps(self, day: date) -> int:
-        """How many steps the day has."""
+        """Return how many steps the day has."""
         return self.first_step(day + timedelta(days=1)) - self.first_step(day)
 
     def first_step(self, day: date) -> int:

@@ -80,7 +80,7 @@ class Feature:
 
     @staticmethod
     def day_parts(n_steps: int) -> "list[Feature]":
-        """The two features of the OptStream paper beyond the single steps, for a day of `n_steps`.
+        """Return the two features of the OptStream paper beyond the single steps, for a day of `n_steps`.
 
         Night, morning, afternoon and evening (cut at 7, 12 and 18 h), and the whole day. Raises
         ParameterError unless these hours are whole steps.

@@ -121,7 +121,7 @@ class Measured:
         )
 
     def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
-        """The same measurements, taken as an estimate of every step that was computed from them alone.
+        """Return the same measurements, taken as an estimate of every step that was computed from them alone.
 
         series, variances: (n_nodes, n_steps), in the unit of the readings and squared. For the consistency
         of a tree, which weighs every node's series. Costs no privacy.

@@ -71,6 +71,6 @@ class PrivatePeriod:
 
 
 def open_private_period(period: PrivatePeriod) -> NDArray[np.int64]:
-    """The raw integers, read-only, (n_leaves, n_steps). For `optstream.measurement` alone."""
+    """Return the raw integers, read-only, (n_leaves, n_steps). For `optstream.measurement` alone."""
     units: NDArray[np.int64] = object.__getattribute__(period, "_PrivatePeriod__units")
     return units

@@ -115,6 +115,6 @@ class AggregationTree:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few names: a hierarchy may have a million."""
+    """Return the first few names: a hierarchy may have a million."""
     shown = ", ".join(f"{name!r:.80}" for name in names[:MOST_NAMED])
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

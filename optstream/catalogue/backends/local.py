@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue.backends.protocol import Result, Turn
+from optstream.catalogue.backends.protocol import Result, Transaction
 from optstream.catalogue.backends.whole_files import clear_incoming, move, replace, write_new
 from optstream.catalogue.layout import CATALOGUE, LOCK
 from optstream.errors import PublicationError
@@ -24,14 +24,14 @@ from optstream.storage.descriptors import (
 from optstream.storage.lock import publishers_lock
 
 
-class LocalPlace:
-    """See `Place`. Others may write the folder meanwhile: `descriptors` keeps every call inside."""
+class LocalStorage:
+    """See `Storage`. Others may write the folder meanwhile: `descriptors` keeps every call inside."""
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, name: str, largest: int) -> bytes:
-        """A plain file, no link."""
+        """Return a plain file, no link."""
         try:
             with self._opened() as root:
                 return read_plain(root, name, largest)
@@ -61,11 +61,11 @@ class LocalPlace:
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def change(self, work: Callable[[Turn], Result]) -> Result:
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
         """Work once, under the publishers' lock."""
         make_root(self._root)
         with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
-            return work(LocalTurn(root))
+            return work(LocalTransaction(root))
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
@@ -77,8 +77,8 @@ class LocalPlace:
             os.close(descriptor)
 
 
-class LocalTurn:
-    """See `Turn`. The caller holds the lock, and the folder's descriptor `root` for as long."""
+class LocalTransaction:
+    """See `Transaction`. The caller holds the lock, and the folder's descriptor `root` for as long."""
 
     is_alone = True
     is_again = False
@@ -117,7 +117,7 @@ class LocalTurn:
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Replace a file in one step; the turn is alone, so that no other can have taken its place."""
+        """Replace a file in one step; the transaction is alone, so that no other can have taken its place."""
         self._make(split(name)[0])
         replace(self._root, name, data)
 

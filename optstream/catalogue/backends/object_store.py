@@ -1,9 +1,9 @@
 """A published folder in an object store: no lock, no rename; a conditional put says who came first.
 
-A turn reads the catalogue and its tag, puts files under names that nothing had, and replaces the catalogue on
-the condition that it still has that tag. Whoever comes second begins again from the catalogue that is there.
-No two catalogues of a folder have the same bytes, for what they list of a day only ever moves forward: so
-a tag, which goes by the bytes, never comes back.
+A transaction reads the catalogue and its tag, puts files under names that nothing had, and replaces the
+catalogue on the condition that it still has that tag. Whoever comes second begins again from the catalogue
+that is there. No two catalogues of a folder have the same bytes, for what they list of a day only ever moves
+forward: so a tag, which goes by the bytes, never comes back.
 """
 
 import errno
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from optstream.catalogue.backends.protocol import OtherBytes, Overtaken, Result, Turn
+from optstream.catalogue.backends.protocol import ConflictError, OtherBytes, Result, Transaction
 from optstream.catalogue.layout import CATALOGUE
 from optstream.errors import PublicationError
 from optstream.storage.store import Store
@@ -19,19 +19,19 @@ from optstream.storage.store import Store
 PROBE = ".conditional-puts"
 PROBE_TEXT = b"OptStream puts this again before it publishes, to see that the store refuses a second one.\n"
 WRONG_TAG = f'"{"0" * 32}"'
-MOST_TURNS = 100
-"""Each lost turn is another publisher's won one; who loses so many is told to come back."""
+MOST_TRANSACTIONS = 100
+"""Each conflict means that another publisher succeeded; after so many the caller is told to come back."""
 MOST_TRIES = 10
 
 
-class ObjectPlace:
-    """See `Place`."""
+class ObjectStorage:
+    """See `Storage`."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def read(self, name: str, largest: int) -> bytes:
-        """An object; what the store refuses is a PublicationError."""
+        """Return an object; what the store refuses is a PublicationError."""
         try:
             stored = self._store.get(name, largest)
         except FileNotFoundError:
@@ -41,7 +41,7 @@ class ObjectPlace:
         return bounded(stored.data, name, largest)
 
     def is_file(self, name: str) -> bool:
-        """Whether there is an object of this name."""
+        """Return whether there is an object of this name."""
         try:
             return self._store.is_object(name)
         except OSError as error:
@@ -60,19 +60,19 @@ class ObjectPlace:
     def _unreadable(self, error: OSError) -> PublicationError:
         return PublicationError(f"the published folder {self._store.url} cannot be read ({error.strerror})")
 
-    def change(self, work: Callable[[Turn], Result]) -> Result:
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
         """Work until nobody else was faster. Raises PublicationError for a store without conditions."""
         check_conditions(self._store)
-        for number in range(MOST_TURNS):
+        for number in range(MOST_TRANSACTIONS):
             try:
-                return work(ObjectTurn(self._store, is_again=number > 0))
-            except Overtaken:
+                return work(ObjectTransaction(self._store, is_again=number > 0))
+            except ConflictError:
                 continue
         raise OSError(errno.EBUSY, "others replaced the catalogue every time")
 
 
-class ObjectTurn:
-    """See `Turn`. What cannot be read is an OSError here, as what cannot be written."""
+class ObjectTransaction:
+    """See `Transaction`. What cannot be read is an OSError here, as what cannot be written."""
 
     is_alone = False
 
@@ -81,7 +81,7 @@ class ObjectTurn:
         self._tag: str | None = None
 
     def read(self, name: str, largest: int) -> bytes:
-        """An object; of the catalogue, the tag is kept for `replace_catalogue`."""
+        """Return an object; of the catalogue, the tag is kept for `replace_catalogue`."""
         if name == CATALOGUE:
             self._tag = None
         stored = self._store.get(name, largest)
@@ -113,7 +113,7 @@ class ObjectTurn:
     def confirm_catalogue(self) -> None:
         """What a store has answered for is durable; but another may have come."""
         if self.mark(CATALOGUE) != self._tag:
-            raise Overtaken
+            raise ConflictError
 
     def mark(self, name: str) -> str | None:
         """Its tag, which goes by its bytes."""
@@ -126,7 +126,7 @@ class ObjectTurn:
         """Put on the condition that it still has that tag, or is still not there."""
         done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
         if not done:
-            raise Overtaken
+            raise ConflictError
 
     def names_in(self, folder: str) -> list[str]:
         """Of the objects below it, those without a further "/"."""
@@ -151,7 +151,7 @@ class ObjectTurn:
 
 
 def bounded(data: bytes, name: str, largest: int) -> bytes:
-    """The bytes. Raises PublicationError if there are too many."""
+    """Return the bytes. Raises PublicationError if there are too many."""
     if len(data) > largest:
         raise PublicationError(f"{name} is larger than {largest} bytes; it was not written by this OptStream")
     return data

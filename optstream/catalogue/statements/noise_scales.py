@@ -38,7 +38,7 @@ class NoiseScale:
 
 
 def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
-    """The distinct noise scales of a release's spends, in their order."""
+    """Return the distinct noise scales of a release's spends, in their order."""
     scales = (
         NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
         for spend in spends
@@ -47,5 +47,5 @@ def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
 
 
 def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
-    """Whether every answer has the spend's own scale: a fraction of a weight stands for a larger one."""
+    """Return whether every answer has the spend's own scale: a fraction of a weight stands for a larger one."""
     return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)

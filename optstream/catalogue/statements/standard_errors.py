@@ -10,7 +10,9 @@ Known = Literal["all", "some", "none"]
 
 
 def error_columns(value_column: str) -> tuple[str, str]:
-    """The names of the noise's and of the posterior's standard errors beside the values, in the same unit."""
+    """Return the names of the noise's and of the posterior's standard errors beside the values, in the same
+    unit.
+    """
     return f"{value_column}_noise_se", f"{value_column}_se"
 
 
@@ -33,7 +35,7 @@ class StandardErrors:
                 )
 
     def in_words(self, value_column: str) -> str:
-        """What the columns are, and what they are not."""
+        """Return what the columns are, and what they are not."""
         of_noise, of_model = error_columns(value_column)
         if self.noise == "none":
             told = (

@@ -97,7 +97,7 @@ class ReleaseStatement:
         return max(self.model.epsilon, self.epsilon_plan)
 
     def in_words(self) -> str:
-        """What one customer's protection covers, and what it does not."""
+        """Return what one customer's protection covers, and what it does not."""
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."
         model = self.model
@@ -148,7 +148,7 @@ class ReleaseStatement:
         return " ".join(sentences)
 
     def to_document(self) -> dict[str, Any]:
-        """The statement as JSON-ready text and integers; fractions exact, as "numerator/denominator"."""
+        """Return the statement as JSON-ready text and integers; fractions exact, as "numerator/denominator"."""
         errors = self.standard_errors
         document = {
             "format": FORMAT,

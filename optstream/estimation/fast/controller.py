@@ -16,19 +16,19 @@ class Predictor(Protocol):
     """`ConstantState` or `StraightLine`."""
 
     def prior(self, step: int) -> Belief | None:
-        """What is believed of a step before it is measured."""
+        """Return what is believed of a step before it is measured."""
         ...
 
     def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
-        """What is believed of it once it is."""
+        """Return what is believed of it once it is."""
         ...
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """What the first measured values say of an earlier step."""
+        """Return what the first measured values say of an earlier step."""
         ...
 
     def memory(self) -> dict[str, Any]:
-        """What the next predictor needs."""
+        """Return what the next predictor needs."""
         ...
 
 
@@ -41,7 +41,7 @@ class IntervalLaw(Protocol):
         ...
 
     def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """The interval that follows."""
+        """Return the interval that follows."""
         ...
 
 
@@ -68,7 +68,7 @@ class SamplingController:
         self._errors = [(int(step), float(error)) for step, error in memory.get("errors", ())]
 
     def due(self, step: int) -> bool:
-        """Whether this step should be measured. step: running index."""
+        """Return whether this step should be measured. step: running index."""
         return self._next_step is None or step >= self._next_step
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Belief:

@@ -46,7 +46,7 @@ class ConstantState:
             )
 
     def prior(self, step: int) -> Belief | None:
-        """What is believed of a step at or after the last measured one; None where nothing is known."""
+        """Return what is believed of a step at or after the last measured one; None where nothing is known."""
         last = self._posterior
         if last is None:
             return None
@@ -66,7 +66,7 @@ class ConstantState:
         return self._posterior
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """What the first measured values say of a step that many steps earlier: mean and variance."""
+        """Return what the first measured values say of a step that many steps earlier: mean and variance."""
         return noisy, self._noise_variance + steps * self._process_variance
 
     def memory(self) -> dict[str, Any]:

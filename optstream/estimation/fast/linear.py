@@ -25,7 +25,7 @@ class StraightLine:
         self._measured = [(step, np.array(values, np.float64)) for step, values in memory.get("measured", ())]
 
     def prior(self, step: int) -> Belief | None:
-        """What the line says of a step after the last measured one; None where nothing is known."""
+        """Return what the line says of a step after the last measured one; None where nothing is known."""
         if len(self._measured) < 2:
             known = self._noise_variance
             return next((Belief(step, held, known, known) for _, held in self._measured), None)
@@ -40,7 +40,7 @@ class StraightLine:
         return Belief(step, noisy, self._noise_variance, self._noise_variance)
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """The first measured values, held backwards."""
+        """Return the first measured values, held backwards."""
         return noisy, self._noise_variance
 
     def memory(self) -> dict[str, Any]:

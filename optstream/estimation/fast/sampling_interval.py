@@ -50,7 +50,7 @@ class AdaptiveInterval:
         return self.proportional * error + self.integral * mean + self.derivative * slope
 
     def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """The interval that follows `interval`."""
+        """Return the interval that follows `interval`."""
         if len(errors) < self.integration_time:
             return float(self.shortest)
         exponent = (self.feedback(errors) - self.set_point) / self.set_point

@@ -63,7 +63,7 @@ class LagTables:
     @classmethod
     @lru_cache(maxsize=4)
     def between(cls, rows: Blocks, columns: Blocks, steps_per_day: int) -> "LagTables":
-        """The tables of two sets of blocks; those of the last sets are kept, for learning asks often."""
+        """Return the tables of two sets of blocks; those of the last sets are kept, for learning asks often."""
         lags = rows.clock[:, None] - columns.clock[None, :]
         longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
         least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
@@ -90,7 +90,7 @@ class LagTables:
         return tuple(self.worths)
 
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:
-        """The covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
+        """Return the covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
         worth = self.worths[gate]
         if len(self.groups) == 1:
             _, _, long, wide, places = self.groups[0]
@@ -101,7 +101,9 @@ class LagTables:
         return np.asarray(found * worth)
 
     def scattered(self, weights: Floats, gate: Gate) -> Floats:
-        """The transpose of `gathered`: how much each lag counts in sum(weights * covariance), as `days`."""
+        """Return the transpose of `gathered`: how much each lag counts in sum(weights * covariance), as
+        `days`.
+        """
         counts = np.zeros(self.days.size)
         if gate not in self.worths:
             return counts
@@ -115,5 +117,5 @@ class LagTables:
 
 
 def _overlaps(long: int, wide: int) -> Floats:
-    """How many pairs of a step of either block stand at each lag, wide end first."""
+    """Return how many pairs of a step of either block stand at each lag, wide end first."""
     return np.convolve(np.ones(long), np.ones(wide))

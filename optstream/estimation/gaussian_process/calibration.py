@@ -47,7 +47,7 @@ def variance_factor(posterior: TreePosterior) -> float:
 
 
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:
-    """Whether the blocks of a day are so unlike what all others say that no noise explains them.
+    """Return whether the blocks of a day are so unlike what all others say that no noise explains them.
 
     today: (n,) of the blocks. factor: of `variance_factor`. Costs no privacy.
     """

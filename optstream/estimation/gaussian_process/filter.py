@@ -47,7 +47,7 @@ class Belief:
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
     ) -> "Belief":
-        """What `to_document` wrote; that of a stream that begins where there is nothing.
+        """Return what `to_document` wrote; that of a stream that begins where there is nothing.
 
         components: those of the prior, with the medians that it starts from.
 
@@ -74,7 +74,7 @@ class Belief:
         }
 
     def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "Belief":
-        """The belief with which a period that begins at this step is measured.
+        """Return the belief with which a period that begins at this step is measured.
 
         The last day that is over is called an event if it was one; the prior is learned again when due: first
         after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
@@ -89,7 +89,7 @@ class Belief:
         return replace(judged, prior=learn(self.prior, seen), learned=self.day_of(first_step))
 
     def judged(self, first_step: int, scale: float | None) -> "Belief":
-        """Whether the last day before this step's was an event, remembered as long as its blocks are."""
+        """Return whether the last day before this step's was an event, remembered as long as its blocks are."""
         history = latest(self.history, MOST_FITTED)
         return self.judged_by(
             lambda events: seen_series(history, self.days, scale, events)[0], history, first_step
@@ -98,7 +98,7 @@ class Belief:
     def judged_by(
         self, seen: Callable[[tuple[int, ...]], Seen | None], history: BlockHistory, first_step: int
     ) -> "Belief":
-        """The same, by what was seen when these days are called events. history: whose days they are."""
+        """Return the same, by what was seen when these days are called events. history: whose days they are."""
         days = self.days.clock(history.starts) // self.days.steps_per_day
         last, today = int(days[-1]), self.day_of(first_step)
         kept = tuple(day for day in self.events if day >= days[0])
@@ -109,7 +109,7 @@ class Belief:
         return replace(self, events=(*kept, last) if unlike else kept)
 
     def is_due(self, first_step: int, relearn_days: int) -> bool:
-        """Whether the prior is to be learned before the period that begins at this step."""
+        """Return whether the prior is to be learned before the period that begins at this step."""
         if self.began is None or not relearn_days:
             return False
         since, last = self.began, self.learned
@@ -117,7 +117,7 @@ class Belief:
         return self.day_of(first_step) - (since if last is None else last) >= wait
 
     def after(self, own: BlockHistory, history_days: int) -> "Belief":
-        """The belief that a period leaves: its blocks beside those of the last `history_days`."""
+        """Return the belief that a period leaves: its blocks beside those of the last `history_days`."""
         if not own.n_blocks:
             return self
         began = self.day_of(int(own.starts[0])) if self.began is None else self.began
@@ -153,13 +153,13 @@ class Belief:
         return tuple(sorted(self.answer(seen, steps)[1]))
 
     def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
-        """The posterior for these steps, and the days that are events, theirs included if they are."""
+        """Return the posterior for these steps, and the days that are events, theirs included if they are."""
         today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
         found = fit(Question(self.prior, seen, self.days, today, self.learned is not None))
         return found, {*self.events, *today} if found.unlike else set(self.events)
 
     def day_of(self, step: int) -> int:
-        """The day of a running step."""
+        """Return the day of a running step."""
         return int(self.days.clock(step)) // self.days.steps_per_day
 
 
@@ -171,5 +171,5 @@ def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:
-    """The last so many blocks."""
+    """Return the last so many blocks."""
     return history.chosen(np.arange(history.n_blocks) >= history.n_blocks - most)

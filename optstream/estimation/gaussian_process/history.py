@@ -34,7 +34,7 @@ class BlockHistory:
 
     @classmethod
     def of(cls, measured: Measured) -> "BlockHistory":
-        """The blocks of one period. Raises ParameterError for measurements of another kind."""
+        """Return the blocks of one period. Raises ParameterError for measurements of another kind."""
         blocks = (measured.choices or {}).get("blocks")
         if blocks is None or not measured.sums or measured.sum_variances is None:
             raise ParameterError("these measurements are no sums over blocks")
@@ -49,7 +49,7 @@ class BlockHistory:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any] | None, n_series: int) -> "BlockHistory":
-        """What `to_document` wrote; empty for None. Raises ParameterError for other series."""
+        """Return what `to_document` wrote; empty for None. Raises ParameterError for other series."""
         if document is None:
             return cls.empty(n_series)
         sums = np.array(document["sums"], dtype=np.float64).reshape(len(document["sums"]), -1)
@@ -91,7 +91,7 @@ class BlockHistory:
         return found
 
     def between(self, first: int, stop: int) -> "BlockHistory":
-        """The blocks that begin at these running steps, `stop` not included."""
+        """Return the blocks that begin at these running steps, `stop` not included."""
         return self.chosen((self.starts >= first) & (self.starts < stop))
 
     def chosen(self, which: NDArray[np.bool_]) -> "BlockHistory":

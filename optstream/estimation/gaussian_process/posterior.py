@@ -90,7 +90,7 @@ def fit(question: Question) -> Fitted:
 
 
 def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
-    """The blocks with some days called events; days that follow each other are one event."""
+    """Return the blocks with some days called events; days that follow each other are one event."""
     named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
     return replace(blocks, events=event_numbers(blocks.clock, named, days))
 

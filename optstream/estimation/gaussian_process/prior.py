@@ -41,7 +41,7 @@ class Component:
 
 
 def constant(lags: Floats, lengths: Lengths) -> Floats:
-    """The same for ever."""
+    """Return the same for ever."""
     return np.ones_like(lags)
 
 
@@ -57,7 +57,7 @@ def smooth(lags: Floats, lengths: Lengths) -> Floats:
 
 
 def daily(lags: Floats, lengths: Lengths) -> Floats:
-    """A shape of the day, as smooth as `lengths[0]` says, that is another one after `lengths[1]` days."""
+    """Return a shape of the day, as smooth as `lengths[0]` says, that is another one after `lengths[1]` days."""
     return np.asarray(np.exp(-2.0 * np.sin(np.pi * lags) ** 2 / lengths[0] ** 2 - np.abs(lags) / lengths[1]))
 
 
@@ -112,7 +112,7 @@ class TemporalPrior:
         return tuple(found)
 
     def covariances(self, rows: Blocks, columns: Blocks) -> tuple[Floats, Floats]:
-        """The shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
+        """Return the shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
         lags = LagTables.between(rows, columns, self.steps_per_day)
         parts = np.zeros((2, rows.clock.size, columns.clock.size))
         for gate in lags.open_gates:

@@ -33,7 +33,7 @@ def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> B
 def seen_series(
     history: BlockHistory, days: PublicDays, scale: float | None, events: Iterable[int] = ()
 ) -> tuple[Seen, Floats]:
-    """What was measured of plain series, and their prior means a step, (n_series,), in units.
+    """Return what was measured of plain series, and their prior means a step, (n_series,), in units.
 
     Blocks are weighed so that all have the noise of the latest one: `worth` is its scale over the block's,
     over the longest block's steps. A series' prior mean is that of its blocks, joined with the public scale

@@ -81,7 +81,7 @@ def seen_tree(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats] | None:
-    """What was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
+    """Return what was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
 
     Only blocks that all measured levels have, with noise in the proportions of the latest: others, of another
     plan, are left out. None where there are none. scale: the public size of a typical leaf.

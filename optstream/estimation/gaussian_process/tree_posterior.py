@@ -78,7 +78,7 @@ class TreePosterior:
         self._join_shared()
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
-        """The posterior of other values with other noise at the same blocks."""
+        """Return the posterior of other values with other noise at the same blocks."""
         return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
 
     def _join_shared(self) -> None:
@@ -112,11 +112,11 @@ class TreePosterior:
         return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
     def own_pull(self) -> Floats:
-        """What each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
+        """Return what each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
         return np.asarray(self.own_means / self.spectrum)
 
     def own_loads(self) -> Floats:
-        """How the own parts move with the shared one, (n_nodes, n)."""
+        """Return how the own parts move with the shared one, (n_nodes, n)."""
         return np.asarray(self.passed.means[1] / self.spectrum)
 
     def own_precision(self) -> Floats:
@@ -124,7 +124,7 @@ class TreePosterior:
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
     def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
-        """How far each measured value is from what all others say of it, and the variance of that.
+        """Return how far each measured value is from what all others say of it, and the variance of that.
 
         (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
         prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
@@ -150,14 +150,15 @@ class TreePosterior:
         return np.asarray((self.pulls @ self.basis.T) / diagonal), 1.0 / diagonal
 
     def _alone(self) -> Floats:
-        """The diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
+        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
         known = np.isfinite(self.seen.noise)
         noise = np.where(known, self.seen.noise, 1.0)[:, None]
         alone = np.maximum(noise - self.passed.variances, 0.0) / noise**2
         return np.asarray(np.where(known[:, None], alone, 0.0))
 
     def day_surprises(self, chosen: NDArray[np.bool_]) -> Floats:
-        """How unlike all others these blocks are, (n,) of them chosen: standard normal if they are not.
+        """Return how unlike all others these blocks are, (n,) of them chosen: standard normal if they are
+        not.
 
         (n_nodes + 1, n_chosen): of each node, 0 where it was not measured, then of what the leaves share.
         Score tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted

@@ -80,8 +80,8 @@ def least_squares(
 
 
 def targets_of(measured: Measured) -> NDArray[np.float64]:
-    """What the queries should give: steps, then each feature's sums, (…, n_nodes, n_queries). Linear in what
-    was measured.
+    """Return what the queries should give: steps, then each feature's sums, (…, n_nodes, n_queries). Linear
+    in what was measured.
     """
     return np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
 
@@ -117,7 +117,7 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
 
 
 def _is_measured(measured: Measured) -> NDArray[np.bool_]:
-    """Which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
+    """Return which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
     known = seen_points(measured).any(axis=-1)
     for variances in measured.sum_variances or ():
         known = known | np.isfinite(variances).any(axis=-1)

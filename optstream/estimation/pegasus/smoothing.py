@@ -81,13 +81,13 @@ def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floa
 
 
 def running_average(noisy: Floats) -> Floats:
-    """The mean of the first n values, for each n. Problem: the least squares fit of a constant."""
+    """Return the mean of the first n values, for each n. Problem: the least squares fit of a constant."""
     means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
     return means
 
 
 def running_median(noisy: Floats) -> Floats:
-    """The median of the first n values, for each n; of an even number the mean of the middle two.
+    """Return the median of the first n values, for each n; of an even number the mean of the middle two.
 
     Problem: the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
     """
@@ -101,7 +101,7 @@ def running_median(noisy: Floats) -> Floats:
 
 
 def running_james_stein(noisy: Floats) -> Floats:
-    """The mean of the first n values plus an n-th of the last one's distance from it, for each n.
+    """Return the mean of the first n values plus an n-th of the last one's distance from it, for each n.
 
     Problem: a step's own value, shrunk to its group's mean the more, the larger the group.
     """
@@ -148,6 +148,6 @@ NOISE_LEFT: Mapping[str, Callable[[NDArray[np.int64]], Floats]] = {
 
 
 def _runs(groups: list[int]) -> list[tuple[int, int]]:
-    """Where each group lies in the period, as (first, end)."""
+    """Return where each group lies in the period, as (first, end)."""
     borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
     return list(pairwise(borders))

@@ -30,7 +30,7 @@ class Promises:
         return self.by_number[self.now]
 
     def price(self, spend: Spend, number: int) -> Spend:
-        """A spend that was planned under promise `number`, by the promise in force (Lemma 12)."""
+        """Return a spend that was planned under promise `number`, by the promise in force (Lemma 12)."""
         if number == self.now:
             return spend
         return repriced(spend, self.by_number[number], self.in_force)
@@ -40,17 +40,17 @@ class Promises:
         return self.price(spend_from_document(json.loads(document)), number)
 
     def by(self, number: int) -> "Promises":
-        """The same promises, with this one to price by."""
+        """Return the same promises, with this one to price by."""
         return Promises(self.by_number, number)
 
     def amended(self, model: PrivacyModel) -> "Promises":
-        """The promises as they would be after an amendment."""
+        """Return the promises as they would be after an amendment."""
         number = max(self.by_number) + 1
         return Promises({**self.by_number, number: model}, number)
 
 
 def promises_of(connection: Connection, grant: Any) -> Promises:
-    """The promises of a grant's row."""
+    """Return the promises of a grant's row."""
     if grant.amendment == 0:
         return Promises({0: _model(grant)}, 0)
     rows = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()

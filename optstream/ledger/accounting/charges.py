@@ -28,13 +28,13 @@ class Charges:
     compromised: tuple[Spend, ...] = ()
 
     def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
-        """What the window that begins at each of `starts` has lost."""
+        """Return what the window that begins at each of `starts` has lost."""
         lost = charged_to_windows(self.compromised, window_length, starts)
         charged = charged_to_windows(self.spends, window_length, starts)
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
 
     def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
-        """The charges of each period by itself, by its first step and number of steps."""
+        """Return the charges of each period by itself, by its first step and number of steps."""
         periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
         return [(period, self._inside(period)) for period in periods]
 
@@ -46,7 +46,7 @@ class Charges:
         return Charges(own, lost)
 
     def worst(self, window_length: int, windows: Any, plan: Sequence[Spend], touching: range) -> WindowLoss:
-        """The worst window with `plan` included, of those that have one of the steps `touching`."""
+        """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
         lost = worst_window(self.compromised, window_length, windows, touching)
         if lost.epsilon > 0:
             return WindowLoss(math.inf, lost.first_step)
@@ -64,7 +64,7 @@ class Planned:
 
 
 def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -> list[Planned]:
-    """The spends of a grant's releases, of all streams, that have one of `steps`.
+    """Return the spends of a grant's releases, of all streams, that have one of `steps`.
 
     only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
     longest spend.
@@ -84,7 +84,7 @@ def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -
 
 
 def charges_of(near: Sequence[Planned], promises: Promises) -> Charges:
-    """What these are charged by the promise in force."""
+    """Return what these are charged by the promise in force."""
     priced = [(promises.price(one.spend, one.promise), one.is_known) for one in near]
     return Charges(
         tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
@@ -94,7 +94,8 @@ def charges_of(near: Sequence[Planned], promises: Promises) -> Charges:
 def charged_to_grant(
     connection: Connection, grant: Any, steps: range, *only: Any, promises: Promises | None = None
 ) -> Charges:
-    """What the spends that have one of `steps` are charged, by the grant's present promise or by another.
+    """Return what the spends that have one of `steps` are charged, by the grant's present promise or by
+    another.
 
     only: conditions on the releases to look at.
     """
@@ -105,7 +106,8 @@ def charged_to_grant(
 def cost_touching(
     connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), *only: Any
 ) -> WindowLoss:
-    """The worst window that has one of `steps`, `plan` included; reads only the history that it may see.
+    """Return the worst window that has one of `steps`, `plan` included; reads only the history that it may
+    see.
 
     only: conditions on the releases to look at.
     """
@@ -114,6 +116,6 @@ def cost_touching(
 
 
 def window_reach(promise: Any, steps: range) -> range:
-    """The steps that share a window with one of these. promise: a grant's row, or a model."""
+    """Return the steps that share a window with one of these. promise: a grant's row, or a model."""
     lead = promise.window_length - 1
     return range(steps.start - lead, steps.stop + lead)

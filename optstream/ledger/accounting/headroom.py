@@ -24,7 +24,7 @@ class Stretch:
 
 
 def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch, ...]:
-    """What the windows with at least one of `steps` are charged, by first step.
+    """Return what the windows with at least one of `steps` are charged, by first step.
 
     All streams of the grant count. With aligned windows only those inside a charged period are listed: any
     other has the whole grant. Reads the history that these windows see; time O(spends * (period + window)).
@@ -44,7 +44,7 @@ def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch
 
 
 def last_charged(connection: Connection, grant: Any) -> Stretch | None:
-    """The last windows that are charged anything; None if the grant is untouched.
+    """Return the last windows that are charged anything; None if the grant is untouched.
 
     Every window that begins later has the whole grant. Reads the end of the history only.
     """

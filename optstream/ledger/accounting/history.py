@@ -36,7 +36,7 @@ class _Pattern(NamedTuple):
     shapes: list[_Shape]
 
     def recurs(self, plan: Sequence[PlainSpend], lines: str) -> bool:
-        """Whether another plan is this one at its first step."""
+        """Return whether another plan is this one at its first step."""
         return len(self.shapes) == len(plan) and str(plan[0][1]).join(self.between) == lines
 
 
@@ -97,7 +97,7 @@ class History:
             self._first_steps[key].extend(first_steps)
 
     def cost(self, promises: Promises) -> WindowCost:
-        """The worst window of all, by the promise in force."""
+        """Return the worst window of all, by the promise in force."""
         model = promises.in_force
         repeated = [
             (promises.read(shape, amendment), first_steps)
@@ -132,7 +132,7 @@ class History:
         return self._cost_of_planned(promises)
 
     def _cost_of_planned(self, promises: Promises) -> WindowCost:
-        """The worst window that has a step of what was planned under the promise in force."""
+        """Return the worst window that has a step of what was planned under the promise in force."""
         number, model = promises.now, promises.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
@@ -169,7 +169,7 @@ def _charges_anything(document: str) -> bool:
 
 
 def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
-    """The worst window of the grant's whole history, by its present promise."""
+    """Return the worst window of the grant's whole history, by its present promise."""
     history = History()
     query = charged_rows().add_columns(spends.c.first_step, spends.c.position)
     query = query.where(spends.c.grant_id == grant.id)

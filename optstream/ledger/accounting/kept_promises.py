@@ -15,7 +15,8 @@ from optstream.privacy import PrivacyModel, Spend
 def losses_with(
     connection: Connection, grant: Any, plan: Sequence[Spend], *only: Any, amended: PrivacyModel | None = None
 ) -> list[PromiseLoss]:
-    """What the worst window of each promise loses, with a plan under the promise in force; it comes first.
+    """Return what the worst window of each promise loses, with a plan under the promise in force; it comes
+    first.
 
     The promise in force answers for every window with a step of the plan, an earlier one for those of them
     that also have a step of what was planned under it: days that were released under a promise keep it,
@@ -46,7 +47,7 @@ def _loss(
     places: Sequence[range],
     free_from: int | None = None,
 ) -> PromiseLoss:
-    """The worst window, by the promise in force, of those that touch one of the places."""
+    """Return the worst window, by the promise in force, of those that touch one of the places."""
     model, charges = promises.in_force, charges_of(near, promises)
     losses = [charges.worst(model.window_length, model.windows, plan, place) for place in places]
     return PromiseLoss(promises.now, model, max(losses, key=lambda loss: loss.epsilon), free_from)
@@ -55,7 +56,7 @@ def _loss(
 def outcome_is_covered(
     connection: Connection, grant: Any, reserved: Sequence[Spend], outcome: Sequence[Spend]
 ) -> bool:
-    """Whether a draw charges no window more than its plan did, by any of the grant's promises.
+    """Return whether a draw charges no window more than its plan did, by any of the grant's promises.
 
     The plan is one under the promise in force: nothing else is drawn.
     """
@@ -69,7 +70,7 @@ def outcome_is_covered(
 
 
 def joined(plan: Iterable[Spend]) -> list[range]:
-    """The steps that some spend has, as ranges that do not touch each other, rising."""
+    """Return the steps that some spend has, as ranges that do not touch each other, rising."""
     found: list[range] = []
     for spend in sorted(plan, key=lambda one: one.first_step):
         stop = spend.first_step + spend.n_steps

@@ -31,7 +31,7 @@ class Spent:
 
 
 def spent_over(connection: Connection, grant: Any, steps: range) -> Spent:
-    """All that the releases with one of `steps` are charged; reads that range of the history."""
+    """Return all that the releases with one of `steps` are charged; reads that range of the history."""
     charged = charged_to_grant(connection, grant, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
     reach = window_reach(grant, steps)

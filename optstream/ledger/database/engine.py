@@ -32,7 +32,7 @@ KEPT: dict[str, Any] = {
 
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
-    """An engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
+    """Return an engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
 
     Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
     database that does not answer and a schema newer than this version of OptStream.
@@ -111,7 +111,7 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 
 def time_of_database(connection: Connection) -> datetime | None:
-    """The instant by the clock of the database's server; None for SQLite, which has the caller's."""
+    """Return the instant by the clock of the database's server; None for SQLite, which has the caller's."""
     if connection.dialect.name != "postgresql":
         return None
     now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
@@ -220,7 +220,7 @@ def any_text(connection: Connection) -> Iterator[None]:
 
 
 def is_undecodable(error: OperationalError | LedgerError) -> bool:
-    """Whether SQLite's driver raised it for text that is not UTF-8."""
+    """Return whether SQLite's driver raised it for text that is not UTF-8."""
     return "Could not decode to UTF-8" in str(error)
 
 
@@ -238,7 +238,9 @@ def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
 
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
-    """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
+    """Yield the rows of a long query as the driver gives them, plain tuples: for columns of text and
+    integers.
+    """
     cursor: Any = connection.execute(query).cursor
     return iter(cursor)
 

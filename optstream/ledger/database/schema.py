@@ -30,7 +30,7 @@ metadata = MetaData()
 
 
 def _promise() -> list[Column[Any]]:
-    """What a grant promises: now, and in each of its amendments."""
+    """Return what a grant promises: now, and in each of its amendments."""
     return [
         Column("epsilon", Text, nullable=False),
         Column("window_length", BigInteger, nullable=False),

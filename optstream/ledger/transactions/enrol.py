@@ -28,7 +28,7 @@ _LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for
 
 
 def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
-    """The rows of a stream and of its grant, held to the end of the transaction, always in this order.
+    """Return the rows of a stream and of its grant, held to the end of the transaction, always in this order.
 
     Raises LedgerError for a stream that is not enrolled.
     """
@@ -40,12 +40,12 @@ def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
 
 
 def find_stream(connection: Connection, stream: str) -> Any:
-    """The row of a stream, or None."""
+    """Return the row of a stream, or None."""
     return connection.execute(select(streams).where(streams.c.name == stream)).one_or_none()
 
 
 def find_grant(connection: Connection, grant: str) -> Any:
-    """The row of a grant. Raises LedgerError if there is none."""
+    """Return the row of a grant. Raises LedgerError if there is none."""
     row = connection.execute(select(grants).where(grants.c.name == grant)).one_or_none()
     if row is None:
         raise LedgerError(f"grant {grant!r} is not in the ledger: enrol one of its streams first")
@@ -116,7 +116,7 @@ def _refuse_open_draws(connection: Connection, grant: Any) -> None:
 
 
 def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
-    """A stream's terms after another stream of its grant has changed the promise."""
+    """Return a stream's terms after another stream of its grant has changed the promise."""
     return replace(terms, model=replace(model, resolution=terms.model.resolution))
 
 
@@ -131,12 +131,12 @@ def _columns(terms: StreamTerms) -> dict[str, str]:
 
 
 def event_body(terms: StreamTerms, amendment: int) -> dict[str, str | int]:
-    """The terms as an event records them; amendment: the number of the grant's promise."""
+    """Return the terms as an event records them; amendment: the number of the grant's promise."""
     return {**terms.promise(), "document": terms.document, "amendment": amendment}
 
 
 def terms_of(connection: Connection, stream: Any) -> StreamTerms:
-    """A stream's row as terms."""
+    """Return a stream's row as terms."""
     grant = connection.execute(select(grants.c.name).where(grants.c.id == stream.grant_id)).scalar_one()
     model = json.loads(stream.model)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}

@@ -230,7 +230,7 @@ def _check_windows(
 
 
 def _broken(grant: Any, kept: PromiseLoss) -> str:
-    """Which promise the plan would break, and the remedy."""
+    """Return which promise the plan would break, and the remedy."""
     cost, model = kept.loss, kept.promise
     window = (
         f"the window of {model.window_length} steps from step {cost.first_step} would cost "

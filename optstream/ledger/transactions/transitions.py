@@ -34,18 +34,18 @@ _RELEASE = select(releases).where(
 
 
 def describe(stream: str, period: str, revision: int) -> str:
-    """How messages name a release."""
+    """Return how messages name a release."""
     return f"stream {stream!r}, period {period!r}, revision {revision}"
 
 
 def find_row(connection: Connection, stream_id: int, period: str, revision: int) -> Any:
-    """A release's row, or None."""
+    """Return a release's row, or None."""
     key = {"stream": stream_id, "period": period, "revision": revision}
     return connection.execute(_RELEASE, key).one_or_none()
 
 
 def held(release: Any, named: str) -> HeldError:
-    """The error for a release whose owner is another run, and alive as far as its lease tells."""
+    """Return the error for a release whose owner is another run, and alive as far as its lease tells."""
     return HeldError(
         f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
         "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
@@ -55,12 +55,12 @@ def held(release: Any, named: str) -> HeldError:
 
 
 def key_of(reservation: Reservation) -> Key:
-    """The release that a reservation is for."""
+    """Return the release that a reservation is for."""
     return reservation.stream, reservation.period, reservation.revision
 
 
 def held_row(connection: Connection, key: Key, reservation: Reservation | None) -> tuple[Any, Any]:
-    """The release's row and its grant's, under lock.
+    """Return the release's row and its grant's, under lock.
 
     Raises LedgerError if there is no such release, or if the reservation is not the newest for it.
     """

@@ -52,7 +52,9 @@ def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[
 
 
 def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -> Iterator[str]:
-    """What breaks the chain in consecutive rows. before, expected: what the first follows, and its number."""
+    """Yield what breaks the chain in consecutive rows. before, expected: what the first follows, and its
+    number.
+    """
     computed = hashes_of(name, rows)
     previous, numbers, *_, found = zip(*rows, strict=True)
     is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
@@ -70,7 +72,7 @@ def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -
 
 
 def _after(row: Sequence[Any], expected: int) -> tuple[str, int]:
-    """What the next event should follow, and its number. SQLite keeps text among numbers."""
+    """Return what the next event should follow, and its number. SQLite keeps text among numbers."""
     return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
@@ -107,7 +109,7 @@ def _replay(rows: Sequence[Any], told: Told) -> None:
 
 
 def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
-    """A stream's terms; None where its row cannot be read as such."""
+    """Return a stream's terms; None where its row cannot be read as such."""
     try:
         return terms_of(connection, stream)
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
@@ -115,6 +117,6 @@ def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
 
 
 def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
-    """Whether the last event about a stream's terms tells these."""
+    """Return whether the last event about a stream's terms tells these."""
     told = event_body(terms, 0)
     return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")

@@ -90,12 +90,12 @@ def _problems(engine: Engine, n_processes: int) -> list[str]:
 
 
 def _size(stream: Any) -> int:
-    """How many events a stream's row says that it has. SQLite keeps text among numbers."""
+    """Return how many events a stream's row says that it has. SQLite keeps text among numbers."""
     return stream.n_events if isinstance(stream.n_events, int) else 0
 
 
 def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
-    """What the processes find; None if writers never left them the same moment."""
+    """Return what the processes find; None if writers never left them the same moment."""
     for _ in range(TRIES):
         with reading(engine) as connection:
             exported = None
@@ -158,14 +158,14 @@ def _spawned(engine: Engine, n_processes: int) -> Iterator[list[End]]:
 
 
 def _moment(connection: Connection) -> tuple[Any, ...] | None:
-    """The last event that a snapshot sees."""
+    """Return the last event that a snapshot sees."""
     last = select(events.c.id, events.c.hash).order_by(events.c.id.desc()).limit(1)
     row = connection.execute(last).one_or_none()
     return None if row is None else tuple(row)
 
 
 def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
-    """The streams, dealt out so that all read about as many events; only large grants are divided."""
+    """Return the streams, dealt out so that all read about as many events; only large grants are divided."""
     rows = connection.execute(select(streams).where(streams.c.grant_id.in_(select(grants.c.id)))).all()
     by_grant: dict[int, list[Any]] = {}
     for row in rows:

@@ -52,8 +52,8 @@ class Account:
 
 
 def release_problems(connection: Connection, stream: Any, told: Told, account: Account) -> Iterator[str]:
-    """What differs between a stream's releases and spends and what its events record of them; the spends are
-    entered into its grant's account.
+    """Yield what differs between a stream's releases and spends and what its events record of them; the
+    spends are entered into its grant's account.
     """
     rows = yield from _releases(connection, stream, told.releases)
     yield from _spends(connection, stream, rows, told.spends, account)
@@ -134,7 +134,7 @@ def _spends(
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
-    """Whether what comes before the documents is numbers: then a line can be read in one way only.
+    """Return whether what comes before the documents is numbers: then a line can be read in one way only.
 
     SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
     """

@@ -23,7 +23,7 @@ OWNED = (
 
 
 def problems(connection: Connection) -> Iterator[str]:
-    """Everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
+    """Yield everything that does not fit, in words; nothing if the ledger is whole. Memory: one stream."""
     n_spends = 0
     for grant in connection.execute(select(grants).order_by(grants.c.name)).all():
         account = Account()
@@ -36,7 +36,7 @@ def problems(connection: Connection) -> Iterator[str]:
 
 
 def stream_problems(connection: Connection, stream: Any, account: Account) -> Iterator[str]:
-    """What does not fit in a stream by itself; its spends are entered into its grant's account."""
+    """Yield what does not fit in a stream by itself; its spends are entered into its grant's account."""
     told = Told(promises=account.promised)
     yield from chain_problems(connection, stream, told)
     yield from vintage_problems(connection, stream, told.vintages)
@@ -44,7 +44,7 @@ def stream_problems(connection: Connection, stream: Any, account: Account) -> It
 
 
 def stray_problems(connection: Connection, n_spends: int) -> Iterator[str]:
-    """What is not looked at above: rows whose owner is not there. n_spends: how many were looked at."""
+    """Yield what is not looked at above: rows whose owner is not there. n_spends: how many were looked at."""
     for owner in (grants, streams, releases):
         # in a table that was made anew; and nothing is found to be missing in what holds a NULL
         if _count(connection, owner, owner.c.id.is_(None)):
@@ -71,7 +71,7 @@ def _count(connection: Connection, table: Table, *conditions: ColumnElement[bool
 
 
 def grant_problems(connection: Connection, grant: Any, account: Account) -> Iterator[str]:
-    """What does not fit in a grant whose streams were all read: its row, and the price of its windows."""
+    """Yield what does not fit in a grant whose streams were all read: its row, and the price of its windows."""
     kept = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
     counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
     if not all(isinstance(number, int) for number in counted):
@@ -94,7 +94,7 @@ def grant_problems(connection: Connection, grant: Any, account: Account) -> Iter
 
 
 def _promises_as_recorded(grant: Any, rows: Sequence[Any], account: Account) -> bool:
-    """Whether the promises that spends are priced by (rows: amendments) are those of the events."""
+    """Return whether the promises that spends are priced by (rows: amendments) are those of the events."""
     kept = {row.number: [getattr(row, name) for name in PROMISED] for row in rows}
     recorded = {number: said for (name, number), said in account.promised.items() if name == grant.name}
     if sorted(kept) != list(range(grant.amendment + 1)):
@@ -108,7 +108,9 @@ def _promises_as_recorded(grant: Any, rows: Sequence[Any], account: Account) -> 
 
 
 def _windows(connection: Connection, grant: Any, history: History) -> Iterator[str]:
-    """Whether each promise is kept in every window with a step that was planned under it, by all spends."""
+    """Yield whether each promise is kept in every window with a step that was planned under it, by all
+    spends.
+    """
     try:
         costs = history.costs(promises_of(connection, grant))
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):

@@ -112,12 +112,12 @@ class HistoryInformed(OnlineMechanism):
         return (self._spend(_weights(parts, n_steps), first_step),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """All that other periods spent, of whatever mechanism; and what the period before remembered."""
+        """Return all that other periods spent, of whatever mechanism; and what the period before remembered."""
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The posterior mean of every step and its variance."""
+        """Return the posterior mean of every step and its variance."""
         belief = self._belief(measured.before, len(measured.sums[0]))
         return self._estimate(measured, belief, BlockHistory.of(measured))
 
@@ -136,7 +136,7 @@ class HistoryInformed(OnlineMechanism):
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """The same period estimated again, from what was measured after it too.
+        """Return the same period estimated again, from what was measured after it too.
 
         later: the following periods' measurements, in order. Spends are those of `measured`: a revision draws
         nothing and costs nothing.
@@ -148,7 +148,7 @@ class HistoryInformed(OnlineMechanism):
         return self._with_errors(measured, self._estimate(measured, belief, nothing))
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
-        """The memory that these consecutive periods leave, from their stored measurements alone.
+        """Return the memory that these consecutive periods leave, from their stored measurements alone.
 
         Nothing is lost with a state: blocks are in the measurements, the prior is learned again, and what
         they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`

@@ -88,11 +88,11 @@ class HistoryInformedTree(Hierarchical):
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """The levels' plans in a row, at blocks for which all levels together have room."""
+        """Return the levels' plans in a row, at blocks for which all levels together have room."""
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """The state, each level told which blocks are measured: one choice for the tree (Lemma 13).
+        """Return the state, each level told which blocks are measured: one choice for the tree (Lemma 13).
 
         A level that looked at its own past alone would not see what another level, or another plan's shares,
         has spent: two that each have room may have none together.
@@ -120,7 +120,7 @@ class HistoryInformedTree(Hierarchical):
         return tuple((level, own) for level, own in self.levels if isinstance(own, HistoryInformed))
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The posterior mean of every node and its variance; consistent, and not below the bound."""
+        """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
         return self._estimate(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
@@ -131,7 +131,7 @@ class HistoryInformedTree(Hierarchical):
         return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
 
     def _known(self, measured: Measured) -> tuple[Belief, dict[int, BlockHistory]]:
-        """What the tree had learned before, and each level's blocks, the period's own among them.
+        """Return what the tree had learned before, and each level's blocks, the period's own among them.
 
         Raises ParameterError for measurements of other levels.
         """
@@ -165,7 +165,9 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, self._estimate(measured, belief, histories))
 
     def measured(self, measured: Measured) -> bool:
-        """Whether these are measurements as this mechanism makes them, of this tree: what `revise` takes."""
+        """Return whether these are measurements as this mechanism makes them, of this tree: what `revise`
+        takes.
+        """
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
         of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
         return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
@@ -212,7 +214,7 @@ class HistoryInformedTree(Hierarchical):
         return {**state, **{key: learned[key] for key in LEARNED}, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> Belief:
-        """What the tree learned so far, learned again when due."""
+        """Return what the tree learned so far, learned again when due."""
         levels = level_states(state)
         belief = self.pattern._belief(_learned(state), 0)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}

@@ -110,7 +110,7 @@ class OptStream(Mechanism):
         return _cost(self)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """The most that a period will cost, known before anything is drawn. Costs no privacy.
+        """Return the most that a period will cost, known before anything is drawn. Costs no privacy.
 
         state: the points of other periods, from a release's `state` or from `recall`.
         Raises ParameterError if the features are for a period of another length, or it is too short.
@@ -156,7 +156,9 @@ class OptStream(Mechanism):
         return with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """The state that the spends of other periods imply, earlier and later ones: their measured steps."""
+        """Return the state that the spends of other periods imply, earlier and later ones: their measured
+        steps.
+        """
         return state_of(self.levels, spends) if self.adaptive else None
 
     def _spends(
@@ -225,6 +227,6 @@ def _cost(mechanism: OptStream) -> Fraction:
 
 @lru_cache(maxsize=512)
 def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spend, ...]:
-    """The spends of a period that starts at this residue modulo the window, as if at that very step."""
+    """Return the spends of a period that starts at this residue modulo the window, as if at that very step."""
     points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
     return mechanism._spends(n_steps, residue, points, None)

@@ -39,7 +39,7 @@ def _check_features(features: Sequence[Feature]) -> None:
 
 
 def stage_names(sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]) -> tuple[str, ...]:
-    """The stages that share a level's epsilon, in order."""
+    """Return the stages that share a level's epsilon, in order."""
     first = ("sampling",) if isinstance(sampling, L1Sampling) else ()
     return (*first, "samples", *(("features",) if features else ()))
 

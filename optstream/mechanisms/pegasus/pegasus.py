@@ -87,7 +87,7 @@ class PeGaSus(OnlineMechanism):
         return self._spends(n_steps, first_step)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """What the period before left; its groups close if steps after it were measured already.
+        """Return what the period before left; its groups close if steps after it were measured already.
 
         Then its raw state has served, or may have.
         """

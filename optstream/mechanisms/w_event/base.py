@@ -65,12 +65,12 @@ class PublishByDistance(OnlineMechanism):
         return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """What all other periods' publications took, and what the period before left to compare with."""
+        """Return what all other periods' publications took, and what the period before left to compare with."""
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The last published value of each series, held."""
+        """Return the last published value of each series, held."""
         return hold(measured)
 
     @property
@@ -80,10 +80,10 @@ class PublishByDistance(OnlineMechanism):
 
     @abstractmethod
     def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
-        """The rule for a period. memory: what the period before left, and all spends that are known."""
+        """Return the rule for a period. memory: what the period before left, and all spends that are known."""
 
     def _memory(self, rule: PublicationRule) -> State:
-        """What the rule hands to the next period, beside the spends."""
+        """Return what the rule hands to the next period, beside the spends."""
         return {}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

@@ -29,7 +29,7 @@ def log_ratio(q: Floats, d: Floats, a: Floats) -> Floats:
 
 
 def log_ratio_of_numbers(q: float, d: float, a: float) -> float:
-    """The same for three floats, without numpy's overhead: time series are followed step by step."""
+    """Return the same for three floats, without numpy's overhead: time series are followed step by step."""
     if a <= LARGEST_EXPONENT:
         rise = math.expm1(a)
         return math.log1p((q - d) * rise / (1 + d * rise))

@@ -68,7 +68,7 @@ Known = ArrayLike | LossFunction | None
 
 
 def loss_of(known: Known) -> LossFunction:
-    """The loss function; of one who knows nothing it is 0."""
+    """Return the loss function; of one who knows nothing it is 0."""
     if isinstance(known, LossFunction):
         return known
     return LossFunction([[1.0]] if known is None else known)

@@ -33,7 +33,7 @@ class Pieces:
 
 
 def find_pieces(transition: Floats) -> Pieces:
-    """The pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
+    """Return the pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
     with np.errstate(divide="ignore"):
         logs = np.log(transition)
     n_states = len(transition)
@@ -82,7 +82,7 @@ def _hull(d: Floats, q: Floats) -> Points:
 
 
 def _lies_below(middle: tuple[float, float], left: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Whether the middle point is not strictly above the line through the others."""
+    """Return whether the middle point is not strictly above the line through the others."""
     to_middle = (middle[0] - left[0], middle[1] - left[1])
     to_right = (right[0] - left[0], right[1] - left[1])
     return to_middle[0] * to_right[1] >= to_middle[1] * to_right[0]

@@ -32,7 +32,7 @@ def supremum(transition: Known, epsilon: Amounts) -> Amounts:
 
 
 def _fixed_point(q: float, d: float, epsilon: Floats) -> Floats:
-    """The a > 0 with e^a (d (e^a - 1) + 1) = e^epsilon (q (e^a - 1) + 1), or inf.
+    """Return the a > 0 with e^a (d (e^a - 1) + 1) = e^epsilon (q (e^a - 1) + 1), or inf.
 
     In w = (e^a - 1) e^-epsilon it reads d w^2 + slope w = offset, with neither overflow nor, for small
     epsilon, cancellation.
@@ -66,7 +66,7 @@ def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) ->
 
 
 def _cycle(epsilons: list[float], loss: LossFunction) -> Floats:
-    """The values on which x -> L(x) + e settles when the e come round and round."""
+    """Return the values on which x -> L(x) + e settles when the e come round and round."""
     mean, carried = math.fsum(epsilons) / len(epsilons), loss.carried_for_ever
     if mean == 0:
         return np.zeros(len(epsilons))
