@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 
 
 def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, Floats]:
-    """Lower and upper limits of a probability of which `runs` independent runs showed `hits`.
+    """Return lower and upper limits of a probability of which `runs` independent runs showed `hits`.
 
     Each limit alone is wrong with probability at most `error`: they are the quantiles of
     Beta(hits, runs - hits + 1) at error and of Beta(hits + 1, runs - hits) at 1 - error (the inverse of the

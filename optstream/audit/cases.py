@@ -45,7 +45,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Mechanism and neighbours."""
+        """The case's name: mechanism and neighbours."""
         return f"{self.subject.name}: {self.subject.neighbours}"
 
     def run(
@@ -90,7 +90,7 @@ def control_cases() -> tuple[Case, ...]:
 
 
 def our_cases(*, days: bool) -> tuple[Case, ...]:
-    """Return the mechanisms of the house on their worst neighbours.
+    """Return our mechanisms on their worst neighbours.
 
     days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
     where a bound comes nearer to epsilon with fewer runs.
@@ -122,7 +122,9 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
 
 
 def _field_cases(field: FieldCase, everything: bool) -> list[Case]:
-    """Another mechanism of the field: one window, windows across borders, and a tree; all pairs if asked."""
+    """Return the cases of another mechanism of the field: one window, windows across borders, and a tree; all
+    pairs if asked.
+    """
     whole, periods = field.lengths
     name = f"{field.name}, window of {field.model.window_length}"
     trees = mechanism_cases(f"{field.name} on a tree, two roaming", on_tree(field, RAGGED), RAGGED, [4])

@@ -64,7 +64,7 @@ def exact_bound(one: Floats, other: Floats) -> tuple[float, int]:
 
 
 def _laplace(scale: float) -> tuple[NDArray[np.int64], Floats]:
-    """Integers within reach, rising, and their probabilities under discrete Laplace noise."""
+    """Return the integers within reach, rising, and their probabilities under discrete Laplace noise."""
     reach = int(np.ceil(REACH * scale))
     values = np.arange(-reach, reach + 1)
     mass: Floats = np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale)
@@ -72,7 +72,7 @@ def _laplace(scale: float) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _mass_below(scale: float, limits: NDArray[np.int64]) -> Floats:
-    """P(noise < limit) for each limit."""
+    """Return P(noise < limit) for each limit."""
     step = np.exp(-1.0 / scale)
     tail = np.exp(-np.maximum(limits, 1) / scale) / (1 + step)
     mass: Floats = np.where(limits >= 1, 1 - tail, np.exp(-(1 - np.minimum(limits, 0)) / scale) / (1 + step))

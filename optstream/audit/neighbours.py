@@ -89,8 +89,8 @@ def make_neighbours(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> Neighbours:
-    """Two streams that differ by `sign(step) * alpha` in the leaves `leaves(step)` at these steps; by alpha,
-    in the first leaf, if not told otherwise.
+    """Return two streams that differ by `sign(step) * alpha` in the leaves `leaves(step)` at these steps; by
+    alpha, in the first leaf, if not told otherwise.
 
     lengths: of the periods. steps: counted from the first period's start. base: (n_leaves, all steps) or a
     scalar, in the unit of the readings; it is moved by less than a unit of the resolution to where rounding

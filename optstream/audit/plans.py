@@ -1,4 +1,4 @@
-"""Mechanisms of the house as the audit runs them: small ones that measure tightly, and days as they are."""
+"""Our mechanisms as the audit runs them: small ones that measure tightly, and days as they are."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -43,7 +43,9 @@ def two_points_roaming(n_steps: int) -> OptStream:
 
 
 def one_sum(n_steps: int) -> OptStream:
-    """Nearly all of epsilon on the sum of a period of 4, which all steps of a window of 4 move."""
+    """Return a plan with nearly all of epsilon on the sum of a period of 4, which all steps of a window of 4
+    move.
+    """
     whole = Feature((range(n_steps),), "whole")
     return OptStream(
         PrivacyModel("1", 4, 1), SINGLE, sampling=EquallySpaced(2), features=[whole], level_shares=["1"],

@@ -1,4 +1,4 @@
-"""The L1 sampler of the house by exact enumeration, where it asks for one positive answer."""
+"""Our L1 sampler by exact enumeration, where it asks for one positive answer."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -43,7 +43,7 @@ class EnumeratedSampler:
 
     @property
     def neighbours(self) -> str:
-        """Of the pair."""
+        """The pair's neighbouring streams."""
         return f"worst of all {3 ** len(self.base)} changes of a period of {len(self.base)}"
 
     @cached_property

@@ -55,7 +55,9 @@ class Statistics:
         return (*joint, *single)
 
     def of(self, outputs: Outputs) -> Floats:
-        """Return the statistics of each run, (n_runs, n_statistics), -inf for a single number not released."""
+        """Return the statistics of each run, (n_runs, n_statistics), -inf for a single number not
+        released.
+        """
         numbers, (one, other) = outputs.numbers, self.scales
         ratios = np.log(one / other) + (
             np.abs(numbers - self.medians[0]) / one - np.abs(numbers - self.medians[1]) / other
@@ -107,7 +109,7 @@ def learn(one: Outputs, other: Outputs) -> Statistics:
 
 
 def _locations(numbers: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Median, mean distance from it, and how often it was released, of each number."""
+    """Return median, mean distance from it, and how often it was released, of each number."""
     seen = np.count_nonzero(~np.isnan(numbers), axis=0)
     filled = np.where(seen > 0, numbers, 0.0)
     median = np.nanmedian(filled, axis=0) if filled.size else np.zeros(numbers.shape[1])

@@ -64,8 +64,8 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
 
 
 def _unsigned(storage: Storage, catalogue: Catalogue, public_key: "GivenKeys") -> Iterator[str]:
-    """A manifest need not be signed: of a listed day, the file and the signed catalogue tell whether it is
-    right.
+    """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
+    file and the signed catalogue tell whether it is right.
     """
     from optstream.catalogue.signing import check_signature, has_signature, read_public_keys
 
@@ -100,7 +100,7 @@ def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
 
 
 def _check_statement(catalogue: Catalogue, entry: Entry, document: dict[str, Any]) -> None:
-    """What a manifest says of a release whose file is gone must at least be about that release."""
+    """Check that the manifest of a release whose file is gone is about that release."""
     stated = ReleaseStatement.from_document(document["statement"])
     told = (stated.stream, stated.period, stated.revision, stated.vintage)
     if told != (catalogue.stream, entry.period, entry.revision, entry.vintage):
@@ -112,7 +112,9 @@ def _differs(entry: Entry) -> str:
 
 
 def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
-    """Replaced releases: under names that are their hashes, and none of a withdrawn day."""
+    """Yield what is wrong with replaced releases: under names that are their hashes, and none of a withdrawn
+    day.
+    """
     gone = {superseded_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
     for name in storage.names_below(SUPERSEDED):
         if name.rpartition("/")[0] in gone:

@@ -85,7 +85,7 @@ class Catalogue:
         return replace(self, ledger_head=head, entries=tuple(ordered))
 
     def to_bytes(self) -> bytes:
-        """JSON, the same bytes every time."""
+        """Return the catalogue as JSON, the same bytes every time."""
         numbered = self.sequence is not None
         document = {
             "format": NUMBERED if numbered else FORMAT,

@@ -62,7 +62,9 @@ def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], by
 
 
 def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
-    """Return whether the page changed; None if it was made of another catalogue than the one that is there."""
+    """Return whether the page changed; None if it was made of another catalogue than the one that is
+    there.
+    """
     mark = transaction.mark(PAGE)
     if read_catalogue(transaction) != made:
         return None
@@ -90,7 +92,9 @@ def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
 
 
 def check_page(storage: Storage, catalogue: Catalogue) -> list[str]:
-    """Return a line if the page is not of this catalogue; none where there is no page, as in older folders."""
+    """Return a line if the page is not of this catalogue; none where there is no page, as in older
+    folders.
+    """
     return _complaints(storage, catalogue)
 
 

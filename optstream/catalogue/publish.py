@@ -29,7 +29,7 @@ class Publication:
     changed: bool
 
     def in_words(self) -> str:
-        """One line for the operator."""
+        """Return one line for the operator."""
         what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
         return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
 
@@ -82,7 +82,7 @@ def publish(
 
 @dataclass(frozen=True)
 class _File:
-    """What is to be written of one release. document: its statement as the footer has it."""
+    """The file that is to be written of one release. document: its statement as the footer has it."""
 
     entry: Entry
     data: bytes
@@ -173,7 +173,9 @@ def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
-    """Return the statement as the file's footer has it, after checking that file, hashes and statement agree."""
+    """Return the statement as the file's footer has it, after checking that file, hashes and statement
+    agree.
+    """
     if hashlib.sha256(staged.data).hexdigest() != staged.file_hash or staged.name != release_name(
         staged.file_hash
     ):

@@ -62,7 +62,9 @@ def catalogue_reader(storage: Storage, public_key: "GivenKeys | None") -> Callab
 def _read_period(
     storage: Storage, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
 ) -> pl.DataFrame:
-    """Return the rows of a listed day; none of a tombstone, also of one that was set while others were read."""
+    """Return the rows of a listed day; none of a tombstone, also of one that was set while others were
+    read.
+    """
     while not entry.withdrawn:
         try:
             return read_rows(storage, catalogue, entry, verify)

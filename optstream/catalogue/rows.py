@@ -39,7 +39,7 @@ def kind_of(name: str) -> pl.DataType:
 
 
 def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType]:
-    """Columns of the published rows, in order.
+    """Return the columns of the published rows, in order.
 
     date: the local day; step: from 0 within it; timestamp: UTC start of the step, null for a slot that the
     day does not have; node, its parent (null at the root) and level (root 0); the value; its standard errors
@@ -51,7 +51,7 @@ def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType
 
 
 def empty_rows(value_column: str) -> pl.DataFrame:
-    """No rows, of the right columns."""
+    """Return a frame without rows, of the right columns."""
     return pl.DataFrame(schema=schema(value_column))
 
 
@@ -128,7 +128,9 @@ def _plain(column: pl.Series) -> list[bytes]:
 
 
 def _fits(got: pl.DataType, wanted: pl.DataType) -> bool:
-    """Whole numbers of any width are taken, and a root without a known parent type."""
+    """Return whether a column has the right type: whole numbers of any width are taken, and a root without a
+    known parent type.
+    """
     if wanted.is_integer():
         return got.is_integer()
     return got == wanted or (got == pl.Null() and wanted == pl.String())

@@ -58,7 +58,7 @@ def finish_listing(folder: Location | str, period: date) -> None:
 
 
 def _follow_a_withdrawal(transaction: Transaction, period: date) -> None:
-    """If the day was withdrawn while its files were moved, they must not stay: who withdrew it may have
+    """Delete the files of a day that was withdrawn while they were moved: who withdrew it may have
     looked before they came. One that comes after this look finds them.
     """
     catalogue = find_catalogue(transaction)

@@ -24,7 +24,7 @@ class Withdrawal:
     changed: bool
 
     def in_words(self) -> str:
-        """One line for the operator."""
+        """Return one line for the operator."""
         if self.entry is None:
             return "given up before it was published; it stays charged"
         what = f"{self.entry.period} revision {self.entry.revision}"

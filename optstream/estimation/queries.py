@@ -46,7 +46,9 @@ def jumps(values: ArrayLike, lag: int, by: float) -> NDArray[np.bool_]:
 
 
 def drops(values: ArrayLike, lag: int, by: float) -> NDArray[np.bool_]:
-    """Return whether a step's value is at least `by` below that of `lag` steps before. As `jumps` otherwise."""
+    """Return whether a step's value is at least `by` below that of `lag` steps before. As `jumps`
+    otherwise.
+    """
     fallen: NDArray[np.bool_] = -_rises(values, lag) >= _amount(by, "by")
     return fallen
 

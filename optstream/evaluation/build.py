@@ -97,7 +97,9 @@ def _model(cell: Cell) -> PrivacyModel:
 def _optstream(
     cell: Cell, tree: AggregationTree, shares: Sequence[str], lower_bound: float | None
 ) -> OptStream:
-    """Return the paper's features; halves with equal spacing, thirds with L1; its scales go with its weights."""
+    """Return the paper's features; halves with equal spacing, thirds with L1; its scales go with its
+    weights.
+    """
     name, point = cell.mechanism, cell.point
     plain = name in (POINTS_ONLY, LEVELS_APART)
     whole = name in ("OptStream, every step", LEVELS_APART)
@@ -128,7 +130,9 @@ def _fourier(model: PrivacyModel, cell: Cell) -> Fourier:
 
 
 def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:
-    """Its paper promises epsilon a step and not a window: under "paper" a step has all of epsilon."""
+    """Return PeGaSus, whose paper guarantees epsilon a step and not a window: under "paper" a step has all of
+    epsilon.
+    """
     if cell.calibration == "paper":
         model = model.with_epsilon(model.epsilon * model.window_length, model.leaves_per_step)
     return PeGaSus(model, smoother="average" if cell.mechanism.endswith("average") else "median")

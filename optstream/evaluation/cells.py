@@ -58,7 +58,7 @@ class TrialResult:
     """One trial: metrics by name, and what the accountant says of what it drew.
 
     drawn: the worst window of this very history, drawn_aligned: of windows inside one period; None for what
-    has no promise. A metric that ends in `_nation` is of the root, any other of the regions or the series.
+    has no guarantee. A metric that ends in `_nation` is of the root, any other of the regions or the series.
     """
 
     trial: int
@@ -73,8 +73,8 @@ Trial = tuple[TrialResult, Fraction | None]
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell. epsilon_plan: what its plan, repeated for ever, costs any window. seconds: of the run,
-    the only thing here that another run does not repeat.
+    """A finished cell. epsilon_plan: what its plan, repeated without end, costs any window. seconds: of the
+    run, the only thing here that another run does not repeat.
     """
 
     cell: Cell
@@ -83,7 +83,7 @@ class CellResult:
     seconds: float
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready, with exact epsilons."""
+        """Return a JSON-ready document, with exact epsilons."""
         return {
             "cell": asdict(self.cell),
             "epsilon_plan": _written(self.epsilon_plan),

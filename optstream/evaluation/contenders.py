@@ -1,6 +1,6 @@
 """Who is compared: each contender's name, what it takes from a grid point, and under which scales it runs.
 
-calibration "strict": the house's, at most epsilon in any window. "paper": the scales that its paper takes;
+calibration "strict": OptStream's, at most epsilon in any window. "paper": the scales that its paper takes;
 the accountant says what they cost.
 """
 

@@ -62,7 +62,7 @@ class Load:
         return row
 
     def of_region(self, region: str) -> Values:
-        """(n_days, 1, 48). Raises ParameterError for an unknown region."""
+        """Return one region's load, (n_days, 1, 48). Raises ParameterError for an unknown region."""
         if region not in self.regions:
             raise ParameterError(f"the load has no region {region!r}; it has {', '.join(self.regions)}")
         row = self.regions.index(region)
@@ -120,7 +120,7 @@ class Span:
 
     @classmethod
     def of_day(cls, name: str) -> "Span":
-        """One day, by its ISO name. Raises ParameterError for another name."""
+        """Return one day, by its ISO name. Raises ParameterError for another name."""
         try:
             day = date.fromisoformat(name)
         except ValueError:
@@ -132,7 +132,9 @@ class Span:
         return self.first + timedelta(days=number)
 
     def rows(self, load: Load, lead_days: int) -> range:
-        """Rows of the load from the first lead day to the last day. Raises ParameterError as `index_of`."""
+        """Return the rows of the load from the first lead day to the last day. Raises ParameterError as
+        `index_of`.
+        """
         first = load.index_of(self.first - timedelta(days=lead_days))
         return range(first, load.index_of(self.last) + 1)
 

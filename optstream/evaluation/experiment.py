@@ -54,13 +54,16 @@ class Experiment:
         return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
 
     def limited(self, trials: int) -> "Experiment":
-        """So many trials at most. They are the first ones of the full form, draw for draw."""
+        """Return the experiment with so many trials at most. They are the first ones of the full form, draw
+        for draw.
+        """
         blocks = (replace(block, trials=min(block.trials, trials)) for block in self.blocks)
         return replace(self, blocks=tuple(blocks))
 
     def short(self) -> "Experiment":
-        """February instead of months and year, nine weeks instead of four years, one day instead of two;
-        three trials at most, and one of what is dear: forecasts and whatever learns from its past.
+        """Return a short version: February instead of months and year, nine weeks instead of four years, one
+        day instead of two; three trials at most, and one of what is dear: forecasts and whatever learns from
+        its past.
         """
         return replace(self, blocks=tuple(_shortened(block) for block in self.blocks if block.in_short))
 
@@ -83,7 +86,7 @@ def _blocks(trials: int, in_a_cell: int) -> list[tuple[int, int]]:
 
 
 def both(*names: str) -> tuple[Entry, ...]:
-    """Each name under every calibration that it has."""
+    """Return each name under every calibration that it has."""
     return tuple((name, calibration) for name in names for calibration in CONTENDERS[name].calibrations)
 
 

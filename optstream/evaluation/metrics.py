@@ -10,7 +10,7 @@ Z_95 = 1.96
 
 
 def step_errors(released: Values, truth: Values) -> dict[str, float]:
-    """Mean, median and 95th percentile of the absolute error a step, in the unit of the readings.
+    """Return mean, median and 95th percentile of the absolute error a step, in the unit of the readings.
 
     released, truth: of one shape; every entry counts alike.
     """
@@ -20,7 +20,7 @@ def step_errors(released: Values, truth: Values) -> dict[str, float]:
 
 
 def mean_absolute_error(released: Values, truth: Values) -> float:
-    """Mean absolute error a step, in the unit of the readings."""
+    """Return the mean absolute error a step, in the unit of the readings."""
     return float(np.abs(released - truth).mean())
 
 
@@ -30,7 +30,7 @@ def covered(released: Values, truth: Values, errors: Values) -> float:
 
 
 def relative_error(released: Values, truth: Values, floor: float) -> float:
-    """Mean over steps of |released - truth| / max(|truth|, floor).
+    """Return the mean over steps of |released - truth| / max(|truth|, floor).
 
     floor: delta, the sanity bound of FAST's experiments; 1 there, for counts.
     """

@@ -98,7 +98,9 @@ class Revisions:
 
 
 def unusual(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """Errors on a day on which something happens, and on the three days after it; and without any past."""
+    """Return the errors on a day on which something happens, and on the three days after it; and without any
+    past.
+    """
     span, load = Span.of_day(cell.span), _history(data)
     lead = LEAD_DAYS if CONTENDERS[cell.mechanism].lead_days == LEAD_DAYS else MOST_LEAD_DAYS
     rows = span.rows(load, lead)
@@ -128,7 +130,7 @@ def _past(mechanism: Mechanism, days: Values, first_day: int, noise: NoiseSource
 
 
 def _leaves(values: Values, truth: Values) -> Values:
-    """A root above plain series is derived; load is not negative."""
+    """Return the released leaves; a root above plain series is derived, and load is not negative."""
     return np.maximum(values[:, -truth.shape[1] :], 0.0)
 
 

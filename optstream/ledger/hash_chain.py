@@ -36,7 +36,7 @@ def event_hash(stream: str, row: Mapping[str, Any]) -> str:
 
 
 def hashes_of(stream: str, rows: Iterable[Sequence[Any]]) -> list[str]:
-    """`event_hash` of each of many rows: the HASHED columns, and one more, the hash that is kept."""
+    """Return `event_hash` of each of many rows: the HASHED columns, and one more, the hash that is kept."""
     # None is written as nothing; a period is never empty text
     return [
         sha256(
@@ -99,7 +99,7 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
 
 
 def missing(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Those of the heads that no stream's event has as its hash, sorted."""
+    """Return those of the heads that no stream's event has as its hash, sorted."""
     asked = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question

@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import hash_chain
-from optstream.ledger.accounting.amendments import promises_of
+from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
@@ -70,8 +70,8 @@ class Reader(Survey):
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
 
-    def promise_number(self, stream: str) -> int:
-        """Return the number of the promise in force for a stream; 0 until the first amendment."""
+    def guarantee_number(self, stream: str) -> int:
+        """Return the number of the privacy guarantee in force for a stream; 0 until the first amendment."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -94,7 +94,7 @@ class Reader(Survey):
     def vintages(
         self, stream: str, *, unpublished: bool = False
     ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-        """New estimates of a stream's releases, rising, by period and revision; others are left out.
+        """Return new estimates of a stream's releases, rising, by period and revision; others are left out.
 
         unpublished: only those that the catalogue is not known to list.
         """
@@ -104,7 +104,7 @@ class Reader(Survey):
             return {} if row is None else revisions.of_stream(connection, row.id, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
-        """New estimates of one release, rising; none for an unknown one."""
+        """Return new estimates of one release, rising; none for an unknown one."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -113,7 +113,7 @@ class Reader(Survey):
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
         """Return what the worst window loses, of those that have one of these steps; all streams of the
-        grant.
+        privacy budget.
         """
         with reading(self._engine) as connection:
             steps = range(first_step, first_step + n_steps)
@@ -131,31 +131,33 @@ class Reader(Survey):
         """Return what this stream's other releases of the same share are charged at steps that share a
         window.
 
-        First releases have one share of the grant, restatements another: a plan of the one does not look at
-        what the other spent. By the present promise, or as if `amended` were it. Of a release
-        whose owner died while drawing, those that were reserved before it: its plan must come out as it was;
-        later ones were judged with it.
+        First releases have one share of the privacy budget, restatements another: a plan of the one does not
+        look at what the other spent. By the present privacy guarantee, or as if `amended` were it. Of a
+        release whose owner died while drawing, those that were reserved before it: its plan must come out as
+        it was; later ones were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 return ()
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
-            promises = promises_of(connection, grant)
+            guarantees = guarantees_of(connection, grant)
             if amended is not None:
-                promises = promises.amended(amended)
-            reach = window_reach(promises.in_force, range(first_step, first_step + n_steps))
+                guarantees = guarantees.amended(amended)
+            reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
             others = or_(releases.c.period != period, releases.c.revision != revision)
             own = transitions.find_row(connection, row.id, period, revision)
             if own is not None and (own.drawing or own.redraws):
                 others = and_(others, releases.c.id < own.id)
             same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
             only = (releases.c.stream_id == row.id, same_share, others)
-            charges = charged_to_grant(connection, grant, reach, *only, promises=promises)
+            charges = charged_to_grant(connection, grant, reach, *only, guarantees=guarantees)
             return charges.spends
 
     def worst(self, grant: str) -> WindowLoss:
-        """Return what the worst window of the whole history loses, by the present promise; reads all of it."""
+        """Return what the worst window of the whole history loses, by the present privacy guarantee; reads
+        all of it.
+        """
         with reading(self._engine) as connection:
             return cost_of_all(connection, find_grant(connection, grant))
 
@@ -164,7 +166,8 @@ class Reader(Survey):
         return self.head_after(stream, None)
 
     def head_after(self, stream: str, known: str | None) -> str:
-        """As `head`, for a catalogue that carries `known` now (None if there is none yet).
+        """Return the head as `head` does, for a catalogue that carries `known` now (None if there is none
+        yet).
 
         Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest
         head of a catalogue stand for all of them. Each publication then carries the last event of a chain

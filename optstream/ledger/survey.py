@@ -9,12 +9,12 @@ from sqlalchemy import Engine, select
 from optstream.ledger import hash_chain
 from optstream.ledger.accounting import summaries
 from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
-from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.long_span import Spent, spent_over
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import events, streams
 from optstream.ledger.export import Batch, batches
-from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms
+from optstream.ledger.records import GuaranteeLoss, ReleaseState, StreamTerms
 from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
 from optstream.privacy import PrivacyModel, Spend
 
@@ -26,7 +26,7 @@ class Survey:
         self._engine = engine
 
     def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
-        """Return the terms of all other streams of a stream's grant; empty for an unknown one."""
+        """Return the terms of all other streams of a stream's privacy budget; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -37,8 +37,8 @@ class Survey:
             )
 
     def heads(self, stream: str) -> dict[str, tuple[int, str]]:
-        """Return how many events each stream of a stream's grant has, and the hash of the last; none if
-        unknown.
+        """Return how many events each stream of a stream's privacy budget has, and the hash of the last; none
+        if unknown.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -49,8 +49,8 @@ class Survey:
             return {name: (n_events, head) for name, n_events, head in found.all()}
 
     def documents(self, stream: str) -> tuple[str, ...]:
-        """Return every document that terms of a stream's grant ever had, of all its streams, the oldest
-        first.
+        """Return every document that terms of a stream's privacy budget ever had, of all its streams, the
+        oldest first.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -97,7 +97,9 @@ class Survey:
             return None if row is None else summaries.last_release(connection, row.id)
 
     def event_times(self, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
-        """When each release had its last event of a kind ("drawn", "published", …); reads all events."""
+        """Return when each release had its last event of a kind ("drawn", "published", …); reads all
+        events.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return {} if row is None else summaries.event_times(connection, row.id, kind)
@@ -105,31 +107,34 @@ class Survey:
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
         """Return what each window with one of these steps is charged, equal neighbours together.
 
-        With aligned windows, only those inside charged periods: any other has the whole grant.
+        With aligned windows, only those inside charged periods: any other has the whole privacy budget.
         """
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
 
     def spent_over(self, grant: str, steps: range) -> Spent:
-        """Return what all releases with one of these steps are charged, by the present promise, of all
-        streams.
+        """Return what all releases with one of these steps are charged, by the present privacy guarantee, of
+        all streams.
         """
         with reading(self._engine) as connection:
             return spent_over(connection, find_grant(connection, grant), steps)
 
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
-    ) -> list[PromiseLoss]:
-        """Return what the worst window of each promise would lose with a plan, as `reserve` judges it.
+    ) -> list[GuaranteeLoss]:
+        """Return what the worst window of each privacy guarantee would lose with a plan, as `reserve` judges
+        it.
 
-        The promise in force comes first, then the earlier ones that days in the plan's windows were released
-        under. amended: judged as if this were the promise in force.
+        The privacy guarantee in force comes first, then the earlier ones that days in the plan's windows were
+        released under. amended: judged as if this were the privacy guarantee in force.
         """
         with reading(self._engine) as connection:
             return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
     def last_charged(self, grant: str) -> Stretch | None:
-        """Return the last windows of a grant that are charged anything: later ones have all of it."""
+        """Return the last windows of a privacy budget that are charged anything: later ones have all of
+        it.
+        """
         with reading(self._engine) as connection:
             return last_charged(connection, find_grant(connection, grant))
 
@@ -139,7 +144,7 @@ class Survey:
             yield from batches(connection, n_rows)
 
     def missing_heads(self, heads: Iterable[str]) -> list[str]:
-        """Those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
+        """Return those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
         with reading(self._engine) as connection:
             return hash_chain.missing(connection, heads)
 

@@ -125,7 +125,7 @@ def draw_groups(
     groups: Sequence[OpenGroup | None],
     noise: NoiseSource,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[OpenGroup | None]]:
-    """Noisy values, each step's group, (n_series, n_steps) both, and the groups left open.
+    """Return noisy values, each step's group, (n_series, n_steps) both, and the groups left open.
 
     exact: (n_series, n_steps) in units. groups: those open before the first step; they are used up. At each
     step noise is drawn for the values, then for the thresholds of series that open a group, then for the
@@ -169,7 +169,8 @@ def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
 
 
 def scaled_deviation(exact: Sequence[int], total: int) -> int:
-    """n times dev(G) = n sum |c_i - mean(G)|, exact. exact: a group's n values, sorted. total: their sum.
+    """Return n times dev(G) = n sum |c_i - mean(G)|, exact. exact: a group's n values, sorted. total: their
+    sum.
 
     A value that changes by d moves its own distance from the mean by at most d (1 - 1/n), the mean by d / n
     and so the other distances by d (n - 1) / n together: dev moves by at most 2 d (1 - 1/n).

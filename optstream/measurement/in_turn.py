@@ -21,14 +21,14 @@ class Controller(Protocol):
         ...
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
-        """Be told the noisy values of a measured step, (n_series,). Privacy: none; they are noisy."""
+        """Take in the noisy values of a measured step, (n_series,). Privacy: none; they are noisy."""
         ...
 
 
 def measure_in_turn(
     period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
 ) -> Measured:
-    """Measure, at every series, each step that is due and that the plan has room for, as time runs.
+    """Measure, at every series, each step that is due and that the plan has headroom for, as time runs.
 
     plan: what was reserved for the period; its cap, the steps that other periods took and its scale are those
     of the measurements. It is settled to a step spend of the chosen steps. Noise is drawn step by step.
@@ -43,7 +43,7 @@ def measure_in_turn(
     )
     scale, positions, points = float(plan.scale), [], []
     for step in range(period.n_steps):
-        if not controller.due(period.first_step + step) or rule.room(step) < 1:
+        if not controller.due(period.first_step + step) or rule.headroom(step) < 1:
             continue
         noisy = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
         rule.take(step)

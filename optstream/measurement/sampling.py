@@ -85,7 +85,8 @@ class L1Sampling:
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:
-        """Steps from one end to the other of the longest segment that is ever scored; 1 if none is.
+        """Return the steps from one end to the other of the longest segment that is ever scored; 1 if none
+        is.
 
         From the first step to the last one that is asked for. Privacy: none; it bounds Lemma 6.
         """

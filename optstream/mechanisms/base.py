@@ -29,7 +29,7 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> Fraction:
-        """What the plan, repeated for ever, costs any window."""
+        """What the plan, repeated without end, costs any window."""
 
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
@@ -76,7 +76,7 @@ class Mechanism(ABC):
 
         values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod. first_step: the running
         index of its first step. state: what the period before left; None at the start of a stream. The
-        promise over several periods holds only with it.
+        privacy guarantee over several periods holds only with it.
         Raises ParameterError for a shape, type or state that does not fit, never for a value (`as_period`);
         then nothing was drawn.
         """

@@ -36,7 +36,7 @@ class Fast(OnlineMechanism):
 
     As published it protects a user's whole finite series: here, a window as long as the series. With a
     shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
-    no room waits for the first with room. That is a public rule, over earlier and later periods.
+    no headroom waits for the first with headroom. That is a public rule, over earlier and later periods.
 
     n_samples: M; None for 15 % of the window.
     sampling: "adaptive", or "fixed": every ceil(w / M) steps.
@@ -52,7 +52,7 @@ class Fast(OnlineMechanism):
     error_floor: relative errors are taken of no smaller value than this, in the unit of the readings; None
         for alpha, which for counts is the paper's 1.
     Source: Fan and Xiong 2014 (first 2012), algorithms of FAST; defaults from their experiments.
-    Raises ParameterError for a parameter that is out of its range.
+    Raises ParameterError for a parameter that is outside its range.
     """
 
     model: PrivacyModel
@@ -77,7 +77,7 @@ class Fast(OnlineMechanism):
 
     @property
     def samples_in_window(self) -> int:
-        """M: the most steps of any window that are measured."""
+        """The number M of samples in a window: the most steps of any window that are measured."""
         if self.n_samples is not None:
             return self.n_samples
         return max(1, int(SHARE_SAMPLED * self.model.window_length))
@@ -88,7 +88,9 @@ class Fast(OnlineMechanism):
         return self.samples_in_window * self._spend(1, 0, None).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[CappedSpend, ...]:
-        """One spend: any steps, but no more than M in a window. Raises ParameterError for another's state."""
+        """Return one spend: any steps, but no more than M in a window. Raises ParameterError for another's
+        state.
+        """
         return (self._spend(n_steps, first_step, state),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
@@ -115,7 +117,7 @@ class Fast(OnlineMechanism):
         return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
-        """As the period before left it, or at the start of a stream.
+        """Return the controller as the period before left it, or at the start of a stream.
 
         What a later period left says nothing of this one: it is not used.
         """

@@ -81,7 +81,7 @@ class Fourier(SeriesMechanism):
 
     @property
     def scale(self) -> Fraction:
-        """Of the noise on every coordinate, in units of the resolution, exactly a float."""
+        """The scale of the noise on every coordinate, in units of the resolution, exactly a float."""
         if self.calibration == "strict":
             wanted = self.change.worst(self.model.windows) / self.model.epsilon
         else:
@@ -90,7 +90,9 @@ class Fourier(SeriesMechanism):
         return self._scale(self.alpha_units / wanted)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
-        """One spend for the period. Costs no privacy. Raises ParameterError if the period is too short."""
+        """Return one spend for the period. Costs no privacy. Raises ParameterError if the period is too
+        short.
+        """
         self._check_length(n_steps)
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
 

@@ -92,7 +92,7 @@ class Hierarchical(OnlineMechanism):
         )
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Each level's state, from that level's spends."""
+        """Return each level's state, from that level's spends."""
         known = list(spends)
         earlier = before["levels"] if before and before.get("mechanism") == NAME else {}
         return _state_of(

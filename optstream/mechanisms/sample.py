@@ -39,7 +39,7 @@ class Sample(OnlineMechanism):
         return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """One spend: the steps that will be measured. Raises ParameterError for another's state."""
+        """Return one spend: the steps that will be measured. Raises ParameterError for another's state."""
         chosen = self._positions(n_steps, first_step, state)
         return (self._spend(tuple(int(step in chosen) for step in range(n_steps)), first_step),)
 
@@ -70,7 +70,7 @@ class Sample(OnlineMechanism):
         budget = WindowBudget(1, self.model.window_length, first_step, n_steps, [(at, 1) for at in points])
         chosen = []
         for step in range(n_steps):
-            if budget.room(step) >= 1:
+            if budget.headroom(step) >= 1:
                 budget.take(step)
                 chosen.append(step)
         return tuple(chosen)

@@ -17,7 +17,7 @@ from optstream.privacy.exact import round_up_to_float
 from optstream.stream import Measured, State
 
 LARGEST_SCALE = 2**40
-"""Noise of this scale still fits, with room to spare, in exactly represented integers, and its sums into
+"""Noise of this scale still fits, with a margin, in exactly represented integers, and its sums into
 floats that show a resolution unit: what is published never fails its contract for want of digits."""
 
 
@@ -46,7 +46,7 @@ class SeriesMechanism(Mechanism):
         return self.model.leaves_per_step * self.model.alpha_units
 
     def _scale(self, epsilon: Fraction) -> Fraction:
-        """Of Laplace noise that loses at most `epsilon` for one step, rounded up to a float.
+        """Return the scale of Laplace noise that loses at most `epsilon` for one step, rounded up to a float.
 
         Raises ParameterError where the noise would outgrow the integers.
         """

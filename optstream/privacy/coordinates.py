@@ -39,7 +39,7 @@ class CoordinatesChange:
     def of(
         cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
     ) -> "CoordinatesChange":
-        """That of one level under this model. leaves_per_period: of unit "customer" alone."""
+        """Return the change of one level under this model. leaves_per_period: of unit "customer" alone."""
         return cls(
             n_coordinates=n_coordinates,
             alpha_units=model.alpha_units,

@@ -102,7 +102,9 @@ def loss_of_days(
 def _most_windows(
     plans: Sequence[Iterable[Spend]], n_days: int, window_length: int, epsilon: Fraction
 ) -> Counter[Fraction]:
-    """Return what the parts of any `n_days` days lose as whole windows: the k-th largest of any, for each k."""
+    """Return what the parts of any `n_days` days lose as whole windows: the k-th largest of any, for each
+    k.
+    """
     known = [list(map(_steps_of, plan)) for plan in plans]
     days = [range(min(own.start for own in day), max(own.stop for own in day)) for day in known if day]
     spans = (_windows_of(days[first : first + n_days], window_length) for first in range(len(days)))

@@ -92,8 +92,8 @@ class PrivacyModel:
         return min(self.leaves_per_step, n_leaves)
 
     def with_epsilon(self, epsilon: Fraction, leaves_per_step: int) -> "PrivacyModel":
-        """Return the promise that one level of a tree keeps: a part of epsilon, as many changes at a step as
-        the leaves below can make.
+        """Return the privacy guarantee that one level of a tree keeps: a part of epsilon, as many changes at
+        a step as the leaves below can make.
         """
         return replace(self, epsilon=epsilon, leaves_per_step=leaves_per_step)
 

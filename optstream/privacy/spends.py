@@ -122,7 +122,9 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
-    """Read a spend back. Raises ParameterError for a kind that is not known: it cannot be priced."""
+    """Return a spend that was read back. Raises ParameterError for a kind that is not known: it cannot be
+    priced.
+    """
     try:
         return _read(dict(document))
     except ParameterError:

@@ -29,7 +29,7 @@ class WindowBudget:
         """Count an amount at a step of the period, from its start."""
         self._spent[step + self._lead] += amount
 
-    def room(self, step: int) -> int:
+    def headroom(self, step: int) -> int:
         """Return the most that may be taken at a step of the period: what the fullest window around it has
         left.
         """
@@ -38,7 +38,7 @@ class WindowBudget:
         return int(self._cap - fullest)
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return which steps of the period have room for one more, and hold nothing yet, (n_steps,)."""
+        """Return which steps of the period have headroom for one more, and hold nothing yet, (n_steps,)."""
         ones = np.ones(self._window, dtype=np.int64)
         full = np.convolve(self._spent, ones, mode="valid") >= self._cap
         blocked = np.convolve(full, ones, mode="valid") > 0

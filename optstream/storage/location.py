@@ -25,17 +25,17 @@ class StoreUrl:
 
     @property
     def protocol(self) -> str:
-        """What comes before "://"."""
+        """The protocol, which comes before "://"."""
         return self.text.partition("://")[0]
 
     @property
     def name(self) -> str:
-        """What comes after the last "/"."""
+        """The name, which comes after the last "/"."""
         return self.text.rpartition("/")[2]
 
     @property
     def parent(self) -> "StoreUrl":
-        """What comes before the last "/"; below a bucket, that is."""
+        """The folder above, which comes before the last "/"; below a bucket, that is."""
         return StoreUrl(self.text.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> "StoreUrl":
@@ -45,7 +45,7 @@ class StoreUrl:
         return self.text
 
     def as_uri(self) -> str:
-        """Itself."""
+        """Return the URL itself."""
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
@@ -53,7 +53,7 @@ class StoreUrl:
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
-        """Its name below another. Raises ValueError where it is elsewhere."""
+        """Return its name below another. Raises ValueError where it is elsewhere."""
         if not self.is_relative_to(other):
             raise ValueError(f"{self} does not lie below {other}")
         return PurePosixPath(self.text[len(other.text) + 1 :])

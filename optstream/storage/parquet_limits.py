@@ -33,7 +33,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a footer says. is_flat: no column holds lists, whose lengths no count of rows bounds."""
+    """The facts that a footer states. is_flat: no column holds lists, whose lengths no count of rows
+    bounds.
+    """
 
     rows: int
     columns: int

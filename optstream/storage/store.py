@@ -69,7 +69,9 @@ class Store:
             yield file
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """Return what the store says of an object without reading it: size (bytes), and its tag or its times."""
+        """Return what the store says of an object without reading it: size (bytes), and its tag or its
+        times.
+        """
         with self.in_plain_words(name):
             found: dict[str, Any] = self.filesystem.info(self.path(name))
         return found
@@ -124,18 +126,20 @@ class Store:
             raise OSError(errno.EIO, "the store refuses") from None
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Put an object where none is. Returns False, with nothing written, if one may be there."""
+        """Put an object where there is none. Returns False, with nothing written, if one may be there."""
         raise no_conditions(self.url)
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        """Put an object in the place of the one with this tag. Returns False, with nothing written, if
+        """Replace the object that has this tag. Returns False, with nothing written, if
         another may be there.
         """
         raise no_conditions(self.url)
 
 
 def open_store(url: StoreUrl) -> Store:
-    """Return the store of a URL. Raises PublicationError where its protocol is not known, or not installed."""
+    """Return the store of a URL. Raises PublicationError where its protocol is not known, or not
+    installed.
+    """
     from optstream.storage.memory_store import MemoryStore
     from optstream.storage.s3 import S3Store
 
@@ -144,7 +148,8 @@ def open_store(url: StoreUrl) -> Store:
 
 
 def connect(protocol: str) -> Any:
-    """fsspec's file system, which takes address and credentials from the environment, and caches no listing.
+    """Return fsspec's file system, which takes address and credentials from the environment, and caches no
+    listing.
 
     One for all threads of a process: each has connections of its own to look after.
     Raises PublicationError where the protocol is not known, or what it needs is not installed.

@@ -138,7 +138,9 @@ class Measured:
         )
 
     def to_bytes(self) -> bytes:
-        """One period's measurements as text: integers, scales and choices; the same bytes every time."""
+        """Return one period's measurements as text: integers, scales and choices; the same bytes every
+        time.
+        """
         from optstream.stream.measured_document import to_document
 
         document = to_document(self)

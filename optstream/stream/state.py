@@ -14,7 +14,7 @@ class RawState:
     """Raw values that a mechanism carries to the next period, such as the open group of PeGaSus.
 
     Nothing shows it: no repr, no comparison, no public attribute gives a value; JSON and pickle refuse it.
-    Only the rooms of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the store.
+    Only the modules of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the store.
     """
 
     __slots__ = ("__content",)

@@ -67,7 +67,7 @@ class AggregationTree:
 
     @cached_property
     def leaf_indices(self) -> NDArray[np.int64]:
-        """Where the leaves stand in `nodes`, shape (n_leaves,)."""
+        """Return where the leaves stand in `nodes`, shape (n_leaves,)."""
         inner = set(self.parents)
         return np.array([index for index in range(len(self.nodes)) if index not in inner], dtype=np.int64)
 
@@ -85,13 +85,13 @@ class AggregationTree:
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """For each level, the range of its nodes in `nodes`."""
+        """Return for each level the range of its nodes in `nodes`."""
         bounds = np.searchsorted(self.depths, np.arange(self.n_levels + 1))
         return tuple(range(int(start), int(stop)) for start, stop in itertools.pairwise(bounds))
 
     @cached_property
     def leaves_below(self) -> NDArray[np.int64]:
-        """How many leaves each node covers, shape (n_nodes,)."""
+        """Return how many leaves each node covers, shape (n_nodes,)."""
         return self.add_up(np.ones((len(self.leaves), 1), dtype=np.int64))[:, 0]
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:

@@ -25,13 +25,15 @@ from optstream.storage.lock import publishers_lock
 
 
 class LocalStorage:
-    """See `Storage`. Others may write the folder meanwhile: `descriptors` keeps every call inside."""
+    """`Storage` in a folder of this machine. Others may write the folder meanwhile: `descriptors` keeps every
+    call inside.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, name: str, largest: int) -> bytes:
-        """Return a plain file, no link."""
+        """Return the bytes of a plain file, no link."""
         try:
             with self._opened() as root:
                 return read_plain(root, name, largest)
@@ -54,7 +56,7 @@ class LocalStorage:
             return None
 
     def names_below(self, folder: str) -> list[str]:
-        """Links and pipes too: they are strays."""
+        """Return all names, links and pipes too: they are strays."""
         try:
             with self._opened() as root:
                 return sorted(names_below(root, folder))
@@ -62,14 +64,16 @@ class LocalStorage:
             return []
 
     def change(self, work: Callable[[Transaction], Result]) -> Result:
-        """Work once, under the publishers' lock."""
+        """Run `work` once, under the publishers' lock."""
         make_root(self._root)
         with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
             return work(LocalTransaction(root))
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder itself: where it is, and what leads to it, the configuration says, links included."""
+        """Open the folder itself: where it is, and what leads to it, the configuration says, links
+        included.
+        """
         descriptor = os.open(self._root, FOLDER)
         try:
             yield descriptor
@@ -78,7 +82,9 @@ class LocalStorage:
 
 
 class LocalTransaction:
-    """See `Transaction`. The caller holds the lock, and the folder's descriptor `root` for as long."""
+    """`Transaction` on a folder of this machine. The caller holds the lock, and the folder's descriptor
+    `root` for as long.
+    """
 
     is_alone = True
     is_again = False
@@ -91,7 +97,7 @@ class LocalTransaction:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Folders that survive a power cut; half-written files are unlinked."""
+        """Make folders that survive a power cut, and unlink half-written files."""
         for folder in folders:
             self._make(folder)
         clear_incoming(self._root)
@@ -102,7 +108,7 @@ class LocalTransaction:
                 self._made.add(folder)
 
     def create_new(self, name: str, data: bytes) -> bool:
-        """Written aside, synced, linked."""
+        """Write the file aside, sync it, then link it to its name."""
         self._make(split(name)[0])
         return write_new(self._root, name, data)
 
@@ -113,7 +119,7 @@ class LocalTransaction:
         os.fsync(self._root)
 
     def mark(self, name: str) -> str | None:
-        """Nobody else can replace it meanwhile."""
+        """Return a constant for a file that is there: nobody else can replace it meanwhile."""
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
@@ -122,7 +128,7 @@ class LocalTransaction:
         replace(self._root, name, data)
 
     def names_in(self, folder: str) -> list[str]:
-        """Whatever they are."""
+        """Return all names in the folder, whatever they are."""
         try:
             with opened(self._root, folder) as descriptor:
                 return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
@@ -130,12 +136,12 @@ class LocalTransaction:
             return []
 
     def move(self, source: str, target: str) -> None:
-        """By rename."""
+        """Move the file by rename."""
         self._make(split(target)[0])
         move(self._root, source, target)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
-        """Unlinked; the folder goes with its last file."""
+        """Unlink the files; the folder is removed with its last file."""
         above, last = split(folder)
         try:
             with opened(self._root, folder) as descriptor:
@@ -151,7 +157,9 @@ class LocalTransaction:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Files and folders of another owner keep their own: the system lets nobody else set them."""
+        """Set the times; files and folders of another owner keep theirs: the system lets nobody else set
+        them.
+        """
         for name, time in times.items():
             both = (time.timestamp(), time.timestamp())
             # a withdrawn day has no files

@@ -21,7 +21,7 @@ class ConflictError(Exception):
 
 
 class OtherBytes(PublicationError):  # noqa: N818
-    """A file of a published folder has other bytes than its name promises; nothing was overwritten."""
+    """A file of a published folder has other bytes than its name says; nothing was overwritten."""
 
     def __init__(self, name: str) -> None:
         super().__init__(

@@ -62,10 +62,12 @@ class StandardErrors:
         )
 
     def to_document(self, value_column: str) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON-ready document."""
         return {"noise": self.noise, "posterior": self.posterior, "in_words": self.in_words(value_column)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "StandardErrors":
-        """Read it back; its words are not read. Raises KeyError, TypeError or ParameterError."""
+        """Return what `to_document` wrote, read back; its words are not read. Raises KeyError, TypeError or
+        ParameterError.
+        """
         return cls(document["noise"], document["posterior"])

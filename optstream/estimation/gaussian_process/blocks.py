@@ -36,7 +36,7 @@ class Blocks:
         events: NDArray[np.int64] | None = None,
         worth: Floats | None = None,
     ) -> "Blocks":
-        """Single steps of alike days, but for what is given."""
+        """Return single steps of alike days, but for what is given."""
         zeros, ones = np.zeros(clock.size, dtype=np.int64), np.ones(clock.size, dtype=np.int64)
         return cls(
             clock,
@@ -63,7 +63,9 @@ class LagTables:
     @classmethod
     @lru_cache(maxsize=4)
     def between(cls, rows: Blocks, columns: Blocks, steps_per_day: int) -> "LagTables":
-        """Return the tables of two sets of blocks; those of the last sets are kept, for learning asks often."""
+        """Return the tables of two sets of blocks; those of the last sets are kept, for learning asks
+        often.
+        """
         lags = rows.clock[:, None] - columns.clock[None, :]
         longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
         least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
@@ -86,7 +88,7 @@ class LagTables:
 
     @property
     def open_gates(self) -> tuple[Gate, ...]:
-        """Gates that some pair passes."""
+        """Return the gates that some pair passes."""
         return tuple(self.worths)
 
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:

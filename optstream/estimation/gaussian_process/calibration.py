@@ -25,7 +25,7 @@ LEAST_GAIN = 10.0
 
 
 def variance_factor(posterior: TreePosterior) -> float:
-    """By how much the prior's variances fall short of what the measurements show, at least 1.
+    """Return by how much the prior's variances fall short of what the measurements show, at least 1.
 
     A measured value misses what all others predict by the noise, whose variance is known, and by what the
     prior leaves open, v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with the

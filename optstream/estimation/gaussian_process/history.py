@@ -28,7 +28,7 @@ class BlockHistory:
 
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
-        """Of a stream that begins."""
+        """Return the history of a stream that begins."""
         nothing = np.zeros(0, dtype=np.int64)
         return cls(nothing, nothing, np.zeros(0), np.zeros((n_series, 0)))
 
@@ -63,7 +63,7 @@ class BlockHistory:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready: integers, and scales as floats."""
+        """Return the history as a JSON-ready document: integers, and scales as floats."""
         return {
             "starts": self.starts.tolist(),
             "lengths": self.lengths.tolist(),
@@ -72,7 +72,7 @@ class BlockHistory:
         }
 
     def joined(self, other: "BlockHistory") -> "BlockHistory":
-        """Both, in the order of time."""
+        """Return both histories, in the order of time."""
         starts = np.concatenate([self.starts, other.starts])
         order = np.argsort(starts, kind="stable")
         return BlockHistory(
@@ -83,7 +83,7 @@ class BlockHistory:
         )
 
     def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
-        """With the blocks of these periods, where they are not there already."""
+        """Return the history with the blocks of these periods, where they are not there already."""
         found = self
         for one in measured:
             own = BlockHistory.of(one)
@@ -95,7 +95,7 @@ class BlockHistory:
         return self.chosen((self.starts >= first) & (self.starts < stop))
 
     def chosen(self, which: NDArray[np.bool_]) -> "BlockHistory":
-        """Some of the blocks, (n,)."""
+        """Return some of the blocks, (n,)."""
         return BlockHistory(self.starts[which], self.lengths[which], self.scales[which], self.sums[:, which])
 
     @property

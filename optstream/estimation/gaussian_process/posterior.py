@@ -96,7 +96,7 @@ def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) ->
 
 
 def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
-    """For each clock place the number of the event that its day belongs to, 0 for none."""
+    """Return for each clock place the number of the event that its day belongs to, 0 for none."""
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
@@ -108,7 +108,8 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
 
 
 def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
-    """Posterior means less prior means, and variances, of every node at single steps, (n_nodes, n_steps).
+    """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
+    n_steps).
 
     Where the noise of a block is larger than the doubt about it, Laplace noise is taken for what it is.
     """

@@ -20,12 +20,12 @@ LEAST_NOISE = 1e-10
 
 
 def star(n_series: int) -> AggregationTree:
-    """Series side by side, under a root that nobody measures."""
+    """Return a tree of series side by side, under a root that nobody measures."""
     return AggregationTree(("", *map(str, range(n_series))), (-1, *([0] * n_series)))
 
 
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
-    """Single steps of one period, as what is asked for. events: days that were called so."""
+    """Return single steps of one period, as what is asked for. events: days that were called so."""
     clock = days.clock(np.arange(steps.start, steps.stop))
     return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
 

@@ -44,7 +44,7 @@ class Rotation:
 
     @classmethod
     def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
-        """Of these blocks under this prior. Time O(n^3)."""
+        """Return the kernels of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
         own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
         spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
@@ -107,7 +107,9 @@ class TreePosterior:
 
     @cached_property
     def shared_precision(self) -> Floats:
-        """Of all measurements for the shared part, the parts' uncertainty counted in, (n, n)."""
+        """The precision of all measurements for the shared part, the parts' uncertainty counted in, (n,
+        n).
+        """
         p = self.precision
         return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
@@ -120,7 +122,7 @@ class TreePosterior:
         return np.asarray(self.passed.means[1] / self.spectrum)
 
     def own_precision(self) -> Floats:
-        """Given the shared part, (n_nodes, n)."""
+        """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
     def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
@@ -176,13 +178,13 @@ class TreePosterior:
         return found
 
     def means(self, steps: Blocks) -> Floats:
-        """Posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
+        """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
         together = (shared @ self.basis) @ self.shared_pull
         return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
 
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
-        """Posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
+        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
         chosen = np.arange(len(self.weights)) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
@@ -201,7 +203,7 @@ class TreePosterior:
 
 
 def _whitened(pull: Floats, precision: Floats) -> Floats:
-    """precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
+    """Return precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
     spectrum, basis = eigh(precision)
     spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
     return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))

@@ -35,7 +35,9 @@ class LeastSquares:
     weights: NDArray[np.float64]
 
     def separated(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """(node factor, query factor) with weights = their outer product, or None if there are none such."""
+        """Return (node factor, query factor) with weights = their outer product, or None if there are none
+        such.
+        """
         node, query = np.unravel_index(int(np.argmax(self.weights)), self.weights.shape)
         by_node = self.weights[:, query] / self.weights[node, query]
         by_query = self.weights[node]
@@ -87,7 +89,7 @@ def targets_of(measured: Measured) -> NDArray[np.float64]:
 
 
 def _step_targets(measured: Measured) -> NDArray[np.float64]:
-    """Measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
+    """Return measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
     series = reconstruct(measured).copy()
     seen = seen_points(measured)
     for column, step in enumerate(measured.positions):
@@ -96,7 +98,7 @@ def _step_targets(measured: Measured) -> NDArray[np.float64]:
 
 
 def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
-    """1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
+    """Return 1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
     assert measured.point_variances is not None
     worth = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
     seen = seen_points(measured)

@@ -40,7 +40,7 @@ def lines_of(plan: Iterable[PlainSpend]) -> str:
 
 
 def hash_of_lines(grant_id: int, lines: str) -> str:
-    """As `spends_hash`, of `lines_of` the spends."""
+    """Return `spends_hash` of the spends, given their `lines_of`."""
     return hashlib.sha256(f"grant {grant_id}\n{lines}".encode()).hexdigest()
 
 
@@ -59,7 +59,7 @@ def store(
 
 
 def charged_rows() -> Select[Any]:
-    """Return what is in force of a release's spends: text, promise it was planned under, why it is
+    """Return what is in force of a release's spends: text, privacy guarantee it was planned under, why it is
     compromised.
     """
     in_force = and_(spends.c.release_id == releases.c.id, spends.c.generation == releases.c.generation)
@@ -67,7 +67,7 @@ def charged_rows() -> Select[Any]:
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
-    """Return what a release was charged when it was planned, by the promise of then."""
+    """Return what a release was charged when it was planned, by the privacy guarantee of then."""
     query = charged_rows().where(spends.c.release_id == release_id).order_by(spends.c.position)
     documents = connection.execute(query).scalars()
     return tuple(spend_from_document(json.loads(document)) for document in documents)

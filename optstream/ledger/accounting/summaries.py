@@ -52,7 +52,9 @@ def outlines(connection: Connection, stream_id: int, steps: range | None) -> Ite
 
 
 def has_known_noise(connection: Connection, stream_id: int, steps: range) -> bool:
-    """Return whether a first release that begins at one of these steps was compromised; one answer, no rows."""
+    """Return whether a first release that begins at one of these steps was compromised; one answer, no
+    rows.
+    """
     inside = (releases.c.first_step >= steps.start) & (releases.c.first_step < steps.stop)
     lost = releases.c.compromised.is_not(None) & (releases.c.revision == 0)
     query = select(releases.c.id).where(releases.c.stream_id == stream_id, inside, lost).limit(1)
@@ -78,7 +80,7 @@ def last_release(connection: Connection, stream_id: int) -> ReleaseOutline | Non
 
 
 def event_times(connection: Connection, stream_id: int, kind: str) -> dict[tuple[str, int], datetime]:
-    """When each release of a stream had its last event of this kind, by period and revision."""
+    """Return when each release of a stream had its last event of this kind, by period and revision."""
     query = select(events.c.period, events.c.revision, events.c.at).where(
         events.c.stream_id == stream_id, events.c.kind == kind
     )

@@ -10,7 +10,7 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.gaussian_process.filter import Belief
+from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
@@ -91,7 +91,7 @@ class HistoryInformed(OnlineMechanism):
 
     @property
     def public_days(self) -> PublicDays:
-        """`days`, or days of w steps."""
+        """The public days: `days`, or days of w steps."""
         return self.days or PublicDays(self.model.window_length)
 
     @property
@@ -105,14 +105,16 @@ class HistoryInformed(OnlineMechanism):
         return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """One spend: the steps of the blocks for which all windows have room. Raises ParameterError for
-        another's state.
+        """Return one spend: the steps of the blocks for which all windows have headroom. Raises
+        ParameterError for another's state.
         """
         parts = self._parts(n_steps, first_step, own_state(state, NAME))
         return (self._spend(_weights(parts, n_steps), first_step),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return all that other periods spent, of whatever mechanism; and what the period before remembered."""
+        """Return all that other periods spent, of whatever mechanism; and what the period before
+        remembered.
+        """
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
@@ -126,7 +128,8 @@ class HistoryInformed(OnlineMechanism):
         return self._with_errors(measured, self.fitted(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Days, by number on the public clock, that were found unlike all others, this period's included.
+        """Return the days, by number on the public clock, that were found unlike all others, this period's
+        included.
 
         The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
         is estimated with wider priors. A function of noisy sums; free.
@@ -163,7 +166,7 @@ class HistoryInformed(OnlineMechanism):
         return {"mechanism": NAME, **belief.to_document(), "spends": near}
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
         memory = own_state(state, NAME)
         if not memory.get("history") or memory.get(READY) == first_step:
             return state
@@ -172,17 +175,17 @@ class HistoryInformed(OnlineMechanism):
         return {**memory, **belief.to_document(), READY: first_step}
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
-        """Those that share a window with a step at or after `end`, JSON-ready."""
+        """Return those that share a window with a step at or after `end`, JSON-ready."""
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
 
-    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> Belief:
-        return Belief.from_document(document, n_series, self.public_days, self.components)
+    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
+        return FilterState.from_document(document, n_series, self.public_days, self.components)
 
-    def _estimate(self, measured: Measured, belief: Belief, own: BlockHistory) -> Estimate:
+    def _estimate(self, measured: Measured, belief: FilterState, own: BlockHistory) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         values, variances = belief.fitted(own, steps, self.history_days, self.scale_units)
         unit = float(measured.resolution)
@@ -218,7 +221,7 @@ class HistoryInformed(OnlineMechanism):
 
     @property
     def scale_units(self) -> float | None:
-        """`scale` in units of the resolution."""
+        """The `scale` in units of the resolution."""
         return None if self.scale is None else self.scale / float(self.model.resolution)
 
     def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:

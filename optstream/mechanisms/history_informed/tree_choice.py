@@ -123,7 +123,9 @@ def expected_error_of(
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:
-    """Equal shares; twice as much from level to level, downwards and upwards; all for levels with leaves."""
+    """Return a plan of equal shares; twice as much from level to level, downwards and upwards; all for levels
+    with leaves.
+    """
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     rows = [[1] * tree.n_levels, [2**level for level in range(tree.n_levels)]]
     rows += [rows[1][::-1], [int(level in with_leaves) for level in range(tree.n_levels)]]

@@ -39,7 +39,7 @@ class OptStream(Mechanism):
     partitions of the period. level_shares: of epsilon, one a level, root first; 0 above the leaves means
     derived. stage_shares: of a level's epsilon, for (samples, features), or (sampling, samples, features)
     with L1 sampling; equal by default. weights: "variance" or "paper" (estimation). calibration: "strict"
-    costs at most epsilon in any window, for ever; "paper" takes the paper's scales and costs more than it
+    costs at most epsilon in any window, without end; "paper" takes the paper's scales and costs more than it
     says, which `epsilon` of its releases states (with L1 sampling for periods of `shortest_period`: longer
     ones cost more). lower_bound: of every leaf, None for no bound.
     post_processing: False leaves out features and program: the perturbed points, reconstructed.
@@ -106,7 +106,7 @@ class OptStream(Mechanism):
 
     @property
     def epsilon(self) -> Fraction:
-        """What the plan, repeated for ever, costs any window: the sum of its levels' costs (Lemma 1)."""
+        """What the plan, repeated without end, costs any window: the sum of its levels' costs (Lemma 1)."""
         return _cost(self)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
@@ -227,6 +227,8 @@ def _cost(mechanism: OptStream) -> Fraction:
 
 @lru_cache(maxsize=512)
 def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spend, ...]:
-    """Return the spends of a period that starts at this residue modulo the window, as if at that very step."""
+    """Return the spends of a period that starts at this residue modulo the window, as if at that very
+    step.
+    """
     points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
     return mechanism._spends(n_steps, residue, points, None)

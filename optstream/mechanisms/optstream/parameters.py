@@ -12,7 +12,7 @@ from optstream.stream import Feature
 
 
 def settled(given: Mapping[str, Any]) -> dict[str, Any]:
-    """OptStream's parameters, checked and in their final types. Raises ParameterError."""
+    """Return OptStream's parameters, checked and in their final types. Raises ParameterError."""
     calibration, weights, features = given["calibration"], given["weights"], given["features"]
     if calibration not in ("strict", "paper"):
         raise ParameterError(f'calibration of OptStream must be "strict" or "paper"; got {calibration!r}')

@@ -45,12 +45,15 @@ class LevelPlan:
 
     @property
     def samples_scale(self) -> Fraction:
-        """Any window holds k points, each charged alpha / scale (Lemmas 3, 4 and 7)."""
+        """The scale of the points' noise: any window holds k points, each charged alpha / scale (Lemmas 3, 4
+        and 7).
+        """
         return _rounded_up(self.alpha_units * self.sampling.n_samples / self.epsilon_samples)
 
     @property
     def features_scale(self) -> Fraction:
-        """Any window holds w steps of each feature, each charged alpha / scale (Lemma 3).
+        """The scale of the features' noise: any window holds w steps of each feature, each charged alpha /
+        scale (Lemma 3).
 
         The paper's calibration takes alpha for a whole window (its Theorem 9), which is too little.
         """
@@ -58,7 +61,9 @@ class LevelPlan:
         return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
 
     def largest_scale(self, n_steps: int) -> Fraction:
-        """Of all the level's noise in a period of this length; the sampler's grows with the length."""
+        """Return the largest scale of the level's noise in a period of this length; the sampler's grows with
+        the length.
+        """
         sampler = self.sampler_scales(n_steps)
         scales: list[Fraction] = [
             self.samples_scale,
@@ -135,7 +140,7 @@ class LevelPlan:
         )
 
     def cost(self) -> Fraction:
-        """Return what this level's plan, repeated for ever, costs any window."""
+        """Return what this level's plan, repeated without end, costs any window."""
         model, sampling = self.model, self.sampling
         unit = self.alpha_units / self.samples_scale
         points = sampling.n_samples * unit
@@ -150,7 +155,9 @@ class LevelPlan:
         return points
 
     def _repeated_cost(self) -> Fraction:
-        """Return the paper has no window rule: a window that straddles periods may hold the points of both."""
+        """Return the cost where plans repeat; the paper has no window rule: a window that straddles periods
+        may hold the points of both.
+        """
         length = self.shortest_period
         n_periods = -(-self.model.window_length // length) + 2
         plans = [self._undecided(length, number * length, ()) for number in range(n_periods)]

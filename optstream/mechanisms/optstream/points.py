@@ -30,10 +30,11 @@ def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
 
 
 def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
-    """Points of other periods that the level's rule counts; the paper's calibration has no such rule.
+    """Return the points of other periods that the level's rule counts; the paper's calibration has no such
+    rule.
 
     Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
-    would void the promise in silence.
+    would void the privacy guarantee in silence.
     """
     if state is None or plan.calibration == "paper":
         return ()

@@ -95,7 +95,7 @@ class GroupedBelow(Laplace):
         return {**memory_of(before, NAME), "mechanism": NAME}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Each step smoothed over its group up to that step. measured: what `grouped` returned."""
+        """Return each step smoothed over its group up to that step. measured: what `grouped` returned."""
         return smooth(measured, self.smoother)
 
     def grouped(self, measured: Measured, begins: NDArray[np.int64]) -> Measured:

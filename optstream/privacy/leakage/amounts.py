@@ -1,4 +1,4 @@
-"""Amounts of privacy as the functions of this room take them: scalars or arrays, and the same out."""
+"""Amounts of privacy as the functions of this package take them: scalars or arrays, and the same out."""
 
 from typing import TypeVar
 
@@ -35,7 +35,7 @@ def checked_series(amounts: ArrayLike, name: str) -> Floats:
 
 
 def checked_number(amount: ArrayLike, name: str) -> float:
-    """One amount. Raises ParameterError for an array."""
+    """Return one amount as a float. Raises ParameterError for an array."""
     given = checked(amount, name)
     if given.ndim:
         raise ParameterError(f"{name} must be one number; got an array")

@@ -46,7 +46,9 @@ def find_pieces(transition: Floats) -> Pieces:
 
 
 def _prefix_sums(transition: Floats, logs: Floats, rows: slice) -> Points:
-    """Sums over the best columns, for the pairs (one of `rows`, any row): all points with q > d, flat."""
+    """Return the sums over the best columns, for the pairs (one of `rows`, any row): all points with q > d,
+    flat.
+    """
     own = transition[rows, None]
     better = own > transition
     with np.errstate(invalid="ignore"):
@@ -60,7 +62,9 @@ def _prefix_sums(transition: Floats, logs: Floats, rows: slice) -> Points:
 
 
 def _front(d: Floats, q: Floats) -> Points:
-    """Points that have a greater q than all of smaller d: d and q rise. Of equal d some may be too many."""
+    """Return the points that have a greater q than all of smaller d: d and q rise. Of equal d some may be too
+    many.
+    """
     order = np.argsort(d)
     d, q = d[order], q[order]
     best_before = np.concatenate(([-np.inf], np.maximum.accumulate(q)[:-1])) if q.size else q
@@ -69,7 +73,7 @@ def _front(d: Floats, q: Floats) -> Points:
 
 
 def _hull(d: Floats, q: Floats) -> Points:
-    """Corners of the upper hull from the origin on, as far as its edges are steeper than 1."""
+    """Return the corners of the upper hull from the origin on, as far as its edges are steeper than 1."""
     chain = [(0.0, 0.0)]
     for point in zip(d.tolist(), q.tolist(), strict=True):
         while len(chain) > 1 and _lies_below(chain[-1], chain[-2], point):
@@ -89,7 +93,7 @@ def _lies_below(middle: tuple[float, float], left: tuple[float, float], right: t
 
 
 def _starts(d: Floats, q: Floats) -> Floats:
-    """From which a on each corner is best, in the hull's order: falling, the last 0.
+    """Return from which a on each corner is best, in the hull's order: falling, the last 0.
 
     The edge from corner k to the next, drawn on, meets the diagonal at (-u, -u); a = log(1 + 1/u).
     """

@@ -1,4 +1,4 @@
-"""Where leakage ends if releases go on for ever: Theorem 11, Algorithm 6, and for a repeated period."""
+"""Where leakage ends if releases go on without end: Theorem 11, Algorithm 6, and for a repeated period."""
 
 import math
 
@@ -50,7 +50,8 @@ def _fixed_point(q: float, d: float, epsilon: Floats) -> Floats:
 
 
 def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) -> tuple[Floats, Floats]:
-    """Return the backward and forward leakage where a period of these epsilons was and is repeated for ever.
+    """Return the backward and forward leakage where a period of these epsilons was and is repeated without
+    end.
 
     epsilons: of each step of the period, shape (n_steps,), at least one. Both results have its shape; BPL +
     FPL - epsilons is then the supremum of the total leakage at each step of the period. inf everywhere if
@@ -67,7 +68,7 @@ def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) ->
 
 def _cycle(epsilons: list[float], loss: LossFunction) -> Floats:
     """Return the values on which x -> L(x) + e settles when the e come round and round."""
-    mean, carried = math.fsum(epsilons) / len(epsilons), loss.carried_for_ever
+    mean, carried = math.fsum(epsilons) / len(epsilons), loss.carried_in_the_limit
     if mean == 0:
         return np.zeros(len(epsilons))
     if mean + carried >= -ROUNDING:
