@@ -113,9 +113,9 @@ class ReleaseStatement:
             f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
             f"this release alone cost at most {_decimal(self.epsilon_own)}.",
             "A window that also holds releases made under another plan, restatements, or other streams that "
-            f"share this stream's privacy budget costs at most {_decimal(self.epsilon_of_grant)} with all of them "
-            "together. Where the statement of one of those limits the leaves of a period, or names a larger "
-            "rounding of the supplier's, this figure holds for what that statement covers too.",
+            f"share this stream's privacy budget costs at most {_decimal(self.epsilon_of_grant)} with all "
+            "of them together. Where the statement of one of those limits the leaves of a period, or names "
+            "a larger rounding of the supplier's, this figure holds for what that statement covers too.",
             f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
             "c times epsilon. Whether a customer has readings at all is covered only where each row of the "

@@ -1,6 +1,4 @@
-"""The privacy guarantees of a privacy budget, amendment by amendment, and what a spend costs under each privacy
-guarantee.
-"""
+"""The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each."""
 
 import json
 from collections.abc import Mapping

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, inspect, text
 from optstream.errors import LedgerError
 from optstream.ledger.database.schema import SCHEMA
 
-MIGRATIONS = Path(__file__).parent / "migrations"
+MIGRATIONS = Path(__file__).parents[1] / "migrations"
 VERSION_TABLE = "alembic_version"
 FIRST = "0001"
 

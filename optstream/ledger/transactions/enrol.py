@@ -119,8 +119,8 @@ def _refuse_open_draws(connection: Connection, grant: Any) -> None:
     period = connection.execute(query.order_by(releases.c.first_step).limit(1)).scalar()
     if period is not None:
         raise LedgerError(
-            f"{period} is drawn and not published: run it under the present privacy guarantee, or give it up with "
-            "`optstream withdraw`; then amend"
+            f"{period} is drawn and not published: run it under the present privacy guarantee, or give it up "
+            "with `optstream withdraw`; then amend"
         )
 
 
@@ -182,7 +182,7 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     members = connection.execute(select(streams.c.id).where(streams.c.grant_id == grant.id)).scalars().all()
     if any(member != stream_id for member in members):
         raise LedgerError(
-            f"privacy budget {terms.grant!r} is shared, and the {', '.join(differing)} of stream {terms.stream!r} "
-            f"differ from it: streams of one privacy budget must agree; {REMEDY}"
+            f"privacy budget {terms.grant!r} is shared, and the {', '.join(differing)} of stream "
+            f"{terms.stream!r} differ from it: streams of one privacy budget must agree; {REMEDY}"
         )
     return int(grant.id), next_guarantee(connection, grant, terms.calendar, wanted)

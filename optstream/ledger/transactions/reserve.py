@@ -245,8 +245,9 @@ def _broken(grant: Any, kept: GuaranteeLoss) -> str:
             "Nothing was reserved: release it with less, or a later period whose windows have headroom"
         )
     return (
-        f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, "
-        f"window {model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were "
+        f"{window} by privacy guarantee {kept.number} of privacy budget {grant.name!r} "
+        f"(epsilon {_exactly(model.epsilon)}, window {model.window_length}, "
+        f"alpha {_exactly(model.alpha)}), which days in that window were "
         "released under and keep. Nothing was reserved: release it with less, or wait for a period that "
         f"begins at step {kept.free_from} or later"
     )

@@ -76,23 +76,24 @@ def grant_problems(connection: Connection, grant: Any, account: Account) -> Iter
     """Yield what does not fit in a privacy budget whose streams were all read: its row, and the price of its
     windows.
     """
+    budget = f"privacy budget {grant.name!r}"
     kept = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
     counted = grant.longest_spend, grant.amendment, *(row.number for row in kept)
     if not all(isinstance(number, int) for number in counted):
         # SQLite keeps text among numbers
-        yield f"privacy budget {grant.name!r}: its row or its amendments hold what is no number"
+        yield f"{budget}: its row or its amendments hold what is no number"
         return
     if account.longest != grant.longest_spend:
-        yield f"privacy budget {grant.name!r}: its longest spend, by which windows are judged, is not as its row says"
+        yield f"{budget}: its longest spend, by which windows are judged, is not as its row says"
     for stream in connection.execute(select(streams).where(streams.c.grant_id == grant.id)).all():
         terms = readable_terms(connection, stream)
         guarantee = terms.guarantee() if terms else {}
         # terms that cannot be read are told with their stream
         differing = [name for name in OF_GRANT if guarantee and guarantee[name] != getattr(grant, name)]
         if differing:
-            yield f"privacy budget {grant.name!r}: {', '.join(differing)} differ from those of stream {stream.name!r}"
+            yield f"{budget}: {', '.join(differing)} differ from those of stream {stream.name!r}"
     if not _guarantees_as_recorded(grant, kept, account):
-        yield f"privacy budget {grant.name!r}: its privacy guarantees are not those in the events of its streams"
+        yield f"{budget}: its privacy guarantees are not those in the events of its streams"
         return
     yield from _windows(connection, grant, account.history)
 
@@ -119,15 +120,16 @@ def _windows(connection: Connection, grant: Any, history: History) -> Iterator[s
     """Yield whether each privacy guarantee is kept in every window with a step that was planned under it, by
     all spends.
     """
+    budget = f"privacy budget {grant.name!r}"
     try:
         costs = history.costs(guarantees_of(connection, grant))
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError):
-        yield f"privacy budget {grant.name!r}: some of its spends cannot be read, so its windows have no price"
+        yield f"{budget}: some of its spends cannot be read, so its windows have no price"
         return
     for number, guarantee, cost in costs:
         if cost.epsilon > guarantee.epsilon:
             told = (
-                f"privacy budget {grant.name!r}: the window from step {cost.first_step} costs {cost.epsilon}, "
+                f"{budget}: the window from step {cost.first_step} costs {cost.epsilon}, "
                 f"more than {guarantee.epsilon}"
             )
             kept = f", which privacy guarantee {number} allows: days in it were released under that"
