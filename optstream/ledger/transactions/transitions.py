@@ -99,7 +99,8 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
         )
     if release.amendment != grant.amendment:
         raise LedgerError(
-            f"{describe(*key)} was planned under an amended privacy guarantee: run it again to plan anew"
+            f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
+            "run it again to plan anew"
         )
     _require_unknown_noise(connection, key, release, grant)
     move(connection, release, "draw begun", now, drawing=True)
