@@ -48,7 +48,7 @@ class LeastSquares:
 def least_squares(
     measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str
 ) -> LeastSquares:
-    """State the problem of DESIGN's section 5 for these measurements.
+    """State the weighted least-squares problem for these measurements.
 
     weights="variance": measured points and sums by 1/variance, and the interpolated steps in between by
     `INTERPOLATION_WEIGHT` of a point's. weights="paper": the whole interpolated series by 1/n_steps, a
