@@ -70,7 +70,9 @@ def amended_subjects() -> tuple[HistorySubject, ...]:
 
 
 def hasty_subjects() -> tuple[HistorySubject, ...]:
-    """BROKEN ON PURPOSE: days after an amendment are judged by the guarantee in force alone."""
+    """Return subjects that are BROKEN ON PURPOSE: days after an amendment are judged by the guarantee in
+    force alone.
+    """
     return tuple(
         _subject(
             f"amended {amendment.name}, judged by the second guarantee alone",

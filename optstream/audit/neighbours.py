@@ -31,7 +31,7 @@ class Neighbours:
 
     @property
     def sides(self) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-        """Both streams."""
+        """The two neighbouring streams."""
         return self.one, self.other
 
     @property

@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class EnumeratedSampler:
-    """Which step a period's L1 sampler takes as its second point, if any, on every change of a base series.
+    """The exact distribution of the step that a period's L1 sampler takes as its second point, if any, on
+    every change of a base series.
 
     mechanism: of one node, two points a period, and alpha for resolution, so that its noise is small in
     units. base: the period's readings in units, (n_steps,). Scores and probabilities are computed here anew,

@@ -39,13 +39,13 @@ class Statistics:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """For each column of `of` the family of events that it belongs to."""
+        """The family of events that each column of `of` belongs to."""
         joint = ("pattern of answers", "likelihood ratio and pattern") if self.keys.size > 1 else ()
         return ("likelihood ratio", "direction", *joint, *("single output",) * len(self.single))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """For each column of `of` what it is."""
+        """The name of each column of `of`."""
         joint = self.families[: len(self.families) - len(self.single)]
         n_numbers = self.medians.shape[1]
         single = (

@@ -77,8 +77,8 @@ def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
 
 
 def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
-    """Within the transaction that withdraws a day: a page that may show it makes way for one that shows
-    nothing.
+    """Replace a page that may show a withdrawn day by one that shows nothing, in the transaction that
+    withdraws it.
     """
     mark = transaction.mark(PAGE)
     if (

@@ -121,7 +121,7 @@ def _publish_in_transaction(
 
 
 def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
-    """Sweep out what an overtaken transaction wrote of days that have since gone further."""
+    """Remove what a transaction that met a conflict wrote of days that have since gone further."""
     for _, statement in releases:
         entry = known.entry(statement.period)
         if entry is not None and entry.withdrawn:

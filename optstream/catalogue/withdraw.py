@@ -67,10 +67,10 @@ def withdraw(
 
     tell_ledger: given what the catalogue lists of the day (None if nothing) and its head (None without one),
     records the withdrawal and returns the ledger's head. Asked inside the transaction, so that nobody
-    publishes the day between the two; asked again if the transaction is overtaken. stream: whose folder it
-    must be. value_column, last_revision: of matter in an object store alone, where nobody can be kept from
+    publishes the day between the two; asked again if the transaction meets a conflict. stream: whose folder
+    it must be. value_column, last_revision: of matter in an object store alone, where nobody can be kept from
     publishing the day at the same moment. There a withdrawal always replaces the catalogue, by an empty one
-    of this column where there is none, so that such a publisher is overtaken and asks the ledger again.
+    of this column where there is none, so that such a publisher meets a conflict and asks the ledger again.
     last_revision is the highest that `tell_ledger` withdraws. signer: signs the catalogue, also one that it
     finds unsigned. Raises PublicationError, with nothing changed, for a folder of another stream; where the
     folder cannot be written; and whatever `tell_ledger` raises.
@@ -100,7 +100,7 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
         order.signer.take_up(transaction, catalogue)
     if catalogue is None or entry is None:
         if not transaction.is_alone:
-            _overtake(transaction, catalogue, order, ledger_head)
+            _relist(transaction, catalogue, order, ledger_head)
             delete_files(transaction, order.period, order.last_revision)
         return Withdrawal(None, False)
     transaction.prepare()
@@ -111,14 +111,14 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
     elif transaction.is_alone:
         transaction.confirm_catalogue()
     else:
-        catalogue = _overtake(transaction, catalogue, order, ledger_head)
+        catalogue = _relist(transaction, catalogue, order, ledger_head)
     blank_page(transaction, catalogue)
     changed |= delete_files(transaction, order.period, max(entry.revision, order.last_revision))
     settle_times(transaction, catalogue, [entry])
     return Withdrawal(entry, changed)
 
 
-def _overtake(
+def _relist(
     transaction: Transaction, catalogue: Catalogue | None, order: _Order, ledger_head: str
 ) -> Catalogue:
     """Replace the catalogue by one that lists the same under the new head: who has read it begins again.

@@ -27,7 +27,7 @@ def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0, database_time: 
 
     SQLite: file 0600 and missing folders 0700, write-ahead log, every commit synced. PostgreSQL: any
     driver that SQLAlchemy knows. busy_timeout_seconds: how long SQLite waits for another writer.
-    database_time: leases go by the clock of the PostgreSQL server, not by `now`, so that no machine's clock
+    database_time: leases end by the clock of the PostgreSQL server, not by `now`, so that no machine's clock
     that runs ahead can hold a release; SQLite has no clock but the caller's.
     Raises LedgerError for a URL that cannot be used, a database that refuses, a schema that is newer.
     """
@@ -222,7 +222,7 @@ class Ledger(Reader):
         self._write(lambda connection: revisions.record_vintage(connection, reservation, vintage, now))
 
     def record_vintage_published(self, reservation: Reservation, number: int, now: datetime) -> None:
-        """Record that the catalogue lists a staged vintage, and let its release go."""
+        """Record that the catalogue lists a staged vintage, and release its lease."""
         self._write(lambda connection: revisions.vintage_published(connection, reservation, number, now))
 
     def void(

@@ -14,7 +14,9 @@ from optstream.stream.private_period import open_private_period
 
 
 class Controller(Protocol):
-    """Who decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
+    """The controller that decides which steps are measured, and is told noisy numbers only. Steps are running
+    indices.
+    """
 
     def due(self, step: int) -> bool:
         """Return whether a step should be measured. Privacy: none; a function of what `saw` was told."""

@@ -28,7 +28,7 @@ ERRORS_LOOKED_AT = 5
 
 @dataclass(frozen=True)
 class Fast(OnlineMechanism):
-    """At most M steps of any window are measured, sooner when the prediction failed, and filtered.
+    """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
     prediction is published, at one the corrected value. How far the correction moved it is fed back into the

@@ -60,7 +60,7 @@ class SeriesMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """Where a stream that is released step by step stands.
+    """The state of a stream that is released step by step.
 
     next_step: the running index of the next step. memory: what the last release left.
     """

@@ -23,7 +23,7 @@ LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 @dataclass(frozen=True)
 class HorizonLoss:
-    """(epsilon, delta) for all readings of one customer in a span.
+    """The loss (epsilon, delta) for all readings of one customer in a span.
 
     plain: the sum of all charges, or of all parts if that is less, at delta 0. epsilon: at most that, at
     this delta, rounded up.

@@ -18,7 +18,7 @@ def error_columns(value_column: str) -> tuple[str, str]:
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Of which values a release knows its standard errors; a value without one has null there.
+    """The values of which a release knows its standard errors; a value without one has null there.
 
     noise: what the noise did to the estimate. posterior: how far a mechanism's own model takes the estimate
     to be from the truth. Raises ParameterError for anything but "all", "some" and "none".

@@ -13,7 +13,7 @@ from optstream.stream import Measured
 
 
 class Predictor(Protocol):
-    """`ConstantState` or `StraightLine`."""
+    """The interface of `ConstantState` and `StraightLine`."""
 
     def prior(self, step: int) -> StateEstimate | None:
         """Return what is believed of a step before it is measured."""
@@ -33,7 +33,7 @@ class Predictor(Protocol):
 
 
 class IntervalLaw(Protocol):
-    """`AdaptiveInterval` or `FixedInterval`."""
+    """The interface of `AdaptiveInterval` and `FixedInterval`."""
 
     @property
     def n_errors(self) -> int:

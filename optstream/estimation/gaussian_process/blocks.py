@@ -49,7 +49,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class LagTables:
-    """Where in a table of lags each pair of blocks stands: a kernel is computed once for each lag.
+    """The position of each pair of blocks in a table of lags: a kernel is computed once for each lag.
 
     days: the lags of the table, in days. Blocks of `a` and of `b` steps at lag k have covariance
     sum_(i<a, j<b) kernel(k + i - j), a convolution of the table. groups: for each pair of lengths the rows

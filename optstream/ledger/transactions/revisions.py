@@ -70,7 +70,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
 
 
 def vintage_published(connection: Connection, reservation: Reservation, number: int, now: datetime) -> None:
-    """Record that the catalogue lists a vintage, and let the release go. Once more changes nothing."""
+    """Record that the catalogue lists a vintage, and release its lease. Once more changes nothing."""
     key = key_of(reservation)
     release, _ = held_row(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}

@@ -21,7 +21,8 @@ Points = tuple[Floats, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)).
+    """The pieces of L: from a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a
+    - 1) + 1)).
 
     starts: rising, starts[0] = 0. All of shape (n_pieces,); no piece where L is 0 everywhere. Along the
     pieces both q and d fall: large a belongs to the columns that tell two rows apart best.

@@ -1,4 +1,4 @@
-"""Where leakage ends if releases go on without end: Theorem 11, Algorithm 6, and for a repeated period."""
+"""Where leakage ends if releases continue without end: Theorem 11, Algorithm 6, and for a repeated period."""
 
 import math
 
