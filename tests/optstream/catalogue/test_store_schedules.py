@@ -216,7 +216,7 @@ def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     """So that whoever is publishing the day is not overtaken."""
     module = import_module("optstream.catalogue.withdraw")
-    monkeypatch.setattr(module, "_overtake", lambda *given: given[1])
+    monkeypatch.setattr(module, "_relist", lambda *given: given[1])
     assert told_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 
 
