@@ -18,7 +18,7 @@ import polars as pl
 from benchmarks.fixture import lay_out_published
 from benchmarks.measure import command, parser, show, timed
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from tasks.reports import public_facts, public_page
 from tasks.reports.summaries import Summaries
 from tests.browser import find_chromium, running_chromium, visit
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def make(folder: Path, kept: Path) -> bytes:
     """Return the page; print the seconds that its parts take: the first time, and every night after."""
-    place = open_place(folder)
+    place = open_storage(folder)
     bare, _ = timed(lambda: scan(folder))
     first, (_, summaries) = timed(lambda: public_facts(place, read_catalogue(place), Summaries.empty()))
     summaries.write(kept)

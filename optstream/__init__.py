@@ -1,6 +1,6 @@
 """OptStream: private, consistent releases of sensitive time series.
 
-`import optstream` is light: a public name loads its room when it is first used.
+`import optstream` is light: a public name loads its package when it is first used.
 """
 
 from importlib import import_module, metadata

@@ -27,7 +27,7 @@ class ContractError(OptStreamError):
 
 
 class BudgetError(OptStreamError):
-    """A release was refused because some window would cost more than the grant."""
+    """A release was refused because some window would cost more than the privacy budget."""
 
 
 class LedgerError(OptStreamError):

@@ -2,7 +2,7 @@
 
 An audit runs a mechanism many times on each of two neighbours, looks on some of the runs for an output that
 is likelier on one side, and counts it on the others: whatever it finds, the true epsilon is at least the
-bound, with a stated confidence. It can show a promise to be false, never to be true: that takes a proof.
+bound, with a stated confidence. It can show a guarantee to be false, never to be true: that takes a proof.
 
 False alarms: a bound lies above the true epsilon with probability at most 1e-9 an audit, unless another
 error is asked for; `optstream audit` and the tests each run fewer than 500 audits, so a run of either
@@ -10,9 +10,9 @@ raises a false alarm with probability below 1e-6. The tests are seeded and count
 
 What is audited: our mechanisms over made-up sums (`cases`, `plans`, `field`), the L1 sampler by enumeration
 (`sampler`), mistakes and their honest twins (`controls`), and histories in which something else than a sum
-changes (`histories`): promises that were amended (`amendments`), and in `tasks`, for what they go through is
-there, rows that come and go, customers who change leaf (`audit_rows`) and days beside one whose noise leaked
-(`audit_compromised`).
+changes (`histories`): privacy guarantees that were amended (`amendments`), and in `tasks`, for what they go
+through is there, rows that come and go, customers who change leaf (`audit_rows`) and days beside one whose
+noise leaked (`audit_compromised`).
 """
 
 from optstream.audit.amendments import amended_subjects, hasty_subjects

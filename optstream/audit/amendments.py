@@ -1,7 +1,8 @@
-"""Streams whose promise changed: a real ledger decides which days are released on either side of it.
+"""Streams whose privacy guarantee changed: a real ledger decides which days are released on either side of
+it.
 
-Day 0 is released under a first promise, which an amendment then weakens. Neighbours of the first promise
-differ in a window across the border: that promise is held to its epsilon there (Lemma 12, docs/privacy.md).
+Day 0 is released under a first guarantee, which an amendment then weakens. Neighbours of the first guarantee
+differ in a window across the border: that guarantee is held to its epsilon there (Lemma 12, docs/privacy.md).
 """
 
 from collections.abc import Callable, Sequence
@@ -35,9 +36,9 @@ Accepts = Callable[[Ledger, Laplace, int], bool]
 
 @dataclass(frozen=True)
 class Amendment:
-    """What was promised first, what an amendment promises instead, and a plan that fits both.
+    """The first guarantee, the one of an amendment, and a plan that fits both.
 
-    little: what a day beside one of the first promise may be measured by.
+    little: what a day beside one of the first guarantee may be measured by.
     """
 
     name: str
@@ -57,7 +58,7 @@ AMENDMENTS = (
 
 
 def amended_subjects() -> tuple[HistorySubject, ...]:
-    """Days after an amendment that wait, and days that take what is left."""
+    """Return subjects whose days after an amendment wait, and whose days that take what is left."""
     return tuple(
         _subject(f"amended {one.name}, {what}", one, offers, is_reserved)
         for one in AMENDMENTS
@@ -69,10 +70,12 @@ def amended_subjects() -> tuple[HistorySubject, ...]:
 
 
 def hasty_subjects() -> tuple[HistorySubject, ...]:
-    """BROKEN ON PURPOSE: days after an amendment are judged by the promise in force alone."""
+    """Return subjects that are BROKEN ON PURPOSE: days after an amendment are judged by the guarantee in
+    force alone.
+    """
     return tuple(
         _subject(
-            f"amended {amendment.name}, judged by the second promise alone",
+            f"amended {amendment.name}, judged by the second guarantee alone",
             amendment,
             [amendment.second],
             fits_the_newest,
@@ -114,16 +117,17 @@ def _histories(
 def released_days(
     amendment: Amendment, offers: Sequence[PrivacyModel], accepts: Accepts
 ) -> list[tuple[int, Laplace]]:
-    """The first step of each day that is released, and its mechanism: of the offers the first accepted.
+    """Return the first step of each day that is released, and its mechanism: of the offers the first
+    accepted.
 
-    Day 0 is released and published, the promise amended, and the days after it are asked for, in a ledger
+    Day 0 is released and published, the guarantee amended, and the days after it are asked for, in a ledger
     of their own.
     """
     with TemporaryDirectory() as folder, closing(open_ledger(f"sqlite:///{Path(folder)}/ledger")) as ledger:
         ledger.enrol(_terms(amendment.first), NOW)
         released = [(0, Laplace(amendment.first))]
         is_reserved(ledger, released[0][1], 0)
-        ledger.amend(_terms(amendment.second), "another promise", NOW)
+        ledger.amend(_terms(amendment.second), "another guarantee", NOW)
         for first_step in range(WINDOW, DAYS * WINDOW, WINDOW):
             accepted = (one for one in map(Laplace, offers) if accepts(ledger, one, first_step))
             released += [(first_step, one) for one in islice(accepted, 1)]
@@ -135,7 +139,7 @@ def _terms(model: PrivacyModel) -> StreamTerms:
 
 
 def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
-    """Whether the ledger reserves it; then it is recorded as drawn and published, as a night does."""
+    """Return whether the ledger reserves it; then it is recorded as drawn and published, as a night does."""
     plan, period = mechanism.plan(WINDOW, first_step), f"from step {first_step}"
     try:
         held = ledger.reserve(STREAM, period, 0, plan, "audit", NOW, LEASE)
@@ -149,6 +153,6 @@ def is_reserved(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
 
 
 def fits_the_newest(ledger: Ledger, mechanism: Laplace, first_step: int) -> bool:
-    """BROKEN ON PURPOSE: earlier promises are not asked."""
+    """BROKEN ON PURPOSE: earlier guarantees are not checked."""
     newest, *_ = ledger.judge_plan(GRANT, mechanism.plan(WINDOW, first_step))
     return not newest.is_broken

@@ -10,7 +10,7 @@ Floats = NDArray[np.float64]
 
 
 def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, Floats]:
-    """Lower and upper limits of a probability of which `runs` independent runs showed `hits`.
+    """Return lower and upper limits of a probability of which `runs` independent runs showed `hits`.
 
     Each limit alone is wrong with probability at most `error`: they are the quantiles of
     Beta(hits, runs - hits + 1) at error and of Beta(hits + 1, runs - hits) at 1 - error (the inverse of the
@@ -26,7 +26,7 @@ def clopper_pearson(hits: ArrayLike, runs: int, error: float) -> tuple[Floats, F
 
 
 def epsilon_bound(likely: ArrayLike, unlikely: ArrayLike, runs: int, error: float) -> Floats:
-    """A lower bound on epsilon from how often one event was seen on either side, of `runs` each.
+    """Return a lower bound on epsilon from how often one event was seen on either side, of `runs` each.
 
     log(p / q) with p at its lower and q at its upper limit, half the error on each; it may be negative, or
     -inf for an event that was never seen. Pure epsilon-indistinguishability means p <= e^epsilon q, so the

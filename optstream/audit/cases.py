@@ -45,7 +45,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """Mechanism and neighbours."""
+        """The case's name: mechanism and neighbours."""
         return f"{self.subject.name}: {self.subject.neighbours}"
 
     def run(
@@ -57,12 +57,12 @@ class Case:
         return audit(self.subject, n_runs=n_runs, noise=noise, error=error, progress=progress)
 
     def passes(self, result: AuditResult) -> bool:
-        """Whether the result is what it must be."""
+        """Return whether the result is what it must be."""
         return result.exceeds == (self.kind == "control")
 
 
 def control_cases() -> tuple[Case, ...]:
-    """Every mistake that the audit must catch, then the same mechanisms made right."""
+    """Return every mistake that the audit must catch, then the same mechanisms made right."""
     broken: Sequence[Subject] = (
         controls.SparseVector("sparse vector with half the query noise", query_factor=2.0),
         controls.SparseVector("sparse vector that reuses the query noise", shared=True),
@@ -90,7 +90,7 @@ def control_cases() -> tuple[Case, ...]:
 
 
 def our_cases(*, days: bool) -> tuple[Case, ...]:
-    """The mechanisms of the house on their worst neighbours.
+    """Return our mechanisms on their worst neighbours.
 
     days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
     where a bound comes nearer to epsilon with fewer runs.
@@ -122,7 +122,9 @@ def our_cases(*, days: bool) -> tuple[Case, ...]:
 
 
 def _field_cases(field: FieldCase, everything: bool) -> list[Case]:
-    """Another mechanism of the field: one window, windows across borders, and a tree; all pairs if asked."""
+    """Return the cases of another mechanism of the field: one window, windows across borders, and a tree; all
+    pairs if asked.
+    """
     whole, periods = field.lengths
     name = f"{field.name}, window of {field.model.window_length}"
     trees = mechanism_cases(f"{field.name} on a tree, two roaming", on_tree(field, RAGGED), RAGGED, [4])

@@ -35,7 +35,7 @@ class Control:
     draw: Draw
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """Run it on one side."""
+        """Return the outputs of runs on one side."""
         return self.draw((self.one, self.other)[side], n_runs, noise)
 
 
@@ -44,7 +44,7 @@ def _series(length: int, level: int = 0) -> Integers:
 
 
 def counting_query(*, inverted: bool) -> Control:
-    """One sum; noise of scale sensitivity / epsilon, or, broken, epsilon / sensitivity.
+    """Return one sum; noise of scale sensitivity / epsilon, or, broken, epsilon / sensitivity.
 
     Counted in people: the sensitivity is 1, and at epsilon = 1/2 the inverted scale is 1/2 instead of 2.
     """
@@ -59,7 +59,7 @@ def counting_query(*, inverted: bool) -> Control:
 
 
 def fourier(*, normalised: bool) -> Control:
-    """The first three Fourier coefficients of 48 steps, noise for an orthonormal transform.
+    """Return the first three Fourier coefficients of 48 steps, noise for an orthonormal transform.
 
     Five real coordinates (root two times real and imaginary parts), rounded to integers: for an orthonormal
     transform they move by at most sqrt(5) * ALPHA * sqrt(48) in L1, and by 5 more for rounding. Broken: the
@@ -80,7 +80,7 @@ def fourier(*, normalised: bool) -> Control:
 
 
 def fourier_phase() -> Control:
-    """One Fourier coefficient in polar form. Broken: the noise is on its size, the phase is exact."""
+    """Return one Fourier coefficient in polar form. Broken: the noise is on its size, the phase is exact."""
     epsilon, steps = 1.0, 48
     scale = float(np.sqrt(steps)) * ALPHA / epsilon
     wave = np.rint(5 * ALPHA * np.cos(2 * np.pi * np.arange(steps) / steps)).astype(np.int64)
@@ -96,7 +96,7 @@ def fourier_phase() -> Control:
 
 
 def scaled_noise(*, by_raw_mean: bool) -> Control:
-    """Eight points of a series of small loads, each with an eighth of epsilon.
+    """Return eight points of a series of small loads, each with an eighth of epsilon.
 
     Broken: the noise is a share of the series' raw mean, for a constant relative error; the noise's own
     size then tells the mean.
@@ -114,7 +114,7 @@ def scaled_noise(*, by_raw_mean: bool) -> Control:
 
 
 def points(*, raw: bool) -> Control:
-    """Four points, each with a quarter of epsilon. Broken: the last is published without noise."""
+    """Return four points, each with a quarter of epsilon. Broken: the last is published without noise."""
     epsilon, count = 1.0, 4
     scale = count * ALPHA / epsilon
 
@@ -129,7 +129,9 @@ def points(*, raw: bool) -> Control:
 
 
 def redrawn() -> Control:
-    """One sum. Broken: drawn again until it lies within a scale of the truth, since then it looks good."""
+    """Return one sum. Broken: drawn again until it lies within a scale of the truth, since then it looks
+    good.
+    """
     epsilon = 1.0
     scale = ALPHA / epsilon
 
@@ -169,12 +171,12 @@ class SparseVector:
 
     @property
     def scales(self) -> tuple[float, float]:
-        """Of the threshold's noise and of the queries'."""
+        """The scales of the threshold's noise and of the queries'."""
         unit = self.sensitivity / self.claimed
         return 2 * unit, self.query_factor * unit
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """Which query came out above first, n_queries if none did."""
+        """Return which query came out above first, n_queries if none did."""
         at_threshold, at_query = self.scales
         limits = self.threshold + noise.discrete_laplace(at_threshold, (n_runs, 1))
         drawn = noise.discrete_laplace(at_query, (n_runs, 1 if self.shared else self.n_queries))

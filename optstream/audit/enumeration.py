@@ -21,7 +21,7 @@ ROUNDING = 1e-9
 def first_above(
     queries: Sequence[int], threshold: int, threshold_scale: float, query_scale: float, shared: bool = False
 ) -> Floats:
-    """The probability of each outcome of a sparse vector that stops at its first positive answer.
+    """Return the probability of each outcome of a sparse vector that stops at its first positive answer.
 
     Query i comes out above if queries[i] + noise >= threshold + threshold noise, all noise discrete
     Laplace; `shared`: one query noise serves every query. Returns (n_queries + 1): above first at query 0, 1,
@@ -46,7 +46,7 @@ def first_above(
 
 
 def exact_bound(one: Floats, other: Floats) -> tuple[float, int]:
-    """The largest |log ratio| of an outcome's probability on two sides, and which outcome shows it.
+    """Return the largest |log ratio| of an outcome's probability on two sides, and which outcome shows it.
 
     one, other: from `first_above`. What truncation and rounding may hide is taken off, so the bound holds for
     certain; where one side makes an outcome impossible it is large and finite. An outcome rarer than what
@@ -64,7 +64,7 @@ def exact_bound(one: Floats, other: Floats) -> tuple[float, int]:
 
 
 def _laplace(scale: float) -> tuple[NDArray[np.int64], Floats]:
-    """Integers within reach, rising, and their probabilities under discrete Laplace noise."""
+    """Return the integers within reach, rising, and their probabilities under discrete Laplace noise."""
     reach = int(np.ceil(REACH * scale))
     values = np.arange(-reach, reach + 1)
     mass: Floats = np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale)
@@ -72,7 +72,7 @@ def _laplace(scale: float) -> tuple[NDArray[np.int64], Floats]:
 
 
 def _mass_below(scale: float, limits: NDArray[np.int64]) -> Floats:
-    """P(noise < limit) for each limit."""
+    """Return P(noise < limit) for each limit."""
     step = np.exp(-1.0 / scale)
     tail = np.exp(-np.maximum(limits, 1) / scale) / (1 + step)
     mass: Floats = np.where(limits >= 1, 1 - tail, np.exp(-(1 - np.minimum(limits, 0)) / scale) / (1 + step))

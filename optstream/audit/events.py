@@ -32,31 +32,32 @@ class Event:
     likelier: int
 
     def count(self, statistics: Floats) -> int:
-        """In how many runs it happened; statistics (n_runs, n_statistics)."""
+        """Return in how many runs it happened; statistics (n_runs, n_statistics)."""
         reached = statistics[:, self.statistic] >= self.threshold
         return int(np.count_nonzero(reached == self.above))
 
     @property
     def text(self) -> str:
-        """For people."""
+        """Return the event as text for people."""
         return f"{self.name} {'>=' if self.above else '<'} {self.threshold:.6g}"
 
 
 def choose_events(
     statistics: Statistics, sides: Sequence[Floats], n_test: int, error: float
 ) -> tuple[Event, ...]:
-    """For each family the one event that promises the largest bound in `n_test` further runs of each side.
+    """Return for each family the one event with the largest expected bound in `n_test` further runs of each
+    side.
 
     sides: the statistics of runs of side 0 and of side 1, equally many, independent of those that will
     test the event.
     """
     best: dict[str, tuple[float, Event]] = {}
     for column, (family, name) in enumerate(zip(statistics.families, statistics.names, strict=True)):
-        promise, threshold, above, likelier = _best_threshold(
+        bound, threshold, above, likelier = _best_threshold(
             [side[:, column] for side in sides], n_test, error
         )
-        if family not in best or promise > best[family][0]:
-            best[family] = promise, Event(family, name, column, threshold, above, likelier)
+        if family not in best or bound > best[family][0]:
+            best[family] = bound, Event(family, name, column, threshold, above, likelier)
     return tuple(event for _, event in best.values())
 
 
@@ -67,7 +68,7 @@ def _best_threshold(sides: Sequence[Floats], n_test: int, error: float) -> tuple
     above = np.stack([n_runs - np.searchsorted(np.sort(side), thresholds) for side in sides])
     # (above or below, side, threshold), as many as the test would count
     hits = np.stack([above, n_runs - above]) * (n_test / n_runs)
-    promises = np.stack([epsilon_bound(hits[:, side], hits[:, 1 - side], n_test, error) for side in (0, 1)])
-    likelier, direction, place = np.unravel_index(int(np.argmax(promises)), promises.shape)
-    largest = float(promises[likelier, direction, place])
+    bounds = np.stack([epsilon_bound(hits[:, side], hits[:, 1 - side], n_test, error) for side in (0, 1)])
+    likelier, direction, place = np.unravel_index(int(np.argmax(bounds)), bounds.shape)
+    largest = float(bounds[likelier, direction, place])
     return largest, float(thresholds[place]), bool(direction == 0), int(likelier)

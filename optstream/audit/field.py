@@ -22,7 +22,7 @@ from optstream.stream.public_days import PublicDays
 
 @dataclass(frozen=True)
 class FieldCase:
-    """A mechanism, the promise under which it shows most, and readings around which its decisions turn.
+    """A mechanism, the privacy model under which it shows most, and readings around which its decisions turn.
 
     lengths: of one period that holds a window, and of periods whose border a window straddles.
     """
@@ -34,7 +34,7 @@ class FieldCase:
     lengths: tuple[tuple[int, ...], tuple[int, ...]] = ((2,), (3, 1, 2))
 
     def alone(self, n_steps: int) -> SeriesMechanism:
-        """Over plain series."""
+        """Return the mechanism over plain series."""
         return self.build(self.model)
 
 
@@ -47,7 +47,7 @@ def _fast(model: PrivacyModel) -> SeriesMechanism:
 
 
 def _history_informed(model: PrivacyModel) -> SeriesMechanism:
-    """Days of one step, so that a few periods teach it something."""
+    """Return HistoryInformed over days of one step, so that a few periods teach it something."""
     return HistoryInformed(model, n_blocks=1, block_length=2, days=PublicDays(1), relearn_days=1)
 
 
@@ -69,7 +69,7 @@ FIELD = (
 
 
 def on_tree(case: FieldCase, tree: AggregationTree) -> Callable[[int], SeriesMechanism]:
-    """The same at each level of a tree, most at the root, which two roaming leaves move together."""
+    """Return the same at each level of a tree, most at the root, which two roaming leaves move together."""
     shares = ["1/2", *(["1/2"] if tree.n_levels == 2 else ["1/4"] * (tree.n_levels - 1))]
     model = PrivacyModel("1", 4, 1, unit="roaming", leaves_per_step=2)
     return lambda n_steps: Hierarchical(case.build(model), tree, shares)

@@ -61,7 +61,7 @@ class HistorySubject:
 
     @cached_property
     def histories(self) -> tuple[History, History]:
-        """Both sides, made once."""
+        """The histories of both sides, made once."""
         return self.make()
 
     @property

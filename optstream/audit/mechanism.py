@@ -1,4 +1,4 @@
-"""A mechanism of the house as the subject of an audit: whatever it measures, over consecutive periods."""
+"""One of our mechanisms as the subject of an audit: whatever it measures, over consecutive periods."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ PRICED_RUNS = 3
 
 @dataclass(frozen=True, eq=False)
 class MechanismSubject:
-    """A mechanism of the house on a pair of neighbours; its claim is the accountant's figure.
+    """One of our mechanisms on a pair of neighbours; its claim is the accountant's figure.
 
     mechanisms: one for each period of the neighbours (they differ where days do). Periods are released in a
     row, each with the state that the one before left. An adversary sees the measurements: points, sums, and
@@ -41,7 +41,7 @@ class MechanismSubject:
 
     @property
     def neighbours(self) -> str:
-        """Of the pair."""
+        """The pair's neighbouring streams."""
         return self.pair.name
 
     @property
@@ -67,7 +67,9 @@ class MechanismSubject:
         return float(charges.pop()) if len(charges) == 1 else None
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """All measurements of each run, in units of the resolution; answers: which steps were measured."""
+        """Return all measurements of each run, in units of the resolution; answers: which steps were
+        measured.
+        """
         buffered, history = BufferedNoise(noise), self._history(side)
         return outputs_of(
             [seen(measured) for measured in release(history, [buffered] * len(history))]

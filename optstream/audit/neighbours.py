@@ -31,7 +31,7 @@ class Neighbours:
 
     @property
     def sides(self) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-        """Both streams."""
+        """The two neighbouring streams."""
         return self.one, self.other
 
     @property
@@ -89,8 +89,8 @@ def make_neighbours(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> Neighbours:
-    """Two streams that differ by `sign(step) * alpha` in the leaves `leaves(step)` at these steps; by alpha,
-    in the first leaf, if not told otherwise.
+    """Return two streams that differ by `sign(step) * alpha` in the leaves `leaves(step)` at these steps; by
+    alpha, in the first leaf, if not told otherwise.
 
     lengths: of the periods. steps: counted from the first period's start. base: (n_leaves, all steps) or a
     scalar, in the unit of the readings; it is moved by less than a unit of the resolution to where rounding
@@ -121,7 +121,7 @@ def worst_cases(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> tuple[Neighbours, ...]:
-    """The pairs that every mechanism must survive, over periods of these lengths released in a row.
+    """Return the pairs that every mechanism must survive, over periods of these lengths released in a row.
 
     All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
     against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two

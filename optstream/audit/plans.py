@@ -1,4 +1,4 @@
-"""Mechanisms of the house as the audit runs them: small ones that measure tightly, and days as they are."""
+"""Our mechanisms as the audit runs them: small ones that measure tightly, and days as they are."""
 
 from collections.abc import Callable
 from itertools import pairwise
@@ -23,27 +23,29 @@ Build = Callable[[int], OptStream]
 
 
 def two_points(n_steps: int) -> OptStream:
-    """A window of 2 and its points, nothing else: what is measured comes near to what is claimed."""
+    """Return a window of 2 and its points, nothing else: what is measured comes near to what is claimed."""
     model = PrivacyModel("1", 2, 1)
     return OptStream(model, SINGLE, sampling=EquallySpaced(2), features=[], level_shares=["1"])
 
 
 def two_points_deep(n_steps: int) -> OptStream:
-    """The same with nearly all of epsilon at the deepest leaves."""
+    """Return the same with nearly all of epsilon at the deepest leaves."""
     shares = ["1/20", "1/20", "9/10"]
     model = PrivacyModel("1", 2, 1)
     return OptStream(model, RAGGED, sampling=EquallySpaced(2), features=[], level_shares=shares)
 
 
 def two_points_roaming(n_steps: int) -> OptStream:
-    """The same with two leaves that change at once, nearly all of epsilon at the node above both."""
+    """Return the same with two leaves that change at once, nearly all of epsilon at the node above both."""
     model = PrivacyModel("1", 2, 1, unit="roaming", leaves_per_step=2)
     shares = ["9/10", "1/10"]
     return OptStream(model, FLAT, sampling=EquallySpaced(2), features=[], level_shares=shares)
 
 
 def one_sum(n_steps: int) -> OptStream:
-    """Nearly all of epsilon on the sum of a period of 4, which all steps of a window of 4 move."""
+    """Return a plan with nearly all of epsilon on the sum of a period of 4, which all steps of a window of 4
+    move.
+    """
     whole = Feature((range(n_steps),), "whole")
     return OptStream(
         PrivacyModel("1", 4, 1), SINGLE, sampling=EquallySpaced(2), features=[whole], level_shares=["1"],
@@ -52,7 +54,7 @@ def one_sum(n_steps: int) -> OptStream:
 
 
 def short(leaves_per_step: int = 1) -> Build:
-    """A window of 6, three levels, points and two features; one leaf changes at a step, or several."""
+    """Return a window of 6, three levels, points and two features; one leaf changes at a step, or several."""
     unit: Unit = "customer" if leaves_per_step == 1 else "roaming"
     model = PrivacyModel("1", 6, 1, unit=unit, leaves_per_step=leaves_per_step)
 
@@ -66,7 +68,7 @@ def short(leaves_per_step: int = 1) -> Build:
 
 
 def short_l1(n_steps: int) -> OptStream:
-    """A window of 6, two points by L1 sampling, nothing else; periods of 5 steps or more."""
+    """Return a window of 6, two points by L1 sampling, nothing else; periods of 5 steps or more."""
     return OptStream(
         PrivacyModel("1", 6, 1), SINGLE, sampling=L1Sampling(2, "10"), features=[], level_shares=["1"],
         shortest_period=min(5, n_steps),
@@ -74,7 +76,7 @@ def short_l1(n_steps: int) -> OptStream:
 
 
 def day(calibration: Calibration) -> Build:
-    """The mechanism of the paper: half-hours, ten points, parts of the day and the day."""
+    """Return the mechanism of the paper: half-hours, ten points, parts of the day and the day."""
     return lambda n_steps: OptStream(
         PrivacyModel("1", 48, 10), FLAT, sampling=EquallySpaced(10), features=_day_features(n_steps),
         level_shares=HALVES, calibration=calibration,
@@ -82,7 +84,7 @@ def day(calibration: Calibration) -> Build:
 
 
 def day_l1(calibration: Calibration) -> Build:
-    """The same with L1 sampling, thirds, days of 46 steps or more."""
+    """Return the same with L1 sampling, thirds, days of 46 steps or more."""
     return lambda n_steps: OptStream(
         PrivacyModel("1", 48, 10), FLAT, sampling=L1Sampling(10, "100"), features=_day_features(n_steps),
         level_shares=HALVES, calibration=calibration, shortest_period=46,
@@ -90,7 +92,9 @@ def day_l1(calibration: Calibration) -> Build:
 
 
 def enumerated_samplers() -> tuple[EnumeratedSampler, ...]:
-    """The L1 sampler of a window of 6 in units of alpha, each allocation, on a level series and on a hump."""
+    """Return the L1 sampler of a window of 6 in units of alpha, each allocation, on a level series and on a
+    hump.
+    """
     return _sampler("even", "a hump", (0, 20, 30, 30, 20, 0)), _sampler("optimal", "level", (0,) * 6)
 
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 class AuditResult:
     """A lower bound on the epsilon of a mechanism, for one pair of neighbours.
 
-    claimed: the epsilon that the mechanism promises. lower_bound: its true epsilon is at least this, unless
+    claimed: the epsilon that the mechanism claims. lower_bound: its true epsilon is at least this, unless
     the audit was unlucky, which happens with probability at most `error`. runs: of each side, all told.
     event: the output that gave it away. likely, unlikely: how many of `tested` runs of either side showed it;
     for an enumeration they are 0, for its probabilities are exact and it errs with probability 0.
@@ -32,5 +32,5 @@ class AuditResult:
         return self.lower_bound > self.claimed
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return the result as a JSON-ready document."""
         return {**asdict(self), "confidence": 1.0 - self.error, "exceeds": self.exceeds}

@@ -1,4 +1,4 @@
-"""The L1 sampler of the house by exact enumeration, where it asks for one positive answer."""
+"""Our L1 sampler by exact enumeration, where it asks for one positive answer."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -19,7 +19,8 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class EnumeratedSampler:
-    """Which step a period's L1 sampler takes as its second point, if any, on every change of a base series.
+    """The exact distribution of the step that a period's L1 sampler takes as its second point, if any, on
+    every change of a base series.
 
     mechanism: of one node, two points a period, and alpha for resolution, so that its noise is small in
     units. base: the period's readings in units, (n_steps,). Scores and probabilities are computed here anew,
@@ -43,7 +44,7 @@ class EnumeratedSampler:
 
     @property
     def neighbours(self) -> str:
-        """Of the pair."""
+        """The pair's neighbouring streams."""
         return f"worst of all {3 ** len(self.base)} changes of a period of {len(self.base)}"
 
     @cached_property
@@ -52,8 +53,8 @@ class EnumeratedSampler:
         return float(self.mechanism.levels[0].sampler_charges(len(self.base))[-1])
 
     def probabilities(self, series: tuple[int, ...]) -> Floats:
-        """How likely each of the steps 1, 2, …, n_steps - 2 is the second point, and, last, that none of them
-        is, (n_steps - 1,). (Whether the last step is then taken unasked is no matter of chance.)
+        """Return how likely each of the steps 1, 2, …, n_steps - 2 is the second point, and, last, that none
+        of them is, (n_steps - 1,). (Whether the last step is then taken unasked is no matter of chance.)
         """
         scales = self.mechanism.levels[0].sampler_scales(len(series))
         sampling = self.mechanism.sampling
@@ -89,7 +90,7 @@ class EnumeratedSampler:
 
 
 def l1_score(series: tuple[int, ...]) -> Fraction:
-    """The distance of the inner values from the line between both ends, summed, exact."""
+    """Return the distance of the inner values from the line between both ends, summed, exact."""
     last = max(len(series) - 1, 1)
     return sum(
         (

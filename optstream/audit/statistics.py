@@ -39,13 +39,13 @@ class Statistics:
 
     @property
     def families(self) -> tuple[str, ...]:
-        """For each column of `of` the family of events that it belongs to."""
+        """The family of events that each column of `of` belongs to."""
         joint = ("pattern of answers", "likelihood ratio and pattern") if self.keys.size > 1 else ()
         return ("likelihood ratio", "direction", *joint, *("single output",) * len(self.single))
 
     @property
     def names(self) -> tuple[str, ...]:
-        """For each column of `of` what it is."""
+        """The name of each column of `of`."""
         joint = self.families[: len(self.families) - len(self.single)]
         n_numbers = self.medians.shape[1]
         single = (
@@ -55,7 +55,9 @@ class Statistics:
         return (*joint, *single)
 
     def of(self, outputs: Outputs) -> Floats:
-        """The statistics of each run, (n_runs, n_statistics), -inf for a single number not released."""
+        """Return the statistics of each run, (n_runs, n_statistics), -inf for a single number not
+        released.
+        """
         numbers, (one, other) = outputs.numbers, self.scales
         ratios = np.log(one / other) + (
             np.abs(numbers - self.medians[0]) / one - np.abs(numbers - self.medians[1]) / other
@@ -107,7 +109,7 @@ def learn(one: Outputs, other: Outputs) -> Statistics:
 
 
 def _locations(numbers: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
-    """Median, mean distance from it, and how often it was released, of each number."""
+    """Return median, mean distance from it, and how often it was released, of each number."""
     seen = np.count_nonzero(~np.isnan(numbers), axis=0)
     filled = np.where(seen > 0, numbers, 0.0)
     median = np.nanmedian(filled, axis=0) if filled.size else np.zeros(numbers.shape[1])
@@ -116,14 +118,14 @@ def _locations(numbers: Floats) -> tuple[Floats, Floats, NDArray[np.int64]]:
 
 
 def _kept(estimate: Floats, variance: Floats) -> Floats:
-    """The share of an estimate that remains when its own variance is taken off its square."""
+    """Return the share of an estimate that remains when its own variance is taken off its square."""
     square = estimate**2
     share: Floats = np.maximum(0.0, 1.0 - variance / np.where(square > 0, square, np.inf))
     return share
 
 
 def _keys(answers: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """A number for each pattern; two that collide make a coarser event, still a legal one."""
+    """Return a number for each pattern; two that collide make a coarser event, still a legal one."""
     factors = [pow(_HASH_BASE, power, 2**64) for power in range(1, answers.shape[1] + 1)]
     keys: NDArray[np.uint64] = answers.astype(np.uint64) @ np.array(factors, dtype=np.uint64)
     return keys

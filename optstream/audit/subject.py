@@ -22,34 +22,34 @@ class Outputs:
 
     @classmethod
     def of_numbers(cls, numbers: NDArray[np.int64] | NDArray[np.float64]) -> "Outputs":
-        """Runs that chose nothing."""
+        """Return the outputs of runs that chose nothing."""
         return cls(np.asarray(numbers, dtype=np.float64), np.empty((len(numbers), 0), dtype=np.int64))
 
     @classmethod
     def of_answers(cls, answers: NDArray[np.int64]) -> "Outputs":
-        """Runs that released choices only."""
+        """Return the outputs of runs that released choices only."""
         return cls(np.empty((len(answers), 0)), answers)
 
 
 class Subject(Protocol):
     """A mechanism together with a pair of neighbours.
 
-    name: of the mechanism. neighbours: of the pair. claimed: the epsilon that it promises.
+    name: of the mechanism. neighbours: of the pair. claimed: the epsilon that it claims.
     """
 
     @property
     def name(self) -> str:
-        """Of the mechanism."""
+        """The mechanism's name."""
         ...
 
     @property
     def neighbours(self) -> str:
-        """Of the pair."""
+        """The pair of neighbours, by name."""
         ...
 
     @property
     def claimed(self) -> float:
-        """The epsilon that it promises for this pair."""
+        """The epsilon that it claims for this pair."""
         ...
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
@@ -67,7 +67,7 @@ class BufferedNoise:
         self._stock: dict[float, tuple[NDArray[np.int64], int]] = {}
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """As the source's. Raises NoiseError as it does."""
+        """Return draws as the source returns them, from the buffer. Raises NoiseError as it does."""
         count = int(np.prod(size))
         stock, used = self._stock.get(scale, (np.empty(0, dtype=np.int64), 0))
         if used + count > stock.size:

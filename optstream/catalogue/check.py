@@ -5,7 +5,7 @@ import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from optstream.catalogue.backends import Location, Place, open_place
+from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, DATA, SUPERSEDED, release_name, superseded_folder
 from optstream.catalogue.page import check_page
@@ -20,52 +20,52 @@ if TYPE_CHECKING:
 
 
 def check_files(folder: Location | str, public_key: "GivenKeys | None" = None) -> list[str]:
-    """A line for each file that is missing, altered, not listed, or left of a day that was withdrawn; and for
-    a page (`index.html`) that shows other days than are listed.
+    """Return a line for each file that is missing, altered, not listed, or left of a day that was withdrawn;
+    and for a page (`index.html`) that shows other days than are listed.
 
     Of a withdrawn day the manifest must be there, and no file. public_key: as of `read_published`; then also
     a line for a catalogue that none of the keys signed, and for a manifest with a wrong signature. Raises
     PublicationError if the catalogue itself cannot be read.
     """
-    place = open_place(folder)
-    catalogue = read_catalogue(place)
-    problems = [] if public_key is None else list(_unsigned(place, catalogue, public_key))
+    storage = open_storage(folder)
+    catalogue = read_catalogue(storage)
+    problems = [] if public_key is None else list(_unsigned(storage, catalogue, public_key))
     for entry in catalogue.entries:
         try:
-            _check_entry(place, catalogue, entry)
+            _check_entry(storage, catalogue, entry)
         except PublicationError as error:
             problems.append(f"{entry.period}: {error}")
     listed = {entry.file for entry in catalogue.entries if not entry.withdrawn}
-    strays = [name for name in place.names_below(DATA) if name not in listed]
+    strays = [name for name in storage.names_below(DATA) if name not in listed]
     return [
         *problems,
         *(
             f"{name!r} is not listed in the catalogue; publish or withdraw its day again, or remove it"
             for name in strays
         ),
-        *_superseded(place, catalogue),
-        *check_page(place, catalogue),
+        *_superseded(storage, catalogue),
+        *check_page(storage, catalogue),
     ]
 
 
-def _check_entry(place: Place, catalogue: Catalogue, entry: Entry) -> None:
+def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
     """Raise PublicationError unless what the entry names is there, whole."""
     if entry.withdrawn:
-        document = _manifest(place, entry, "a withdrawn day keeps it: restore it from a copy")
+        document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
         _check_statement(catalogue, entry, document)
         return
-    if not place.is_file(entry.file):
+    if not storage.is_file(entry.file):
         raise lost(entry)
-    read_rows(place, catalogue, entry, verify=True)
-    document = _manifest(place, entry, f"`optstream publish {entry.period}` puts it back")
-    _, footer = decode(read_file(place, entry))
+    read_rows(storage, catalogue, entry, verify=True)
+    document = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
+    _, footer = decode(read_file(storage, entry))
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
 
 
-def _unsigned(place: Place, catalogue: Catalogue, public_key: "GivenKeys") -> Iterator[str]:
-    """A manifest need not be signed: of a listed day, the file and the signed catalogue tell whether it is
-    right.
+def _unsigned(storage: Storage, catalogue: Catalogue, public_key: "GivenKeys") -> Iterator[str]:
+    """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
+    file and the signed catalogue tell whether it is right.
     """
     from optstream.catalogue.signing import check_signature, has_signature, read_public_keys
 
@@ -74,19 +74,19 @@ def _unsigned(place: Place, catalogue: Catalogue, public_key: "GivenKeys") -> It
     names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
     for name, largest in names:
         try:
-            data = place.read(name, largest)
-            if name == CATALOGUE or has_signature(place, data, keys):
-                check_signature(place, name, data, keys)
+            data = storage.read(name, largest)
+            if name == CATALOGUE or has_signature(storage, data, keys):
+                check_signature(storage, name, data, keys)
         except FileNotFoundError:
             continue
         except PublicationError as error:
             yield str(error)
 
 
-def _manifest(place: Place, entry: Entry, remedy: str) -> dict[str, Any]:
-    """The manifest that an entry names, whose file and hashes are the entry's."""
+def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
+    """Return the manifest that an entry names, whose file and hashes are the entry's."""
     try:
-        text = place.read(entry.manifest, 2 * LARGEST_STATEMENT)
+        text = storage.read(entry.manifest, 2 * LARGEST_STATEMENT)
         document: dict[str, Any] = json.loads(text)
         stated = (document["file"], document["file_hash"], document["rows_hash"])
         document["statement"]
@@ -100,7 +100,7 @@ def _manifest(place: Place, entry: Entry, remedy: str) -> dict[str, Any]:
 
 
 def _check_statement(catalogue: Catalogue, entry: Entry, document: dict[str, Any]) -> None:
-    """What a manifest says of a release whose file is gone must at least be about that release."""
+    """Check that the manifest of a release whose file is gone is about that release."""
     stated = ReleaseStatement.from_document(document["statement"])
     told = (stated.stream, stated.period, stated.revision, stated.vintage)
     if told != (catalogue.stream, entry.period, entry.revision, entry.vintage):
@@ -111,15 +111,17 @@ def _differs(entry: Entry) -> str:
     return f"{entry.manifest} says other things than the file and the catalogue; restore it"
 
 
-def _superseded(place: Place, catalogue: Catalogue) -> Iterator[str]:
-    """Replaced releases: under names that are their hashes, and none of a withdrawn day."""
+def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with replaced releases: under names that are their hashes, and none of a withdrawn
+    day.
+    """
     gone = {superseded_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
-    for name in place.names_below(SUPERSEDED):
+    for name in storage.names_below(SUPERSEDED):
         if name.rpartition("/")[0] in gone:
             yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
             continue
         try:
-            digest = hashlib.sha256(place.read(name, LARGEST_RELEASE)).hexdigest()
+            digest = hashlib.sha256(storage.read(name, LARGEST_RELEASE)).hexdigest()
         except (OSError, PublicationError):
             digest = ""
         if name.rpartition("/")[2] != release_name(digest):

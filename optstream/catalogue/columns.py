@@ -7,7 +7,7 @@ import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from optstream.catalogue.backends import Place
+from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import Entry
 from optstream.catalogue.parquet import LIMITS, decode
 from optstream.catalogue.read import read_file
@@ -21,16 +21,16 @@ DEEPEST_LEVEL = 100
 
 
 def read_columns(
-    place: Place, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
+    storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
 ) -> pl.DataFrame:
-    """The wanted columns of the file of a listed release, in the file's order of rows.
+    """Return the wanted columns of the file of a listed release, in the file's order of rows.
 
     optional: those of the wanted ones that it may lack, or have nulls in, as standard errors.
     The file's hash is compared with the catalogue's, so the columns are those that were published. Raises
     PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
     other columns or rows than a release.
     """
-    data = _verified(place, entry)
+    data = _verified(storage, entry)
     claims = claims_of(data)
     if claims is None or not claims.is_flat or not claims.within(LIMITS):
         raise PublicationError(f"{entry.file} is not whole Parquet of at most {LIMITS.words}; restore it")
@@ -49,7 +49,7 @@ def read_columns(
 
 
 def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
-    """Whether columns have the published types and are filled, with every node at every step once."""
+    """Return whether columns have the published types and are filled, with every node at every step once."""
     key = [name for name in ("step", "node") if name in frame.columns]
     return (
         frame.height > 0
@@ -67,7 +67,9 @@ def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
 
 
 def _is_sound(column: pl.Series) -> bool:
-    """Whether whole numbers are at least 0 and no level is absurd, and others such that sums stay finite."""
+    """Return whether whole numbers are at least 0 and no level is absurd, and others such that sums stay
+    finite.
+    """
     if column.dtype.is_float():
         return bool((column.abs() < LARGEST_VALUE).all())
     if column.dtype.is_integer():
@@ -75,13 +77,13 @@ def _is_sound(column: pl.Series) -> bool:
     return True
 
 
-def read_statement(place: Place, entry: Entry) -> ReleaseStatement:
-    """What the file of a listed release says of itself. Raises PublicationError as `read_columns`."""
-    return ReleaseStatement.from_document(decode(_verified(place, entry))[1].statement)
+def read_statement(storage: Storage, entry: Entry) -> ReleaseStatement:
+    """Return what the file of a listed release says of itself. Raises PublicationError as `read_columns`."""
+    return ReleaseStatement.from_document(decode(_verified(storage, entry))[1].statement)
 
 
-def _verified(place: Place, entry: Entry) -> bytes:
-    data = read_file(place, entry)
+def _verified(storage: Storage, entry: Entry) -> bytes:
+    data = read_file(storage, entry)
     if hashlib.sha256(data).hexdigest() != entry.file_hash:
         raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
     return data

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any, NoReturn
 
-from optstream.catalogue.backends import Location, Readable, StoreUrl, open_place
+from optstream.catalogue.backends import Location, Readable, StoreUrl, open_storage
 from optstream.catalogue.layout import CATALOGUE, data_file, is_hash, manifest_file
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements.statement import LONGEST_TEXT
@@ -73,11 +73,11 @@ class Catalogue:
         return frozenset({self.ledger_head, *(entry.ledger_head for entry in self.entries)})
 
     def entry(self, period: date) -> Entry | None:
-        """The period's entry, a tombstone included; None if nothing was ever published."""
+        """Return the period's entry, a tombstone included; None if nothing was ever published."""
         return next((entry for entry in self.entries if entry.period == period), None)
 
     def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
-        """The catalogue after these are published at once, all under one head."""
+        """Return the catalogue after these are published at once, all under one head."""
         known = {entry.period: entry for entry in self.entries}
         fresh = {entry.period: entry for entry in entries}
         (head,) = {entry.ledger_head for entry in fresh.values()}
@@ -85,7 +85,7 @@ class Catalogue:
         return replace(self, ledger_head=head, entries=tuple(ordered))
 
     def to_bytes(self) -> bytes:
-        """JSON, the same bytes every time."""
+        """Return the catalogue as JSON, the same bytes every time."""
         numbered = self.sequence is not None
         document = {
             "format": NUMBERED if numbered else FORMAT,
@@ -105,8 +105,8 @@ def check_ledger_head(head: object) -> None:
 
 
 def find_catalogue(folder: Location | str | Readable) -> Catalogue | None:
-    """The catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
-    source = open_place(folder) if isinstance(folder, Path | StoreUrl | str) else folder
+    """Return the catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
+    source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
     try:
         data = source.read(CATALOGUE, LARGEST_CATALOGUE)
     except FileNotFoundError:
@@ -115,7 +115,7 @@ def find_catalogue(folder: Location | str | Readable) -> Catalogue | None:
 
 
 def read_catalogue(folder: Location | str | Readable) -> Catalogue:
-    """The catalogue of a published folder: a path, or a URL such as s3://bucket/folder.
+    """Return the catalogue of a published folder: a path, or a URL such as s3://bucket/folder.
 
     Raises PublicationError where there is none, and, naming the rule, where it is not as OptStream writes it.
     """
@@ -184,7 +184,7 @@ def _to_document(entry: Entry) -> dict[str, Any]:
 
 
 def _from_document(text: str, document: object) -> Entry:
-    """An entry whose paths are those that its period and hash give: no other path is ever followed."""
+    """Return an entry whose paths are those that its period and hash give: no other path is ever followed."""
     try:
         period = date.fromisoformat(text)
     except ValueError:

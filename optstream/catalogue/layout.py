@@ -34,45 +34,45 @@ _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")
 
 
 def is_hash(text: object) -> bool:
-    """Whether `text` is a SHA-256 in lower-case hexadecimal."""
+    """Return whether `text` is a SHA-256 in lower-case hexadecimal."""
     return isinstance(text, str) and _SHA256.fullmatch(text) is not None
 
 
 def is_release_name(name: str) -> bool:
-    """Whether a file of this name is a release."""
+    """Return whether a file of this name is a release."""
     return _RELEASE.fullmatch(name) is not None
 
 
 def release_name(file_hash: str) -> str:
-    """The name of the Parquet file with this hash."""
+    """Return the name of the Parquet file with this hash."""
     return f"release-{file_hash}.parquet"
 
 
 def data_folder(period: date) -> str:
-    """The folder of a day's release, relative to the published folder."""
+    """Return the folder of a day's release, relative to the published folder."""
     return f"{DATA}/date={period.isoformat()}"
 
 
 def superseded_folder(period: date) -> str:
-    """The folder of what a day's release has replaced."""
+    """Return the folder of what a day's release has replaced."""
     return f"{SUPERSEDED}/date={period.isoformat()}"
 
 
 def data_file(period: date, file_hash: str) -> str:
-    """Where the release of `period` is, relative to the published folder."""
+    """Return where the release of `period` is, relative to the published folder."""
     return f"{data_folder(period)}/{release_name(file_hash)}"
 
 
 def superseded_file(period: date, file_hash: str) -> str:
-    """Where it is after another has taken its place."""
+    """Return where it is after another has taken its place."""
     return f"{superseded_folder(period)}/{release_name(file_hash)}"
 
 
 def manifest_file(file_hash: str) -> str:
-    """Where its manifest is."""
+    """Return where its manifest is."""
     return f"{MANIFESTS}/release-{file_hash}.json"
 
 
 def signature_file(data: bytes, key: str) -> str:
-    """Where the signature of a file of these bytes is, by the key of this identifier."""
+    """Return where the signature of a file of these bytes is, by the key of this identifier."""
     return f"{SIGNATURES}/{hashlib.sha256(data).hexdigest()}-{key}.sig"

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable
 from functools import partial
 
-from optstream.catalogue.backends import Location, Place, Readable, Turn, open_place
+from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, PAGE
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
@@ -36,62 +36,72 @@ BLANK = (
 
 
 def digest_of(catalogue: Catalogue) -> str:
-    """SHA-256 of a catalogue's bytes: what a page says of the one that it was made of."""
+    """Return SHA-256 of a catalogue's bytes: what a page says of the one that it was made of."""
     return hashlib.sha256(catalogue.to_bytes()).hexdigest()
 
 
-def replace_page(folder: Location | str, make: Callable[[Place, Catalogue], bytes]) -> bool:
+def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
     """Put the page that is made of the folder's catalogue in the place of the one that is there, at once.
 
     make: called outside of any lock, since it may read years of files; again where another published
     meanwhile. It must state `digest_of` its catalogue. Returns False if the same page was there already.
     Raises PublicationError where there is no catalogue or the folder cannot be written, and what `make` does.
     """
-    place = open_place(folder)
+    storage = open_storage(folder)
     for _ in range(MOST_TRIES):
-        catalogue = read_catalogue(place)
-        data = make(place, catalogue)
+        catalogue = read_catalogue(storage)
+        data = make(storage, catalogue)
         try:
-            put = place.change(partial(_put, made=catalogue, data=data))
+            put = storage.change(partial(_put, made=catalogue, data=data))
         except OSError as error:
             raise PublicationError(
                 f"{PAGE} cannot be written ({error.strerror}); mend it and run `optstream report`"
             ) from error
-        if put is not None and read_catalogue(place) == catalogue:
+        if put is not None and read_catalogue(storage) == catalogue:
             return put
     raise PublicationError(f"others publish all the time, and {PAGE} is behind; run `optstream report` later")
 
 
-def _put(turn: Turn, made: Catalogue, data: bytes) -> bool | None:
-    """Whether the page changed; None if it was made of another catalogue than the one that is there."""
-    mark = turn.mark(PAGE)
-    if read_catalogue(turn) != made:
+def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
+    """Return whether the page changed; None if it was made of another catalogue than the one that is
+    there.
+    """
+    mark = transaction.mark(PAGE)
+    if read_catalogue(transaction) != made:
         return None
-    changed = mark is None or turn.read(PAGE, LARGEST_PAGE) != data
+    changed = mark is None or transaction.read(PAGE, LARGEST_PAGE) != data
     if changed:
-        turn.prepare()
-        turn.replace_marked(PAGE, data, mark)
-    settle_page_time(turn, made)
+        transaction.prepare()
+        transaction.replace_marked(PAGE, data, mark)
+    settle_page_time(transaction, made)
     return changed
 
 
-def blank_page(turn: Turn, catalogue: Catalogue) -> None:
-    """Within the turn that withdraws a day: a page that may show it makes way for one that shows nothing."""
-    mark = turn.mark(PAGE)
-    if mark is None or turn.read(PAGE, LARGEST_PAGE) == BLANK or not _complaints(turn, catalogue):
+def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
+    """Replace a page that may show a withdrawn day by one that shows nothing, in the transaction that
+    withdraws it.
+    """
+    mark = transaction.mark(PAGE)
+    if (
+        mark is None
+        or transaction.read(PAGE, LARGEST_PAGE) == BLANK
+        or not _complaints(transaction, catalogue)
+    ):
         return
-    turn.replace_marked(PAGE, BLANK, mark)
-    settle_blank_page_time(turn, catalogue)
+    transaction.replace_marked(PAGE, BLANK, mark)
+    settle_blank_page_time(transaction, catalogue)
 
 
-def check_page(place: Place, catalogue: Catalogue) -> list[str]:
-    """A line if the page is not of this catalogue; none where there is no page, as in older folders."""
-    return _complaints(place, catalogue)
+def check_page(storage: Storage, catalogue: Catalogue) -> list[str]:
+    """Return a line if the page is not of this catalogue; none where there is no page, as in older
+    folders.
+    """
+    return _complaints(storage, catalogue)
 
 
-def _complaints(place: Readable, catalogue: Catalogue) -> list[str]:
+def _complaints(storage: Readable, catalogue: Catalogue) -> list[str]:
     try:
-        stated = _STATED.search(place.read(PAGE, LARGEST_PAGE)[:HEAD])
+        stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
     except FileNotFoundError:
         return []
     except PublicationError as error:

@@ -51,7 +51,7 @@ class Footer:
 
 
 def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
-    """The rows without `date` as Parquet; the same rows and footer give the same bytes.
+    """Return the rows without `date` as Parquet; the same rows and footer give the same bytes.
 
     Nothing in them comes from a clock, a host or the frame's chunks; another pyarrow may encode differently.
     """
@@ -70,7 +70,7 @@ def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
 
 
 def decode(data: bytes) -> tuple[pl.DataFrame, Footer]:
-    """The rows of a release's file, without `date`, and its footer.
+    """Return the rows of a release's file, without `date`, and its footer.
 
     Raises PublicationError if the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a
     release.

@@ -1,4 +1,4 @@
-"""Publish staged releases: immutable files first, then the catalogue that names them (DESIGN, section 6)."""
+"""Publish staged releases: immutable files first, then the catalogue that names them (docs/published.md)."""
 
 import hashlib
 import json
@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from optstream.catalogue.backends import Location, Turn, open_place
+from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.layout import MANIFESTS, release_name
 from optstream.catalogue.parquet import decode
@@ -29,7 +29,7 @@ class Publication:
     changed: bool
 
     def in_words(self) -> str:
-        """One line for the operator."""
+        """Return one line for the operator."""
         what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
         return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
 
@@ -42,21 +42,21 @@ def publish(
 ) -> tuple[Publication, ...]:
     """Make staged releases, each of a period of its own, the published ones: all of them or none.
 
-    folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
-    In one turn at the folder (`Place.change`: under a lock, or until no other publisher was faster): write
+    folder: a path, or the URL of a folder in an object store, such as s3://bucket/published. In one
+    transaction at the folder (`Storage.change`: under a lock, or until no other publisher was faster): write
     each file and manifest under names that hold the file's hash, never over an existing path; replace the
     catalogue atomically, once; move files that these replace to superseded/. After a crash at any point the
     catalogue lists only whole files, and publishing the same releases again completes the work. Costs no
     privacy: they are drawn already.
 
     head_after: given the head that the catalogue carries now (None without one), the ledger's head, which the
-    new catalogue carries; raises if the ledger does not contain the given one. Asked inside each turn, so
-    that the heads of a catalogue stand in the ledger in the order of its publications.
-    signer: signs the manifests of these releases and the catalogue, also one that it finds unsigned.
-    Raises PublicationError for simulated noise; for a statement that is not the staged one; for a folder of
-    another stream or value column; where a period has a later revision or vintage, or another file under
-    the same; where a file's path holds other bytes; where the folder cannot be written, or is in a store that
-    does not refuse what comes second; and, nothing listed, whatever `head_after` raises.
+    new catalogue carries; raises if the ledger does not contain the given one. Asked inside each transaction,
+    so that the heads of a catalogue stand in the ledger in the order of its publications. signer: signs the
+    manifests of these releases and the catalogue, also one that it finds unsigned. Raises PublicationError
+    for simulated noise; for a statement that is not the staged one; for a folder of another stream or value
+    column; where a period has a later revision or vintage, or another file under the same; where a file's
+    path holds other bytes; where the folder cannot be written, or is in a store that does not refuse what
+    comes second; and, nothing listed, whatever `head_after` raises.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(
@@ -70,8 +70,8 @@ def publish(
     if not releases:
         return ()
     try:
-        return open_place(folder).change(
-            lambda turn: _publish_in_turn(turn, releases, documents, head_after, signer)
+        return open_storage(folder).change(
+            lambda transaction: _publish_in_transaction(transaction, releases, documents, head_after, signer)
         )
     except OSError as error:
         raise PublicationError(
@@ -82,7 +82,7 @@ def publish(
 
 @dataclass(frozen=True)
 class _File:
-    """What is to be written of one release. document: its statement as the footer has it."""
+    """The file that is to be written of one release. document: its statement as the footer has it."""
 
     entry: Entry
     data: bytes
@@ -94,52 +94,52 @@ def _entry(staged: StagedRelease, statement: ReleaseStatement, head: str) -> Ent
     return Entry(*key, staged.file_hash, staged.rows_hash, head)
 
 
-def _publish_in_turn(
-    turn: Turn,
+def _publish_in_transaction(
+    transaction: Transaction,
     releases: Releases,
     documents: Sequence[dict[str, Any]],
     head_after: Callable[[str | None], str],
     signer: Signer | None,
 ) -> tuple[Publication, ...]:
-    known = find_catalogue(turn)
+    known = find_catalogue(transaction)
     try:
         for staged, statement in releases:
             _check_order(known, staged, statement)
     except PublicationError:
-        if known is not None and turn.is_again:
-            _take_back(turn, known, releases)
+        if known is not None and transaction.is_again:
+            _take_back(transaction, known, releases)
         raise
     head = head_after(known.ledger_head if known else None)
     check_ledger_head(head)
     if signer is not None:
-        signer.take_up(turn, known)
+        signer.take_up(transaction, known)
     files = [
         _File(_entry(staged, statement, head), staged.data, document)
         for (staged, statement), document in zip(releases, documents, strict=True)
     ]
-    return _put(turn, known, files, signer)
+    return _put(transaction, known, files, signer)
 
 
-def _take_back(turn: Turn, known: Catalogue, releases: Releases) -> None:
-    """Sweep out what an overtaken turn wrote of days that have since gone further."""
+def _take_back(transaction: Transaction, known: Catalogue, releases: Releases) -> None:
+    """Remove what a transaction that met a conflict wrote of days that have since gone further."""
     for _, statement in releases:
         entry = known.entry(statement.period)
         if entry is not None and entry.withdrawn:
-            delete_files(turn, entry.period, entry.revision)
+            delete_files(transaction, entry.period, entry.revision)
         elif entry is not None:
-            clear_superseded(turn, entry)
+            clear_superseded(transaction, entry)
 
 
 def _put(
-    turn: Turn, known: Catalogue | None, files: Sequence[_File], signer: Signer | None
+    transaction: Transaction, known: Catalogue | None, files: Sequence[_File], signer: Signer | None
 ) -> tuple[Publication, ...]:
     before = [known.entry(file.entry.period) if known else None for file in files]
     for entry in before:
         if entry is not None and entry.withdrawn:
             # a withdrawal that a crash cut short must not end with its files in superseded/
-            delete_files(turn, entry.period, entry.revision)
-    turn.prepare(MANIFESTS)
-    written = [_write(turn, file, signer) for file in files]
+            delete_files(transaction, entry.period, entry.revision)
+    transaction.prepare(MANIFESTS)
+    written = [_write(transaction, file, signer) for file in files]
     fresh = [
         file.entry
         for file, entry in zip(files, before, strict=True)
@@ -149,29 +149,33 @@ def _put(
     catalogue = known or Catalogue(
         first.document["stream"], first.document["value_column"], first.entry.ledger_head, ()
     )
-    signed_anew = signer is not None and not signer.has_signed(turn, catalogue)
+    signed_anew = signer is not None and not signer.has_signed(transaction, catalogue)
     if fresh or signed_anew:
-        catalogue = put_catalogue(turn, known, catalogue.with_entries(fresh) if fresh else catalogue, signer)
-    elif any(written) and not turn.is_alone:
-        turn.confirm_catalogue()  # or what was put back may have been superseded meanwhile
+        catalogue = put_catalogue(
+            transaction, known, catalogue.with_entries(fresh) if fresh else catalogue, signer
+        )
+    elif any(written) and not transaction.is_alone:
+        transaction.confirm_catalogue()  # or what was put back may have been superseded meanwhile
     listed = [entry for file in files if (entry := catalogue.entry(file.entry.period))]
-    cleared = [clear_superseded(turn, entry) for entry in listed]
-    settle_times(turn, catalogue, listed)
+    cleared = [clear_superseded(transaction, entry) for entry in listed]
+    settle_times(transaction, catalogue, listed)
     changes = zip(listed, written, cleared, strict=True)
     return tuple(
         Publication(entry, any((new, old, entry in fresh, signed_anew))) for entry, new, old in changes
     )
 
 
-def _write(turn: Turn, file: _File, signer: Signer | None) -> bool:
+def _write(transaction: Transaction, file: _File, signer: Signer | None) -> bool:
     manifest = _manifest(file.entry, file.document)
-    changed = turn.create_new(file.entry.file, file.data)
-    changed = turn.create_new(file.entry.manifest, manifest) or changed
-    return changed if signer is None else signer.sign(turn, manifest) or changed
+    changed = transaction.create_new(file.entry.file, file.data)
+    changed = transaction.create_new(file.entry.manifest, manifest) or changed
+    return changed if signer is None else signer.sign(transaction, manifest) or changed
 
 
 def _staged_document(staged: StagedRelease, statement: ReleaseStatement) -> dict[str, Any]:
-    """The statement as the file's footer has it, after checking that file, hashes and statement agree."""
+    """Return the statement as the file's footer has it, after checking that file, hashes and statement
+    agree.
+    """
     if hashlib.sha256(staged.data).hexdigest() != staged.file_hash or staged.name != release_name(
         staged.file_hash
     ):
@@ -207,14 +211,14 @@ def _check_order(known: Catalogue | None, staged: StagedRelease, statement: Rele
     before = known.entry(statement.period)
     if before is None:
         return
-    place = f"{statement.period} revision {before.revision} vintage {before.vintage}"
+    known_as = f"{statement.period} revision {before.revision} vintage {before.vintage}"
     if before.withdrawn and statement.revision <= before.revision:
-        raise PublicationError(f"{place} was withdrawn; only a higher revision may be published in its place")
+        raise PublicationError(f"{known_as} was withdrawn; only a higher revision may replace it")
     rank, published = (statement.revision, statement.vintage), (before.revision, before.vintage)
     if rank < published:
-        raise PublicationError(f"{place} is published, and an earlier one may not take its place")
+        raise PublicationError(f"{known_as} is published, and an earlier one may not take its place")
     if rank == published and (before.file_hash, before.rows_hash) != (staged.file_hash, staged.rows_hash):
         raise PublicationError(
-            f"{place} is published with other bytes; "
+            f"{known_as} is published with other bytes; "
             "a new estimate is a new vintage, new measurements are a new revision"
         )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, Place, open_place
+from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import superseded_file
 from optstream.catalogue.parquet import Footer, decode
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def read_published(
     folder: Location | str, verify: bool = False, public_key: "GivenKeys | None" = None
 ) -> pl.DataFrame:
-    """All published periods, whole, sorted by (date, step, node).
+    """Return all published periods, whole, sorted by (date, step, node).
 
     folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
 
@@ -41,31 +41,33 @@ def read_published(
     release that the catalogue names, and a catalogue that is not signed as it should be. ParameterError for
     a public key that is none.
     """
-    place = open_place(folder)
-    look = catalogue_reader(place, public_key)
+    storage = open_storage(folder)
+    look = catalogue_reader(storage, public_key)
     catalogue = look()
     verify = verify or public_key is not None
-    frames = [_read_period(place, look, catalogue, entry, verify) for entry in catalogue.entries]
+    frames = [_read_period(storage, look, catalogue, entry, verify) for entry in catalogue.entries]
     return pl.concat([empty_rows(catalogue.value_column), *frames])
 
 
-def catalogue_reader(place: Place, public_key: "GivenKeys | None") -> Callable[[], Catalogue]:
-    """What reads the folder's catalogue, which must be signed if keys are given."""
+def catalogue_reader(storage: Storage, public_key: "GivenKeys | None") -> Callable[[], Catalogue]:
+    """Return what reads the folder's catalogue, which must be signed if keys are given."""
     if public_key is None:
-        return lambda: read_catalogue(place)
+        return lambda: read_catalogue(storage)
     from optstream.catalogue.signing import read_public_keys, read_signed_catalogue
 
     keys = read_public_keys(public_key)
-    return lambda: read_signed_catalogue(place, keys)
+    return lambda: read_signed_catalogue(storage, keys)
 
 
 def _read_period(
-    place: Place, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
+    storage: Storage, look: Callable[[], Catalogue], catalogue: Catalogue, entry: Entry, verify: bool
 ) -> pl.DataFrame:
-    """The rows of a listed day; none of a tombstone, also of one that was set while others were read."""
+    """Return the rows of a listed day; none of a tombstone, also of one that was set while others were
+    read.
+    """
     while not entry.withdrawn:
         try:
-            return read_rows(place, catalogue, entry, verify)
+            return read_rows(storage, catalogue, entry, verify)
         except PublicationError:
             now = look().entry(entry.period)
             if now is None or now == entry:
@@ -74,9 +76,9 @@ def _read_period(
     return empty_rows(catalogue.value_column)
 
 
-def read_rows(place: Place, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
-    """The rows of one listed release. Raises PublicationError if its file is missing, or another's."""
-    data = read_file(place, entry)
+def read_rows(storage: Storage, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
+    """Return the rows of one listed release. Raises PublicationError if its file is missing, or another's."""
+    data = read_file(storage, entry)
     if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
         raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
     inner, footer = decode(data)
@@ -101,18 +103,18 @@ def _states(footer: Footer, catalogue: Catalogue, entry: Entry) -> bool:
     )
 
 
-def read_file(place: Place, entry: Entry) -> bytes:
-    """The file's bytes, also if a newer release moved it away after the catalogue was read."""
+def read_file(storage: Storage, entry: Entry) -> bytes:
+    """Return the file's bytes, also if a newer release moved it away after the catalogue was read."""
     for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
         try:
-            return place.read(name, LARGEST_RELEASE)
+            return storage.read(name, LARGEST_RELEASE)
         except FileNotFoundError:
             continue
     raise lost(entry)
 
 
 def lost(entry: Entry) -> PublicationError:
-    """Which file is missing, and what its publisher does about it."""
+    """Return which file is missing, and what its publisher does about it."""
     return PublicationError(
         f"{entry.file} is missing; its publisher puts the same bytes back with `optstream publish "
         f"{entry.period}`, which draws and costs nothing"

@@ -34,12 +34,12 @@ def check_value_column(name: object) -> None:
 
 
 def kind_of(name: str) -> pl.DataType:
-    """The type of a published column; of the value and its standard errors float64."""
+    """Return the type of a published column; of the value and its standard errors float64."""
     return {**_BEFORE, **_AFTER}.get(name, pl.Float64())
 
 
 def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType]:
-    """Columns of the published rows, in order.
+    """Return the columns of the published rows, in order.
 
     date: the local day; step: from 0 within it; timestamp: UTC start of the step, null for a slot that the
     day does not have; node, its parent (null at the root) and level (root 0); the value; its standard errors
@@ -51,12 +51,12 @@ def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType
 
 
 def empty_rows(value_column: str) -> pl.DataFrame:
-    """No rows, of the right columns."""
+    """Return a frame without rows, of the right columns."""
     return pl.DataFrame(schema=schema(value_column))
 
 
 def with_errors(rows: pl.DataFrame, value_column: str) -> pl.DataFrame:
-    """The rows with all columns, the standard errors null where there are none."""
+    """Return the rows with all columns, the standard errors null where there are none."""
     absent = [name for name in error_columns(value_column) if name not in rows.columns]
     nothing = [pl.lit(None, dtype=pl.Float64()).alias(name) for name in absent]
     return rows.with_columns(nothing).select(schema(value_column).keys())
@@ -70,7 +70,7 @@ def ordered_rows(
     vintage: int,
     with_errors: bool = False,
 ) -> pl.DataFrame:
-    """The rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
+    """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
     with_errors: as in `schema`. Raises PublicationError unless the columns are the published ones, filled
     (only `timestamp`, `parent` and standard errors may be null), of this period, revision and vintage, and
@@ -103,9 +103,9 @@ def ordered_rows(
 
 
 def hash_rows(rows: pl.DataFrame) -> str:
-    """SHA-256 of the rows' content, whatever file format or writer carries them.
+    """Return SHA-256 of the rows' content, whatever file format or writer carries them.
 
-    For each column in turn: a line of JSON [name, type, number of rows]; one byte a row, 1 where it is
+    For each column in order: a line of JSON [name, type, number of rows]; one byte a row, 1 where it is
     filled; then the values, nulls as zero or empty. Numbers are little-endian (date: days as int32,
     timestamp: microseconds as int64); text is the byte lengths as int64, then the UTF-8 bytes.
     """
@@ -128,7 +128,9 @@ def _plain(column: pl.Series) -> list[bytes]:
 
 
 def _fits(got: pl.DataType, wanted: pl.DataType) -> bool:
-    """Whole numbers of any width are taken, and a root without a known parent type."""
+    """Return whether a column has the right type: whole numbers of any width are taken, and a root without a
+    known parent type.
+    """
     if wanted.is_integer():
         return got.is_integer()
     return got == wanted or (got == pl.Null() and wanted == pl.String())

@@ -18,7 +18,7 @@ from cryptography.exceptions import InvalidSignature, UnsupportedAlgorithm
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
-from optstream.catalogue.backends import Place, Readable, Turn
+from optstream.catalogue.backends import Readable, Storage, Transaction
 from optstream.catalogue.index import (
     LARGEST_CATALOGUE,
     LARGEST_SEQUENCE,
@@ -45,7 +45,7 @@ _PEM = re.compile(r"-----BEGIN PUBLIC KEY-----[A-Za-z0-9+/=\s]{1,500}-----END PU
 class Signer:
     """Signs what is published. key: never shown.
 
-    confirm: asked in each turn with the entries of the catalogue that is there, which anyone may have
+    confirm: asked in each transaction with the entries of the catalogue that is there, which anyone may have
     written; raises unless the ledger knows every one of them, so that nothing forged is ever signed.
     next_number: given the number of a catalogue that one of the keys signed (0 for any other), the number of
     the next one, higher than every one that was signed before.
@@ -62,29 +62,29 @@ class Signer:
         """The key's identifier."""
         return key_name(self.key.public_key())
 
-    def sign(self, turn: Turn, data: bytes) -> bool:
+    def sign(self, transaction: Transaction, data: bytes) -> bool:
         """Write the signature of a file of these bytes, also over a wrong one; return if it was needed."""
         name, signature = signature_file(data, self.name), self.key.sign(data)
         try:
-            if turn.read(name, LENGTH) == signature:
+            if transaction.read(name, LENGTH) == signature:
                 return False
         except (FileNotFoundError, PublicationError):
             pass
-        turn.replace_marked(name, signature, turn.mark(name))
+        transaction.replace_marked(name, signature, transaction.mark(name))
         return True
 
-    def take_up(self, turn: Turn, catalogue: Catalogue | None) -> None:
-        """Raise PublicationError unless what this turn has found may be signed, changed or not.
+    def take_up(self, transaction: Transaction, catalogue: Catalogue | None) -> None:
+        """Raise PublicationError unless what this transaction has found may be signed, changed or not.
 
         Of a catalogue that none of the keys signed the hashes of rows, which the ledger does not have, are
         compared with the files, as far as these are whole.
         """
         self.confirm(() if catalogue is None else catalogue.entries)
-        if catalogue is None or self.has_signed(turn, catalogue, **self.earlier):
+        if catalogue is None or self.has_signed(transaction, catalogue, **self.earlier):
             return
         for entry in catalogue.entries:
             with suppress(FileNotFoundError, PublicationError):
-                data = b"" if entry.withdrawn else turn.read(entry.file, LARGEST_RELEASE)
+                data = b"" if entry.withdrawn else transaction.read(entry.file, LARGEST_RELEASE)
                 if hashlib.sha256(data).hexdigest() != entry.file_hash:
                     continue
                 stated = decode(data)[1].rows_hash
@@ -94,28 +94,28 @@ class Signer:
                     f"another rows_hash than its file has; restore {CATALOGUE} from a copy"
                 )
 
-    def has_signed(self, turn: Turn, catalogue: Catalogue, **others: Ed25519PublicKey) -> bool:
-        """Whether this key, or one of the others, signed this catalogue."""
+    def has_signed(self, transaction: Transaction, catalogue: Catalogue, **others: Ed25519PublicKey) -> bool:
+        """Return whether this key, or one of the others, signed this catalogue."""
         keys = {self.name: self.key.public_key(), **others}
         try:
-            check_signature(turn, CATALOGUE, catalogue.to_bytes(), keys)
+            check_signature(transaction, CATALOGUE, catalogue.to_bytes(), keys)
         except (PublicationError, OSError):
             return False
         return True
 
 
 def key_name(key: Ed25519PublicKey) -> str:
-    """A key's identifier: the first 16 digits of the SHA-256 of its 32 bytes."""
+    """Return a key's identifier: the first 16 digits of the SHA-256 of its 32 bytes."""
     return hashlib.sha256(key.public_bytes(Encoding.Raw, PublicFormat.Raw)).hexdigest()[:16]
 
 
 def public_pem(key: Ed25519PublicKey) -> str:
-    """A public key as the text of a PEM file."""
+    """Return a public key as the text of a PEM file."""
     return key.public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo).decode("ascii")
 
 
 def read_public_keys(given: GivenKeys) -> Keys:
-    """The public keys of PEM files, or of PEM texts; a file may hold several.
+    """Return the public keys of PEM files, or of PEM texts; a file may hold several.
 
     Raises ParameterError for a file that cannot be read, and where one is no Ed25519 key or there is none.
     """
@@ -151,14 +151,14 @@ def _text_of(path: Path) -> str:
         raise ParameterError(f"the public key {path} cannot be read: {error.strerror}") from None
 
 
-def check_signature(place: Readable, name: str, data: bytes, keys: Keys) -> str:
-    """The identifier of a key that signed this file; name: what errors call it.
+def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> str:
+    """Return the identifier of a key that signed this file; name: what errors call it.
 
     Raises PublicationError if none of the keys did.
     """
     for key_id, key in keys.items():
         try:
-            signature = place.read(signature_file(data, key_id), LENGTH)
+            signature = storage.read(signature_file(data, key_id), LENGTH)
             key.verify(signature, data)
         except FileNotFoundError:
             continue
@@ -174,27 +174,28 @@ def check_signature(place: Readable, name: str, data: bytes, keys: Keys) -> str:
     )
 
 
-def has_signature(place: Place, data: bytes, keys: Keys) -> bool:
-    """Whether there is a file that should be a signature of these bytes by one of the keys."""
-    return any(place.is_file(signature_file(data, key_id)) for key_id in keys)
+def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:
+    """Return whether there is a file that should be a signature of these bytes by one of the keys."""
+    return any(storage.is_file(signature_file(data, key_id)) for key_id in keys)
 
 
-def read_signed_catalogue(place: Readable, keys: Keys) -> Catalogue:
-    """The catalogue of a folder, signed by one of the keys. Raises PublicationError if it is not."""
+def read_signed_catalogue(storage: Readable, keys: Keys) -> Catalogue:
+    """Return the catalogue of a folder, signed by one of the keys. Raises PublicationError if it is not."""
     try:
-        data = place.read(CATALOGUE, LARGEST_CATALOGUE)
+        data = storage.read(CATALOGUE, LARGEST_CATALOGUE)
     except FileNotFoundError:
         raise PublicationError(
             f"there is no {CATALOGUE} in the published folder; check its path, or publish first"
         ) from None
-    check_signature(place, CATALOGUE, data, keys)
+    check_signature(storage, CATALOGUE, data, keys)
     return parse_catalogue(data)
 
 
 def put_catalogue(
-    turn: Turn, found: Catalogue | None, catalogue: Catalogue, signer: Signer | None
+    transaction: Transaction, found: Catalogue | None, catalogue: Catalogue, signer: Signer | None
 ) -> Catalogue:
-    """Put a catalogue in the place of the one that the turn has found, numbered and signed if there is a key.
+    """Put a catalogue in the place of the one that the transaction has found, numbered and signed if there is
+    a key.
 
     Only a signed one is believed its number: else a forged one could use the numbers up, or begin them again.
 
@@ -203,12 +204,12 @@ def put_catalogue(
     if signer is None:
         if catalogue.sequence is not None:
             catalogue = replace(catalogue, sequence=min(catalogue.sequence + 1, LARGEST_SEQUENCE - 1))
-        turn.replace_catalogue(catalogue.to_bytes())
+        transaction.replace_catalogue(catalogue.to_bytes())
         return catalogue
-    was_signed = found is not None and signer.has_signed(turn, found, **signer.earlier)
+    was_signed = found is not None and signer.has_signed(transaction, found, **signer.earlier)
     number = found.sequence if was_signed and found is not None else None
     catalogue = replace(catalogue, sequence=signer.next_number(number or 0))
     data = catalogue.to_bytes()
-    signer.sign(turn, data)
-    turn.replace_catalogue(data)
+    signer.sign(transaction, data)
+    transaction.replace_catalogue(data)
     return catalogue

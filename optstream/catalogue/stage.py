@@ -62,7 +62,7 @@ def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
 
 
 def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame:
-    """The rows of a file with the date that its path and statement give.
+    """Return the rows of a file with the date that its path and statement give.
 
     Raises PublicationError if they are not the columns of a release.
     """

@@ -1,15 +1,15 @@
 """What leaves data/: releases that a newer one has replaced, and every one of a withdrawn day.
 
-Where others can publish meanwhile (`Turn.is_alone` is false), what one of them is about to list must stay.
-Lemma: a release whose rank (revision, vintage) is at most the one that a day's entry has, is never listed
-again, for `publish` lists only higher ranks, and a publisher that read an older catalogue is overtaken. So
-those may go, and higher ones are spared.
+Where others can publish meanwhile (`Transaction.is_alone` is false), what one of them is about to list must
+stay. Lemma: a release whose rank (revision, vintage) is at most the one that a day's entry has, is never
+listed again, for `publish` lists only higher ranks, and a publisher that read an older catalogue is
+overtaken. So those may go, and higher ones are spared.
 """
 
 import hashlib
 from datetime import date
 
-from optstream.catalogue.backends import Location, Turn, open_place
+from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
     data_folder,
@@ -25,18 +25,20 @@ from optstream.storage.bounded_read import LARGEST_RELEASE
 Rank = tuple[int, int]
 
 
-def clear_superseded(turn: Turn, entry: Entry) -> bool:
+def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
     """Move every other release of the period out of data/, also what a crash left there.
 
     Returns whether there were any.
     """
     folder, current = data_folder(entry.period), release_name(entry.file_hash)
-    others = [name for name in turn.names_in(folder) if is_release_name(name) and name != current]
-    dead = [name for name in others if _is_dead(turn, f"{folder}/{name}", (entry.revision, entry.vintage))]
+    others = [name for name in transaction.names_in(folder) if is_release_name(name) and name != current]
+    dead = [
+        name for name in others if _is_dead(transaction, f"{folder}/{name}", (entry.revision, entry.vintage))
+    ]
     for name in dead:
-        turn.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
-    if dead and not turn.is_alone:
-        _follow_a_withdrawal(turn, entry.period)
+        transaction.move(f"{folder}/{name}", f"{superseded_folder(entry.period)}/{name}")
+    if dead and not transaction.is_alone:
+        _follow_a_withdrawal(transaction, entry.period)
     return bool(dead)
 
 
@@ -45,27 +47,27 @@ def finish_listing(folder: Location | str, period: date) -> None:
     what it replaced out of data/. Does nothing where the day is not listed.
     """
 
-    def finish(turn: Turn) -> None:
-        catalogue = find_catalogue(turn)
+    def finish(transaction: Transaction) -> None:
+        catalogue = find_catalogue(transaction)
         entry = catalogue.entry(period) if catalogue else None
         if entry is not None and not entry.withdrawn:
-            turn.confirm_catalogue()
-            clear_superseded(turn, entry)
+            transaction.confirm_catalogue()
+            clear_superseded(transaction, entry)
 
-    open_place(folder).change(finish)
+    open_storage(folder).change(finish)
 
 
-def _follow_a_withdrawal(turn: Turn, period: date) -> None:
-    """If the day was withdrawn while its files were moved, they must not stay: who withdrew it may have
+def _follow_a_withdrawal(transaction: Transaction, period: date) -> None:
+    """Delete the files of a day that was withdrawn while they were moved: who withdrew it may have
     looked before they came. One that comes after this look finds them.
     """
-    catalogue = find_catalogue(turn)
+    catalogue = find_catalogue(transaction)
     entry = catalogue.entry(period) if catalogue else None
     if entry is not None and entry.withdrawn:
-        delete_files(turn, period, entry.revision)
+        delete_files(transaction, period, entry.revision)
 
 
-def delete_files(turn: Turn, period: date, through: int) -> bool:
+def delete_files(transaction: Transaction, period: date, through: int) -> bool:
     """Delete the releases of a withdrawn day from data/ and superseded/. The manifests are left.
 
     through: the highest revision that can never be listed again; of no matter where one is alone.
@@ -73,28 +75,28 @@ def delete_files(turn: Turn, period: date, through: int) -> bool:
     """
     found = False
     for folder in (data_folder(period), superseded_folder(period)):
-        named = [name for name in turn.names_in(folder) if is_release_name(name)]
-        dead = [name for name in named if _is_dead(turn, f"{folder}/{name}", (through, 2**31))]
-        turn.remove(folder, dead)
+        named = [name for name in transaction.names_in(folder) if is_release_name(name)]
+        dead = [name for name in named if _is_dead(transaction, f"{folder}/{name}", (through, 2**31))]
+        transaction.remove(folder, dead)
         found |= bool(dead)
     return found
 
 
-def _is_dead(turn: Turn, name: str, listed: Rank) -> bool:
-    """Whether nobody can be about to list this file."""
-    if turn.is_alone:
+def _is_dead(transaction: Transaction, name: str, listed: Rank) -> bool:
+    """Return whether nobody can be about to list this file."""
+    if transaction.is_alone:
         return True
-    rank = _rank_of(turn, name)
+    rank = _rank_of(transaction, name)
     return rank is None or rank <= listed
 
 
-def _rank_of(turn: Turn, name: str) -> Rank | None:
-    """The rank of a file; None of what is gone, or no whole release: publishers put whole ones only.
+def _rank_of(transaction: Transaction, name: str) -> Rank | None:
+    """Return the rank of a file; None of what is gone, or no whole release: publishers put whole ones only.
 
     Raises OSError where it cannot be read: then nobody knows.
     """
     try:
-        data = turn.read(name, LARGEST_RELEASE)
+        data = transaction.read(name, LARGEST_RELEASE)
         if release_name(hashlib.sha256(data).hexdigest()) != name.rpartition("/")[2]:
             return None
         stated = ReleaseStatement.from_document(decode(data)[1].statement)

@@ -8,7 +8,7 @@ of an inode stays, which no program can set; in an object store, when each objec
 from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 
-from optstream.catalogue.backends import Turn
+from optstream.catalogue.backends import Transaction
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     CATALOGUE,
@@ -30,12 +30,12 @@ MOST_CHANGES = 2**31
 
 
 def release_time(period: date) -> datetime:
-    """The midnight, UTC, that ends the period's date: the modification time of its files."""
+    """Return the midnight, UTC, that ends the period's date: the modification time of its files."""
     return datetime.combine(period + timedelta(days=1), datetime.min.time(), UTC)
 
 
 def catalogue_time(catalogue: Catalogue) -> datetime:
-    """The newest period's time, and a second for each publication that the entries tell of.
+    """Return the newest period's time, and a second for each publication that the entries tell of.
 
     It rises with every change, for caches that go by it.
     """
@@ -44,24 +44,24 @@ def catalogue_time(catalogue: Catalogue) -> datetime:
     return release_time(newest) + timedelta(seconds=min(changes, MOST_CHANGES))
 
 
-def settle_times(turn: Turn, catalogue: Catalogue, touched: Iterable[Entry]) -> None:
-    """Give what a publication touched those times, as far as the place can (`Turn.settle`)."""
+def settle_times(transaction: Transaction, catalogue: Catalogue, touched: Iterable[Entry]) -> None:
+    """Give what a publication touched those times, as far as the place can (`Transaction.settle`)."""
     listed = catalogue_time(catalogue)
     places: dict[str, datetime] = {}
     for entry in touched:
         places |= dict.fromkeys((entry.file, entry.manifest), release_time(entry.period))
         places |= dict.fromkeys((data_folder(entry.period), superseded_folder(entry.period)), listed)
     places |= dict.fromkeys((CATALOGUE, DATA, MANIFESTS, SUPERSEDED, *HIDDEN, "."), listed)
-    turn.settle(places)
+    transaction.settle(places)
 
 
-def settle_page_time(turn: Turn, catalogue: Catalogue) -> None:
+def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
     """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
     if catalogue.entries:
-        turn.settle(dict.fromkeys((PAGE, *HIDDEN, "."), catalogue_time(catalogue)))
+        transaction.settle(dict.fromkeys((PAGE, *HIDDEN, "."), catalogue_time(catalogue)))
 
 
-def settle_blank_page_time(turn: Turn, catalogue: Catalogue) -> None:
+def settle_blank_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
     """A page that shows nothing is older than any page that shows something."""
     oldest = min(entry.period for entry in catalogue.entries)
-    turn.settle({PAGE: release_time(oldest) - timedelta(days=1)})
+    transaction.settle({PAGE: release_time(oldest) - timedelta(days=1)})

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import date
 
-from optstream.catalogue.backends import Location, Turn, open_place
+from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, Entry, check_ledger_head, find_catalogue
 from optstream.catalogue.page import blank_page
 from optstream.catalogue.signing import Signer, put_catalogue
@@ -24,7 +24,7 @@ class Withdrawal:
     changed: bool
 
     def in_words(self) -> str:
-        """One line for the operator."""
+        """Return one line for the operator."""
         if self.entry is None:
             return "given up before it was published; it stays charged"
         what = f"{self.entry.period} revision {self.entry.revision}"
@@ -57,27 +57,27 @@ def withdraw(
 ) -> Withdrawal:
     """Make the published release of a day a tombstone, and delete the day's files.
 
-    In one turn at the folder (`Place.change`): replace the catalogue atomically by one in which the entry
-    says `withdrawn` and carries the ledger's head; then blank the page, which may show the day, and delete
-    every revision of the day from data/ and superseded/. The manifests stay, and the tombstone names the last
-    one: readers can learn that there was a release, and its cost.
-    After a crash at any point no listed file is missing, and the same call completes the work; so does the
-    publication of a higher revision, the only thing that takes the tombstone's place. What others have copied
-    is out of reach. Refunds no privacy: the release was drawn and seen.
+    In one transaction at the folder (`Storage.change`): replace the catalogue atomically by one in which the
+    entry says `withdrawn` and carries the ledger's head; then blank the page, which may show the day, and
+    delete every revision of the day from data/ and superseded/. The manifests stay, and the tombstone names
+    the last one: readers can learn that there was a release, and its cost. After a crash at any point no
+    listed file is missing, and the same call completes the work; so does the publication of a higher
+    revision, the only thing that takes the tombstone's place. What others have copied is out of reach.
+    Refunds no privacy: the release was drawn and seen.
 
     tell_ledger: given what the catalogue lists of the day (None if nothing) and its head (None without one),
-    records the withdrawal and returns the ledger's head. Asked inside the turn, so that nobody publishes the
-    day between the two; asked again if the turn is overtaken. stream: whose folder it must be.
-    value_column, last_revision: of matter in an object store alone, where nobody can be kept from publishing
-    the day at the same moment. There a withdrawal always replaces the catalogue, by an empty one of this
-    column where there is none, so that such a publisher is overtaken and asks the ledger again. last_revision
-    is the highest that `tell_ledger` withdraws. signer: signs the catalogue, also one that it finds unsigned.
-    Raises PublicationError, with nothing changed, for a folder of another stream; where the folder cannot be
-    written; and whatever `tell_ledger` raises.
+    records the withdrawal and returns the ledger's head. Asked inside the transaction, so that nobody
+    publishes the day between the two; asked again if the transaction meets a conflict. stream: whose folder
+    it must be. value_column, last_revision: of matter in an object store alone, where nobody can be kept from
+    publishing the day at the same moment. There a withdrawal always replaces the catalogue, by an empty one
+    of this column where there is none, so that such a publisher meets a conflict and asks the ledger again.
+    last_revision is the highest that `tell_ledger` withdraws. signer: signs the catalogue, also one that it
+    finds unsigned. Raises PublicationError, with nothing changed, for a folder of another stream; where the
+    folder cannot be written; and whatever `tell_ledger` raises.
     """
     order = _Order(period, tell_ledger, stream, value_column, last_revision, signer)
     try:
-        return open_place(folder).change(lambda turn: _withdraw_in_turn(turn, order))
+        return open_storage(folder).change(lambda transaction: _withdraw_in_transaction(transaction, order))
     except OSError as error:
         raise PublicationError(
             f"the published folder cannot be written ({error.strerror}); mend it and withdraw {period} "
@@ -85,8 +85,8 @@ def withdraw(
         ) from error
 
 
-def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
-    catalogue = find_catalogue(turn)
+def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdrawal:
+    catalogue = find_catalogue(transaction)
     wanted = (order.stream, order.value_column or (catalogue and catalogue.value_column))
     if catalogue is not None and (catalogue.stream, catalogue.value_column) != wanted:
         raise PublicationError(
@@ -97,28 +97,30 @@ def _withdraw_in_turn(turn: Turn, order: _Order) -> Withdrawal:
     ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
     check_ledger_head(ledger_head)
     if order.signer is not None and catalogue is not None:
-        order.signer.take_up(turn, catalogue)
+        order.signer.take_up(transaction, catalogue)
     if catalogue is None or entry is None:
-        if not turn.is_alone:
-            _overtake(turn, catalogue, order, ledger_head)
-            delete_files(turn, order.period, order.last_revision)
+        if not transaction.is_alone:
+            _relist(transaction, catalogue, order, ledger_head)
+            delete_files(transaction, order.period, order.last_revision)
         return Withdrawal(None, False)
-    turn.prepare()
+    transaction.prepare()
     changed = not entry.withdrawn
     if changed:
         entry = replace(entry, ledger_head=ledger_head, withdrawn=True)
-        catalogue = put_catalogue(turn, catalogue, catalogue.with_entries([entry]), order.signer)
-    elif turn.is_alone:
-        turn.confirm_catalogue()
+        catalogue = put_catalogue(transaction, catalogue, catalogue.with_entries([entry]), order.signer)
+    elif transaction.is_alone:
+        transaction.confirm_catalogue()
     else:
-        catalogue = _overtake(turn, catalogue, order, ledger_head)
-    blank_page(turn, catalogue)
-    changed |= delete_files(turn, order.period, max(entry.revision, order.last_revision))
-    settle_times(turn, catalogue, [entry])
+        catalogue = _relist(transaction, catalogue, order, ledger_head)
+    blank_page(transaction, catalogue)
+    changed |= delete_files(transaction, order.period, max(entry.revision, order.last_revision))
+    settle_times(transaction, catalogue, [entry])
     return Withdrawal(entry, changed)
 
 
-def _overtake(turn: Turn, catalogue: Catalogue | None, order: _Order, ledger_head: str) -> Catalogue:
+def _relist(
+    transaction: Transaction, catalogue: Catalogue | None, order: _Order, ledger_head: str
+) -> Catalogue:
     """Replace the catalogue by one that lists the same under the new head: who has read it begins again.
 
     One that carries the head already was replaced after the ledger was told, so nobody has an older one.
@@ -128,7 +130,7 @@ def _overtake(turn: Turn, catalogue: Catalogue | None, order: _Order, ledger_hea
     old = catalogue or Catalogue(order.stream, str(order.value_column), "", ())
     new = replace(old, ledger_head=ledger_head)
     if new == old:
-        turn.confirm_catalogue()
+        transaction.confirm_catalogue()
     else:
-        new = put_catalogue(turn, catalogue, new, order.signer)
+        new = put_catalogue(transaction, catalogue, new, order.signer)
     return new

@@ -11,7 +11,7 @@ from optstream.errors import ParameterError
 
 
 def window_sums(values: ArrayLike, length: int) -> NDArray[np.float64]:
-    """The sum of each `length` consecutive steps: what happened in the last so many steps.
+    """Return the sum of each `length` consecutive steps: what happened in the last so many steps.
 
     values: (…, n_steps), released. Returns (…, n_steps - length + 1): entry i ends at step i + length - 1.
     What was published at each step is added up; `smoothing.smoothed_window_sums` knows better where there are
@@ -25,7 +25,7 @@ def window_sums(values: ArrayLike, length: int) -> NDArray[np.float64]:
 
 
 def low_signal(values: ArrayLike, length: int, at_most: float) -> NDArray[np.bool_]:
-    """Whether the sum of the last `length` steps is at most `at_most`: hardly anyone was there.
+    """Return whether the sum of the last `length` steps is at most `at_most`: hardly anyone was there.
 
     values, length: as for `window_sums`, and so the shape returned. at_most: unit of the values. Costs no
     privacy.
@@ -35,7 +35,7 @@ def low_signal(values: ArrayLike, length: int, at_most: float) -> NDArray[np.boo
 
 
 def jumps(values: ArrayLike, lag: int, by: float) -> NDArray[np.bool_]:
-    """Whether a step's value is at least `by` above that of `lag` steps before.
+    """Return whether a step's value is at least `by` above that of `lag` steps before.
 
     values: (…, n_steps), released. by: unit of the values. Returns (…, n_steps - lag): entry i is about step
     i + lag. The paper's event compares both ends of a window of w steps, lag = w - 1, and is either a
@@ -46,7 +46,9 @@ def jumps(values: ArrayLike, lag: int, by: float) -> NDArray[np.bool_]:
 
 
 def drops(values: ArrayLike, lag: int, by: float) -> NDArray[np.bool_]:
-    """Whether a step's value is at least `by` below that of `lag` steps before. As `jumps` otherwise."""
+    """Return whether a step's value is at least `by` below that of `lag` steps before. As `jumps`
+    otherwise.
+    """
     fallen: NDArray[np.bool_] = -_rises(values, lag) >= _amount(by, "by")
     return fallen
 

@@ -36,7 +36,7 @@ def reconstruct(measured: Measured) -> NDArray[np.float64]:
 
 
 def seen_points(measured: Measured) -> NDArray[np.bool_]:
-    """At which positions each node was measured, (n_nodes, n_points)."""
+    """Return at which positions each node was measured, (n_nodes, n_points)."""
     shape = measured.points.shape[-2:]
     if measured.point_variances is None:
         return np.ones(shape, dtype=bool)
@@ -45,7 +45,9 @@ def seen_points(measured: Measured) -> NDArray[np.bool_]:
 
 @lru_cache(maxsize=256)
 def interpolation_matrix(positions: tuple[int, ...], n_steps: int) -> NDArray[np.float64]:
-    """The map from points to series, (n_points, n_steps): rows are hat functions, flat at both ends."""
+    """Return the map from points to series, (n_points, n_steps): rows are hat functions, flat at both
+    ends.
+    """
     rows = [np.interp(np.arange(n_steps), positions, unit) for unit in np.eye(len(positions))]
     matrix = np.array(rows)
     matrix.setflags(write=False)

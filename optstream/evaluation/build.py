@@ -40,7 +40,8 @@ KNOWN_LOAD_MW = 5000.0
 
 
 def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) -> Mechanism:
-    """The cell's mechanism with all of epsilon for plain series of days, w = 48 half-hours, without bound.
+    """Return the cell's mechanism with all of epsilon for plain series of days, w = 48 half-hours, without
+    bound.
 
     days: the public calendar, for mechanisms that know of one. Raises ParameterError for parameters that it
     refuses.
@@ -57,7 +58,7 @@ def on_series(cell: Cell, names: Sequence[str], days: PublicDays | None = None) 
 
 
 def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -> Mechanism:
-    """The cell's mechanism on a tree of two levels, half of epsilon each, every leaf at least 0.
+    """Return the cell's mechanism on a tree of two levels, half of epsilon each, every leaf at least 0.
 
     days: as in `on_series`. Raises ParameterError for parameters that it refuses.
     """
@@ -70,7 +71,8 @@ def on_tree(cell: Cell, tree: AggregationTree, days: PublicDays | None = None) -
 
 
 def on_finite_series(cell: Cell, counts: Counts) -> SeriesMechanism:
-    """The cell's mechanism for one finite series that is protected as a whole: the window is its length.
+    """Return the cell's mechanism for one finite series that is protected as a whole: the window is its
+    length.
 
     Raises ParameterError for parameters that it refuses.
     """
@@ -95,7 +97,9 @@ def _model(cell: Cell) -> PrivacyModel:
 def _optstream(
     cell: Cell, tree: AggregationTree, shares: Sequence[str], lower_bound: float | None
 ) -> OptStream:
-    """The paper's features; halves with equal spacing, thirds with L1; its scales go with its weights."""
+    """Return the paper's features; halves with equal spacing, thirds with L1; its scales go with its
+    weights.
+    """
     name, point = cell.mechanism, cell.point
     plain = name in (POINTS_ONLY, LEVELS_APART)
     whole = name in ("OptStream, every step", LEVELS_APART)
@@ -126,7 +130,9 @@ def _fourier(model: PrivacyModel, cell: Cell) -> Fourier:
 
 
 def _pegasus(model: PrivacyModel, cell: Cell) -> PeGaSus:
-    """Its paper promises epsilon a step and not a window: under "paper" a step has all of epsilon."""
+    """Return PeGaSus, whose paper guarantees epsilon a step and not a window: under "paper" a step has all of
+    epsilon.
+    """
     if cell.calibration == "paper":
         model = model.with_epsilon(model.epsilon * model.window_length, model.leaves_per_step)
     return PeGaSus(model, smoother="average" if cell.mechanism.endswith("average") else "median")

@@ -47,7 +47,7 @@ class Cell:
         return hashlib.sha256(_text(asdict(self))).hexdigest()[:20]
 
     def entropy(self, seed: int, trial: int) -> list[int]:
-        """What one trial's noise is seeded with: a function of what is run, not of blocks or order."""
+        """Return what one trial's noise is seeded with: a function of what is run, not of blocks or order."""
         what = asdict(replace(self, trials=(0, 0)))
         words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")
         return [seed, *(int(word) for word in words), trial]
@@ -58,7 +58,7 @@ class TrialResult:
     """One trial: metrics by name, and what the accountant says of what it drew.
 
     drawn: the worst window of this very history, drawn_aligned: of windows inside one period; None for what
-    has no promise. A metric that ends in `_nation` is of the root, any other of the regions or the series.
+    has no guarantee. A metric that ends in `_nation` is of the root, any other of the regions or the series.
     """
 
     trial: int
@@ -73,8 +73,8 @@ Trial = tuple[TrialResult, Fraction | None]
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell. epsilon_plan: what its plan, repeated for ever, costs any window. seconds: of the run,
-    the only thing here that another run does not repeat.
+    """A finished cell. epsilon_plan: what its plan, repeated without end, costs any window. seconds: of the
+    run, the only thing here that another run does not repeat.
     """
 
     cell: Cell
@@ -83,7 +83,7 @@ class CellResult:
     seconds: float
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready, with exact epsilons."""
+        """Return a JSON-ready document, with exact epsilons."""
         return {
             "cell": asdict(self.cell),
             "epsilon_plan": _written(self.epsilon_plan),
@@ -101,7 +101,7 @@ class CellResult:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "CellResult":
-        """The reverse. Raises KeyError, TypeError or ValueError for something else."""
+        """Return the reverse. Raises KeyError, TypeError or ValueError for something else."""
         given = dict(document["cell"])
         given |= {"point": Point(**given["point"]), "trials": tuple(given["trials"])}
         trials = tuple(

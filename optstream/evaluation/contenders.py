@@ -1,6 +1,6 @@
 """Who is compared: each contender's name, what it takes from a grid point, and under which scales it runs.
 
-calibration "strict": the house's, at most epsilon in any window. "paper": the scales that its paper takes;
+calibration "strict": OptStream's, at most epsilon in any window. "paper": the scales that its paper takes;
 the accountant says what they cost.
 """
 
@@ -69,7 +69,7 @@ CONTENDERS: dict[str, Contender] = {
 def cell_of(
     study: Study, mechanism: str, calibration: Calibration, point: Point, span: str, trials: tuple[int, int]
 ) -> Cell:
-    """A cell that names only what its mechanism depends on, so that equal work is the same cell.
+    """Return a cell that names only what its mechanism depends on, so that equal work is the same cell.
 
     Raises ParameterError for an unknown mechanism, or a calibration that it does not have.
     """

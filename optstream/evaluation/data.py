@@ -49,11 +49,11 @@ class Load:
         return PublicDays.from_date(self.origin or self.first_day, STEPS_PER_DAY, self.holidays)
 
     def running_day(self, row: int) -> int:
-        """How many days after the origin a row's day is."""
+        """Return how many days after the origin a row's day is."""
         return row + (self.first_day - (self.origin or self.first_day)).days
 
     def index_of(self, day: date) -> int:
-        """The row of a day. Raises ParameterError if it is not there."""
+        """Return the row of a day. Raises ParameterError if it is not there."""
         row = (day - self.first_day).days
         if not 0 <= row < len(self.values):
             raise ParameterError(
@@ -62,7 +62,7 @@ class Load:
         return row
 
     def of_region(self, region: str) -> Values:
-        """(n_days, 1, 48). Raises ParameterError for an unknown region."""
+        """Return one region's load, (n_days, 1, 48). Raises ParameterError for an unknown region."""
         if region not in self.regions:
             raise ParameterError(f"the load has no region {region!r}; it has {', '.join(self.regions)}")
         row = self.regions.index(region)
@@ -120,7 +120,7 @@ class Span:
 
     @classmethod
     def of_day(cls, name: str) -> "Span":
-        """One day, by its ISO name. Raises ParameterError for another name."""
+        """Return one day, by its ISO name. Raises ParameterError for another name."""
         try:
             day = date.fromisoformat(name)
         except ValueError:
@@ -128,11 +128,13 @@ class Span:
         return cls(name, day, day)
 
     def day(self, number: int) -> date:
-        """The day of this number, from 0."""
+        """Return the day of this number, from 0."""
         return self.first + timedelta(days=number)
 
     def rows(self, load: Load, lead_days: int) -> range:
-        """Rows of the load from the first lead day to the last day. Raises ParameterError as `index_of`."""
+        """Return the rows of the load from the first lead day to the last day. Raises ParameterError as
+        `index_of`.
+        """
         first = load.index_of(self.first - timedelta(days=lead_days))
         return range(first, load.index_of(self.last) + 1)
 

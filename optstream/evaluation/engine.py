@@ -54,7 +54,7 @@ def run_cells(
 
 @contextmanager
 def _one_thread() -> Iterator[None]:
-    """Workers inherit the environment; afterwards it is as it was."""
+    """Set one thread a process: workers inherit the environment; afterwards it is as it was."""
     before = {name: os.environ.get(name) for name in _ONE_THREAD}
     os.environ.update(_ONE_THREAD)
     try:

@@ -30,7 +30,7 @@ class Block:
     in_short: bool = True
 
     def cells(self) -> list[Cell]:
-        """All of them, each trial once."""
+        """Return all of them, each trial once."""
         return [
             cell_of(self.study, name, calibration, point, span, trials)
             for name, calibration in self.entries
@@ -50,17 +50,20 @@ class Experiment:
     blocks: tuple[Block, ...]
 
     def cells(self) -> tuple[Cell, ...]:
-        """What is to be run, each cell once."""
+        """Return what is to be run, each cell once."""
         return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
 
     def limited(self, trials: int) -> "Experiment":
-        """So many trials at most. They are the first ones of the full form, draw for draw."""
+        """Return the experiment with so many trials at most. They are the first ones of the full form, draw
+        for draw.
+        """
         blocks = (replace(block, trials=min(block.trials, trials)) for block in self.blocks)
         return replace(self, blocks=tuple(blocks))
 
     def short(self) -> "Experiment":
-        """February instead of months and year, nine weeks instead of four years, one day instead of two;
-        three trials at most, and one of what is dear: forecasts and whatever learns from its past.
+        """Return a short version: February instead of months and year, nine weeks instead of four years, one
+        day instead of two; three trials at most, and one of what is dear: forecasts and whatever learns from
+        its past.
         """
         return replace(self, blocks=tuple(_shortened(block) for block in self.blocks if block.in_short))
 
@@ -83,7 +86,7 @@ def _blocks(trials: int, in_a_cell: int) -> list[tuple[int, int]]:
 
 
 def both(*names: str) -> tuple[Entry, ...]:
-    """Each name under every calibration that it has."""
+    """Return each name under every calibration that it has."""
     return tuple((name, calibration) for name in names for calibration in CONTENDERS[name].calibrations)
 
 
@@ -91,7 +94,7 @@ def grid(
     epsilons: Sequence[str], alphas: Sequence[str] = ("1",), counts: Sequence[int] = (10,),
     thresholds: Sequence[str] = ("1000",),
 ) -> tuple[Point, ...]:  # fmt: skip
-    """Every combination."""
+    """Return every combination."""
     return tuple(
         Point(epsilon, alpha, count, threshold)
         for epsilon in epsilons
@@ -102,5 +105,5 @@ def grid(
 
 
 def unique_cells(experiments: Iterable[Experiment]) -> list[Cell]:
-    """The cells of several experiments; one that several share is there once."""
+    """Return the cells of several experiments; one that several share is there once."""
     return list(dict.fromkeys(cell for experiment in experiments for cell in experiment.cells()))

@@ -31,7 +31,9 @@ _PAPERS_WEIGHTS: Entry = ("OptStream ES, paper's weights", "strict")
 
 
 def _counted(name: str, n_steps: int) -> tuple[Block, ...]:
-    """FAST on one series over its number of samples; beside it noise on every step, and blocks of as many."""
+    """Return the cells of FAST on one series over its number of samples; beside it noise on every step, and
+    blocks of as many.
+    """
     counts = sorted({max(2, n_steps * percent // 100) for percent in SAMPLED_PERCENT})
     epsilons = ("1", "0.1")
     return (

@@ -13,7 +13,9 @@ NOON, MORNING = 24, 20
 
 
 def changed(days: Values, what: str) -> Values:
-    """The days (n_days, n_regions, 48) with something that begins on the first of them. Raises KeyError."""
+    """Return the days (n_days, n_regions, 48) with something that begins on the first of them. Raises
+    KeyError.
+    """
     load = days.copy()
     HAPPENINGS[what](load)
     return load
@@ -74,7 +76,9 @@ noon on, for good; the largest region at 0 until that day."""
 
 
 def before(lead: Values, what: str, first: Values) -> Values:
-    """The days before, (n_days, n_regions, 48), as they are if this happens. first: the day it happens."""
+    """Return the days before, (n_days, n_regions, 48), as they are if this happens. first: the day it
+    happens.
+    """
     if what != JOINS:
         return lead
     load = lead.copy()

@@ -10,7 +10,7 @@ Z_95 = 1.96
 
 
 def step_errors(released: Values, truth: Values) -> dict[str, float]:
-    """Mean, median and 95th percentile of the absolute error a step, in the unit of the readings.
+    """Return mean, median and 95th percentile of the absolute error a step, in the unit of the readings.
 
     released, truth: of one shape; every entry counts alike.
     """
@@ -20,17 +20,17 @@ def step_errors(released: Values, truth: Values) -> dict[str, float]:
 
 
 def mean_absolute_error(released: Values, truth: Values) -> float:
-    """Mean absolute error a step, in the unit of the readings."""
+    """Return the mean absolute error a step, in the unit of the readings."""
     return float(np.abs(released - truth).mean())
 
 
 def covered(released: Values, truth: Values, errors: Values) -> float:
-    """The share of values that lie inside their bands of 95 %: 1.96 standard errors to both sides."""
+    """Return the share of values that lie inside their bands of 95 %: 1.96 standard errors to both sides."""
     return float((np.abs(released - truth) <= Z_95 * errors).mean())
 
 
 def relative_error(released: Values, truth: Values, floor: float) -> float:
-    """Mean over steps of |released - truth| / max(|truth|, floor).
+    """Return the mean over steps of |released - truth| / max(|truth|, floor).
 
     floor: delta, the sanity bound of FAST's experiments; 1 there, for counts.
     """
@@ -38,7 +38,7 @@ def relative_error(released: Values, truth: Values, floor: float) -> float:
 
 
 def violation(series: Values, tree: AggregationTree) -> float:
-    """The most by which a node differs from the sum of its children, over periods and steps.
+    """Return the most by which a node differs from the sum of its children, over periods and steps.
 
     series: (…, n_nodes, n_steps), tree.nodes order.
     """

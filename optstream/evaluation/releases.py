@@ -18,7 +18,7 @@ from optstream.stream import Measured, State
 @dataclass(frozen=True, eq=False)
 class Released:
     """values: (n_days, n_nodes, 48), MW. drawn, drawn_aligned: the worst window of this history, any and
-    those inside one day; None for what has no promise. errors: standard errors of the values, their shape,
+    those inside one day; None for what has no guarantee. errors: standard errors of the values, their shape,
     where the mechanism says how far it may be from the truth. state: what the last day left.
     """
 
@@ -87,7 +87,9 @@ def release_counts(
 
 
 def side_by_side(parts: Sequence[Released]) -> Released:
-    """Series that were released apart, as one release; the worst of what each costs its own customers."""
+    """Return series that were released apart, as one release; the worst of what each costs its own
+    customers.
+    """
     if len(parts) == 1:
         return parts[0]
     drawn = [part.drawn for part in parts if part.drawn is not None]

@@ -32,7 +32,9 @@ FIRST = "the first day of a stream"
 
 
 def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """A stream from its first day: errors of each year, of the first day, bands, and revised estimates."""
+    """Return a stream from its first day: errors of each year, of the first day, bands, and revised
+    estimates.
+    """
     span, load = _span(cell), _history(data)
     rows = span.rows(load, 0)
     truth = load.values[rows.start : rows.stop]
@@ -87,7 +89,7 @@ class Revisions:
         self.told += 1
 
     def errors(self, values: Values, truth: Values) -> dict[str, float]:
-        """How far they miss, beside the same days as they were first published."""
+        """Return how far they miss, beside the same days as they were first published."""
         days = list(self.days)
         return {"revised_0": mean_absolute_error(values[days], truth[days])} | {
             f"revised_{after}": mean_absolute_error(np.maximum(found, 0.0), truth[days])
@@ -96,7 +98,9 @@ class Revisions:
 
 
 def unusual(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """Errors on a day on which something happens, and on the three days after it; and without any past."""
+    """Return the errors on a day on which something happens, and on the three days after it; and without any
+    past.
+    """
     span, load = Span.of_day(cell.span), _history(data)
     lead = LEAD_DAYS if CONTENDERS[cell.mechanism].lead_days == LEAD_DAYS else MOST_LEAD_DAYS
     rows = span.rows(load, lead)
@@ -126,7 +130,7 @@ def _past(mechanism: Mechanism, days: Values, first_day: int, noise: NoiseSource
 
 
 def _leaves(values: Values, truth: Values) -> Values:
-    """A root above plain series is derived; load is not negative."""
+    """Return the released leaves; a root above plain series is derived, and load is not negative."""
     return np.maximum(values[:, -truth.shape[1] :], 0.0)
 
 

@@ -46,7 +46,7 @@ def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
 
 
 def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """Every region at full epsilon; and last week's release in the place of today's."""
+    """Return every region at full epsilon; and last week's release in the place of today's."""
     span = _span(cell)
     lead = 0 if span == YEAR else CONTENDERS[cell.mechanism].lead_days
     rows = span.rows(data.load, lead)
@@ -68,7 +68,9 @@ def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tri
 
 
 def _bounds(cell: Cell, data: StudyData) -> dict[str, float]:
-    """Theorem 11 for these points, with the largest move and with the usual one (then it is no bound)."""
+    """Return the bounds of Theorem 11 for these points, with the largest move and with the usual one (then it
+    is no bound).
+    """
     count, epsilon, alpha = cell.point.n_samples, Fraction(cell.point.epsilon), Fraction(cell.point.alpha)
     assert count is not None
     moves = {"bound": data.largest_move_mw, "bound_usual": data.usual_move_mw}
@@ -79,7 +81,7 @@ def _bounds(cell: Cell, data: StudyData) -> dict[str, float]:
 
 
 def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """Nation and regions, half of epsilon each."""
+    """Return the results of nation and regions, half of epsilon each."""
     needed = CONTENDERS[cell.mechanism].lead_days
     lead = needed if needed > LEAD_DAYS else 0  # others begin with the month
     tree, rows = data.load.tree, _span(cell).rows(data.load, lead)
@@ -97,7 +99,9 @@ def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> T
 
 
 def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """One region's stream, real or released, forecast day by day and compared with the real next day."""
+    """Return the results of one region's stream, real or released, forecast day by day and compared with the
+    real next day.
+    """
     rows = _span(cell).rows(data.load, LEARNED_DAYS)
     load = replace(
         data.load, values=data.load.of_region(data.forecast_region), regions=(data.forecast_region,)
@@ -109,7 +113,7 @@ def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tr
 
 
 def _counts(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
-    """One finite series, protected as a whole."""
+    """Return the results of one finite series, protected as a whole."""
     counts = data.counts[cell.span]
     mechanism = on_finite_series(cell, counts)
     released = release_counts(mechanism, counts.values, counts.published_steps, noise)
@@ -145,7 +149,7 @@ def _single_level(
 
 
 def _looks(cell: Cell, trial: int) -> bool:
-    """Whether the accountant looks at this trial: at the first of every cell."""
+    """Return whether the accountant looks at this trial: at the first of every cell."""
     return trial == cell.trials[0]
 
 

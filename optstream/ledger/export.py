@@ -12,10 +12,11 @@ Batch = tuple[str, dict[str, list[Any]]]
 
 
 def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
-    """streams, releases, spends and events, at most `n_rows` rows at a time, in the order of their keys.
+    """Yield streams, releases, spends and events, at most `n_rows` rows at a time, in the order of their
+    keys.
 
-    A table without rows comes once, with empty columns. A stream has its grant's columns beside its own; a
-    spend says whether it is in force, which is what its release is charged.
+    A table without rows comes once, with empty columns. A stream has its privacy budget's columns beside its
+    own; a spend says whether it is in force, which is what its release is charged.
     """
     for table, query in (
         ("streams", _streams()),

@@ -29,12 +29,14 @@ _ADVANCE = _ADVANCE.values(head=bindparam("new_head"), n_events=bindparam("new_c
 
 
 def event_hash(stream: str, row: Mapping[str, Any]) -> str:
-    """sha256 of the stream's name and the event's columns, a line each; none of them holds a line break."""
+    """Return sha256 of the stream's name and the event's columns, a line each; none of them holds a line
+    break.
+    """
     return hashes_of(stream, [(*(row[column] for column in HASHED), None)])[0]
 
 
 def hashes_of(stream: str, rows: Iterable[Sequence[Any]]) -> list[str]:
-    """`event_hash` of each of many rows: the HASHED columns, and one more, the hash that is kept."""
+    """Return `event_hash` of each of many rows: the HASHED columns, and one more, the hash that is kept."""
     # None is written as nothing; a period is never empty text
     return [
         sha256(
@@ -97,7 +99,7 @@ def check_contains(connection: Connection, heads: Iterable[str]) -> None:
 
 
 def missing(connection: Connection, heads: Iterable[str]) -> list[str]:
-    """Those of the heads that no stream's event has as its hash, sorted."""
+    """Return those of the heads that no stream's event has as its hash, sorted."""
     asked = sorted(set(heads))
     found: set[str] = set()
     # a catalogue of ten years carries thousands; a database takes so many in one question

@@ -27,7 +27,7 @@ def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0, database_time: 
 
     SQLite: file 0600 and missing folders 0700, write-ahead log, every commit synced. PostgreSQL: any
     driver that SQLAlchemy knows. busy_timeout_seconds: how long SQLite waits for another writer.
-    database_time: leases go by the clock of the PostgreSQL server, not by `now`, so that no machine's clock
+    database_time: leases end by the clock of the PostgreSQL server, not by `now`, so that no machine's clock
     that runs ahead can hold a release; SQLite has no clock but the caller's.
     Raises LedgerError for a URL that cannot be used, a database that refuses, a schema that is newer.
     """
@@ -47,23 +47,24 @@ class Ledger(Reader):
         self._database_time = database_time
 
     def close(self) -> None:
-        """Let go of the database's connections."""
+        """Close the database's connections."""
         self._engine.dispose()
 
     def enrol(self, terms: StreamTerms, now: datetime) -> None:
         """Make the stream known, or check that it is known under these terms.
 
-        Raises LedgerError naming what differs, if the stream has releases made under another promise, or
-        if it does not agree with the other streams of its grant.
+        Raises LedgerError naming what differs, if the stream has releases made under another privacy
+        guarantee, or if it does not agree with the other streams of its privacy budget.
         """
         self._write(lambda connection: enrol(connection, terms, now))
 
     def amend(self, terms: StreamTerms, reason: str, now: datetime) -> None:
-        """Change the promise of a stream that has releases, and of all streams that share its grant.
+        """Change the privacy guarantee of a stream that has releases, and of all streams that share its
+        privacy budget.
 
         Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
-        judged across the change; what was reserved and not drawn is planned again. reason: why, short.
-        Raises LedgerError if nothing differs, and for another grant or calendar, which nothing can change.
+        judged across the change; what was reserved and not drawn is planned again. reason: why, short. Raises
+        LedgerError if nothing differs, and for another privacy budget or calendar, which nothing can change.
         """
         self._write(lambda connection: amend(connection, terms, reason, now))
 
@@ -81,7 +82,7 @@ class Ledger(Reader):
         restatements_epsilon: Fraction | None = None,
         is_drawn: bool = False,
     ) -> Reservation:
-        """Charge a release's plan to its grant, and hold the release for `owner` until now + lease.
+        """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
 
         spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
         the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
@@ -91,8 +92,9 @@ class Ledger(Reader):
         as a redraw, and the third makes it VOID; with `is_drawn` it does not count, and that draw is the one
         to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
 
-        Raises BudgetError (nothing inserted) if some window would lose more than the grant; LedgerError if
-        another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a foreign head.
+        Raises BudgetError (nothing inserted) if some window would lose more than the privacy budget;
+        LedgerError if another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a
+        foreign head.
         """
         heads, plan = frozenset(catalogue_heads), tuple(spends)
         request = Request(
@@ -111,10 +113,10 @@ class Ledger(Reader):
             lambda connection: transitions.renew(connection, reservation, self._time(connection, now), lease)
         )
 
-    def let_go(self, reservation: Reservation, now: datetime) -> None:
+    def end_lease(self, reservation: Reservation, now: datetime) -> None:
         """End the owner's lease, so that the next run need not wait; nothing happens while a draw is open."""
         self._write(
-            lambda connection: transitions.let_go(connection, reservation, self._time(connection, now))
+            lambda connection: transitions.end_lease(connection, reservation, self._time(connection, now))
         )
 
     def release_lease(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
@@ -150,7 +152,8 @@ class Ledger(Reader):
     def record_drawn(
         self, reservation: Reservation, measurements_hash: str, spends: Sequence[Spend], now: datetime
     ) -> None:
-        """RESERVED -> DRAWN, once the measurements are durable; from now on the outcome's spends are charged.
+        """Record RESERVED -> DRAWN, once the measurements are durable; from now on the outcome's spends are
+        charged.
 
         If they charge any window more than the plan did, the release is VOID, stays charged for its plan,
         and LedgerError is raised. Repeating the same call changes nothing.
@@ -194,7 +197,7 @@ class Ledger(Reader):
     def record_published(
         self, stream: str, period: str, revision: int, now: datetime, reservation: Reservation | None = None
     ) -> None:
-        """DRAWN -> PUBLISHED, once the catalogue lists it; repeating it changes nothing."""
+        """Record DRAWN -> PUBLISHED, once the catalogue lists it; repeating it changes nothing."""
         key = (stream, period, revision)
         self._write(lambda connection: transitions.record_published(connection, key, now, reservation))
 
@@ -219,7 +222,7 @@ class Ledger(Reader):
         self._write(lambda connection: revisions.record_vintage(connection, reservation, vintage, now))
 
     def record_vintage_published(self, reservation: Reservation, number: int, now: datetime) -> None:
-        """Record that the catalogue lists a staged vintage, and let its release go."""
+        """Record that the catalogue lists a staged vintage, and release its lease."""
         self._write(lambda connection: revisions.vintage_published(connection, reservation, number, now))
 
     def void(
@@ -257,12 +260,12 @@ class Ledger(Reader):
         self._write(lambda connection: transitions.compromise(connection, key, reason, now))
 
     def lease_time(self, now: datetime) -> datetime:
-        """The instant by which leases are over: the database's with `database_time`, else `now`."""
+        """Return the instant by which leases are over: the database's with `database_time`, else `now`."""
         with reading(self._engine) as connection:
             return self._time(connection, now)
 
     def _time(self, connection: Connection, now: datetime) -> datetime:
-        """By which leases go."""
+        """Return the instant by which leases end."""
         return (time_of_database(connection) if self._database_time else None) or now
 
     def _write(self, work: Callable[[Connection], Result]) -> Result:

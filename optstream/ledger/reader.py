@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import hash_chain
-from optstream.ledger.accounting.amendments import promises_of
+from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
@@ -27,13 +27,13 @@ class Reader(Survey):
     """The reading half of `Ledger`. Raises LedgerError when the database refuses."""
 
     def terms(self, stream: str) -> StreamTerms | None:
-        """A stream's terms, or None if it is not enrolled."""
+        """Return a stream's terms, or None if it is not enrolled."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else terms_of(connection, row)
 
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
-        """The release, or None."""
+        """Return the release, or None."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -41,7 +41,7 @@ class Reader(Survey):
             return None if release is None else _record(connection, stream, release)
 
     def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
-        """All releases of a stream, by first step, then revision; empty for an unknown one."""
+        """Return all releases of a stream, by first step, then revision; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -51,7 +51,8 @@ class Reader(Survey):
             return tuple(_record(connection, stream, release) for release in rows)
 
     def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
-        """The last release before this step that has measurements, DRAWN or PUBLISHED; None if none has.
+        """Return the last release before this step that has measurements, DRAWN or PUBLISHED; None if none
+        has.
 
         Restatements are left out: they go on from nothing, and nothing goes on from them.
         """
@@ -69,8 +70,8 @@ class Reader(Survey):
             release = connection.execute(newest).one_or_none()
             return None if release is None else _record(connection, stream, release)
 
-    def promise_number(self, stream: str) -> int:
-        """The number of the promise in force for a stream; 0 until the first amendment."""
+    def guarantee_number(self, stream: str) -> int:
+        """Return the number of the privacy guarantee in force for a stream; 0 until the first amendment."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -79,7 +80,7 @@ class Reader(Survey):
             return int(connection.execute(number).scalar_one())
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
-        """The period's release with the highest revision, or None."""
+        """Return the period's release with the highest revision, or None."""
         check_key(stream, period, 0)
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -93,7 +94,7 @@ class Reader(Survey):
     def vintages(
         self, stream: str, *, unpublished: bool = False
     ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-        """New estimates of a stream's releases, rising, by period and revision; others are left out.
+        """Return new estimates of a stream's releases, rising, by period and revision; others are left out.
 
         unpublished: only those that the catalogue is not known to list.
         """
@@ -103,7 +104,7 @@ class Reader(Survey):
             return {} if row is None else revisions.of_stream(connection, row.id, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
-        """New estimates of one release, rising; none for an unknown one."""
+        """Return new estimates of one release, rising; none for an unknown one."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -111,7 +112,9 @@ class Reader(Survey):
             return () if release is None else tuple(revisions.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
-        """What the worst window loses, of those that have one of these steps; all streams of the grant."""
+        """Return what the worst window loses, of those that have one of these steps; all streams of the
+        privacy budget.
+        """
         with reading(self._engine) as connection:
             steps = range(first_step, first_step + n_steps)
             return cost_touching(connection, find_grant(connection, grant), steps)
@@ -125,42 +128,46 @@ class Reader(Survey):
         n_steps: int,
         amended: PrivacyModel | None = None,
     ) -> tuple[Spend, ...]:
-        """What this stream's other releases of the same share are charged at steps that share a window.
+        """Return what this stream's other releases of the same share are charged at steps that share a
+        window.
 
-        First releases have one share of the grant, restatements another: a plan of the one does not look at
-        what the other spent. By the present promise, or as if `amended` were it. Of a release
-        whose owner died while drawing, those that were reserved before it: its plan must come out as it was;
-        later ones were judged with it.
+        First releases have one share of the privacy budget, restatements another: a plan of the one does not
+        look at what the other spent. By the present privacy guarantee, or as if `amended` were it. Of a
+        release whose owner died while drawing, those that were reserved before it: its plan must come out as
+        it was; later ones were judged with it.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
                 return ()
             grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
-            promises = promises_of(connection, grant)
+            guarantees = guarantees_of(connection, grant)
             if amended is not None:
-                promises = promises.amended(amended)
-            reach = window_reach(promises.in_force, range(first_step, first_step + n_steps))
+                guarantees = guarantees.amended(amended)
+            reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
             others = or_(releases.c.period != period, releases.c.revision != revision)
             own = transitions.find_row(connection, row.id, period, revision)
             if own is not None and (own.drawing or own.redraws):
                 others = and_(others, releases.c.id < own.id)
             same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
             only = (releases.c.stream_id == row.id, same_share, others)
-            charges = charged_to_grant(connection, grant, reach, *only, promises=promises)
+            charges = charged_to_grant(connection, grant, reach, *only, guarantees=guarantees)
             return charges.spends
 
     def worst(self, grant: str) -> WindowLoss:
-        """What the worst window of the whole history loses, by the present promise; reads all of it."""
+        """Return what the worst window of the whole history loses, by the present privacy guarantee; reads
+        all of it.
+        """
         with reading(self._engine) as connection:
             return cost_of_all(connection, find_grant(connection, grant))
 
     def head(self, stream: str) -> str:
-        """The hash of a stream's last event, for the catalogue to carry."""
+        """Return the hash of a stream's last event, for the catalogue to carry."""
         return self.head_after(stream, None)
 
     def head_after(self, stream: str, known: str | None) -> str:
-        """As `head`, for a catalogue that carries `known` now (None if there is none yet).
+        """Return the head as `head` does, for a catalogue that carries `known` now (None if there is none
+        yet).
 
         Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest
         head of a catalogue stand for all of them. Each publication then carries the last event of a chain
@@ -176,12 +183,13 @@ class Reader(Survey):
             return str(row.head)
 
     def contains_head(self, head: str) -> bool:
-        """Whether some event has this hash; if not, the ledger is older than what gave the hash."""
+        """Return whether some event has this hash; if not, the ledger is older than what gave the hash."""
         with reading(self._engine) as connection:
             return not hash_chain.missing(connection, [head])
 
     def verify(self, processes: int = 1) -> list[str]:
-        """Every edit, gap and reordering that the hash chain and the replay of the events show, in words.
+        """Return every edit, gap and reordering that the hash chain and the replay of the events show, in
+        words.
 
         Compare the catalogue's heads as well (`contains_head`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed

@@ -30,13 +30,13 @@ class ReleaseState(StrEnum):
 
 @dataclass(frozen=True)
 class StreamTerms:
-    """Under which promise a stream is released.
+    """The terms under which a stream is released.
 
     grant: the source and population that the epsilon belongs to. Several streams may share one; they must
         then agree on the calendar and on all of the model but its resolution, and their spends add up.
     hierarchy_hash: identifies the tree. calibration: "strict" or "paper".
     calendar: how steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; running step
-        indices of one grant must mean the same time.
+        indices of one privacy budget must mean the same time.
     document: whatever else is worth keeping, as JSON text; it may change at any time and is only recorded.
 
     Raises ParameterError for names that are empty, too long or not printable, and for text that is not JSON.
@@ -58,8 +58,8 @@ class StreamTerms:
         except (ValueError, TypeError) as error:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
-    def promise(self) -> dict[str, str | int]:
-        """What may not change once the stream has releases, by name."""
+    def guarantee(self) -> dict[str, str | int]:
+        """Return what may not change once the stream has releases, by name."""
         return {
             "grant": self.grant,
             **self.model.to_document(),
@@ -69,9 +69,9 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """The parts of the promise, by name, in which the other is not the same."""
-        theirs = other.promise()
-        return [name for name, value in self.promise().items() if theirs[name] != value]
+        """Return the parts of the privacy guarantee, by name, in which the other is not the same."""
+        theirs = other.guarantee()
+        return [name for name, value in self.guarantee().items() if theirs[name] != value]
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class ReleaseRecord:
     spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
     first_step, n_steps: the steps of the plan. reason: why it is VOID.
     withdrawn: why it left the catalogue. compromised: why its noise protects nobody. None where neither.
-    amendment: the number of the promise that it was planned under.
+    amendment: the number of the privacy guarantee that it was planned under.
     """
 
     stream: str
@@ -130,7 +130,7 @@ class ReleaseRecord:
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """What a window of a grant has lost at most, and the running index of its first step.
+    """What a window of a privacy budget has lost at most, and the running index of its first step.
 
     epsilon: exact; `math.inf` where the noise of a release in it was compromised.
     """
@@ -140,22 +140,23 @@ class WindowLoss:
 
 
 @dataclass(frozen=True)
-class PromiseLoss:
-    """What the worst window loses of those that a promise answers for.
+class GuaranteeLoss:
+    """What the worst window loses of those that a privacy guarantee answers for.
 
-    number, promise: which one. free_from: the first step at which a plan shares no window of this promise
-    with what was planned under it; None for the promise in force, which answers for every plan.
+    number, guarantee: which one. free_from: the first step at which a plan shares no window of this privacy
+    guarantee with what was planned under it; None for the privacy guarantee in force, which answers for every
+    plan.
     """
 
     number: int
-    promise: PrivacyModel
+    guarantee: PrivacyModel
     loss: WindowLoss
     free_from: int | None = None
 
     @property
     def is_broken(self) -> bool:
-        """Whether the window would lose more than the promise gives it."""
-        return self.loss.epsilon > self.promise.epsilon
+        """Whether the window would lose more than the privacy guarantee gives it."""
+        return self.loss.epsilon > self.guarantee.epsilon
 
 
 def check_name(value: object, name: str) -> None:
@@ -173,14 +174,16 @@ def check_key(stream: object, period: object, revision: object) -> None:
 
 
 def stamp(now: datetime) -> str:
-    """The instant as text in UTC, always of the same length. Raises ParameterError without a time zone."""
+    """Return the instant as text in UTC, always of the same length. Raises ParameterError without a time
+    zone.
+    """
     if not isinstance(now, datetime) or now.tzinfo is None:
         raise ParameterError("now must be a datetime with a time zone, such as datetime.now(UTC)")
     return now.astimezone(UTC).isoformat(timespec="microseconds")
 
 
 def lease_end(now: datetime, lease: timedelta) -> str:
-    """When a lease taken now ends. Raises ParameterError unless 0 < lease <= LONGEST_LEASE."""
+    """Return when a lease taken now ends. Raises ParameterError unless 0 < lease <= LONGEST_LEASE."""
     if not isinstance(lease, timedelta) or not timedelta(0) < lease <= LONGEST_LEASE:
         raise ParameterError("lease must be a timedelta greater than 0, and of a day at most")
     return stamp(now + lease)

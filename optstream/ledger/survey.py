@@ -9,12 +9,12 @@ from sqlalchemy import Engine, select
 from optstream.ledger import hash_chain
 from optstream.ledger.accounting import summaries
 from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
-from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.long_span import Spent, spent_over
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import events, streams
 from optstream.ledger.export import Batch, batches
-from optstream.ledger.records import PromiseLoss, ReleaseState, StreamTerms
+from optstream.ledger.records import GuaranteeLoss, ReleaseState, StreamTerms
 from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
 from optstream.privacy import PrivacyModel, Spend
 
@@ -26,7 +26,7 @@ class Survey:
         self._engine = engine
 
     def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
-        """The terms of all other streams of a stream's grant; empty for an unknown one."""
+        """Return the terms of all other streams of a stream's privacy budget; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -37,7 +37,9 @@ class Survey:
             )
 
     def heads(self, stream: str) -> dict[str, tuple[int, str]]:
-        """How many events each stream of a stream's grant has, and the hash of the last; none if unknown."""
+        """Return how many events each stream of a stream's privacy budget has, and the hash of the last; none
+        if unknown.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -47,7 +49,9 @@ class Survey:
             return {name: (n_events, head) for name, n_events, head in found.all()}
 
     def documents(self, stream: str) -> tuple[str, ...]:
-        """Every document that terms of a stream's grant ever had, of all its streams, the oldest first."""
+        """Return every document that terms of a stream's privacy budget ever had, of all its streams, the
+        oldest first.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:
@@ -58,12 +62,13 @@ class Survey:
             return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
-        """The names of all enrolled streams, sorted."""
+        """Return the names of all enrolled streams, sorted."""
         with reading(self._engine) as connection:
             return summaries.stream_names(connection)
 
     def outlines(self, stream: str, steps: range | None = None) -> Iterator[summaries.ReleaseOutline]:
-        """A stream's releases without their spends, by first step, then revision; none for an unknown one.
+        """Yield a stream's releases without their spends, by first step, then revision; none for an unknown
+        one.
 
         steps: only releases that begin at one of them. Memory does not grow with the history; the
         transaction is open until the last was taken.
@@ -74,70 +79,77 @@ class Survey:
                 yield from summaries.outlines(connection, row.id, steps)
 
     def has_known_noise(self, stream: str, steps: range) -> bool:
-        """Whether the noise of a first release that begins at one of these steps was compromised."""
+        """Return whether the noise of a first release that begins at one of these steps was compromised."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return row is not None and summaries.has_known_noise(connection, row.id, steps)
 
     def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
-        """How many releases of a stream are in each state; empty for an unknown one."""
+        """Return how many releases of a stream are in each state; empty for an unknown one."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return {} if row is None else summaries.count_by_state(connection, row.id)
 
     def last_release(self, stream: str) -> summaries.ReleaseOutline | None:
-        """The release of a stream that begins last, in its newest revision; None without releases."""
+        """Return the release of a stream that begins last, in its newest revision; None without releases."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else summaries.last_release(connection, row.id)
 
     def event_times(self, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
-        """When each release had its last event of a kind ("drawn", "published", …); reads all events."""
+        """Return when each release had its last event of a kind ("drawn", "published", …); reads all
+        events.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return {} if row is None else summaries.event_times(connection, row.id, kind)
 
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
-        """What each window with one of these steps is charged, equal neighbours together.
+        """Return what each window with one of these steps is charged, equal neighbours together.
 
-        With aligned windows, only those inside charged periods: any other has the whole grant.
+        With aligned windows, only those inside charged periods: any other has the whole privacy budget.
         """
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
 
     def spent_over(self, grant: str, steps: range) -> Spent:
-        """What all releases with one of these steps are charged, by the present promise, of all streams."""
+        """Return what all releases with one of these steps are charged, by the present privacy guarantee, of
+        all streams.
+        """
         with reading(self._engine) as connection:
             return spent_over(connection, find_grant(connection, grant), steps)
 
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
-    ) -> list[PromiseLoss]:
-        """What the worst window of each promise would lose with a plan, as `reserve` judges it.
+    ) -> list[GuaranteeLoss]:
+        """Return what the worst window of each privacy guarantee would lose with a plan, as `reserve` judges
+        it.
 
-        The promise in force comes first, then the earlier ones that days in the plan's windows were released
-        under. amended: judged as if this were the promise in force.
+        The privacy guarantee in force comes first, then the earlier ones that days in the plan's windows were
+        released under. amended: judged as if this were the privacy guarantee in force.
         """
         with reading(self._engine) as connection:
             return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
     def last_charged(self, grant: str) -> Stretch | None:
-        """The last windows of a grant that are charged anything: later ones have all of it."""
+        """Return the last windows of a privacy budget that are charged anything: later ones have all of
+        it.
+        """
         with reading(self._engine) as connection:
             return last_charged(connection, find_grant(connection, grant))
 
     def batches(self, n_rows: int) -> Iterator[Batch]:
-        """All tables for an export, at most `n_rows` rows at a time, from one moment."""
+        """Yield all tables for an export, at most `n_rows` rows at a time, from one moment."""
         with reading(self._engine) as connection:
             yield from batches(connection, n_rows)
 
     def missing_heads(self, heads: Iterable[str]) -> list[str]:
-        """Those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
+        """Return those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
         with reading(self._engine) as connection:
             return hash_chain.missing(connection, heads)
 
     def last_event_at(self, stream: str) -> datetime | None:
-        """The instant of a stream's last event, by the clock of who wrote it; None without any."""
+        """Return the instant of a stream's last event, by the clock of who wrote it; None without any."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             if row is None:

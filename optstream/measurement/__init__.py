@@ -1,4 +1,4 @@
-"""The only rooms that touch private values."""
+"""The only package that touches private values."""
 
 from optstream.measurement.linear import measure_points_and_sums
 from optstream.measurement.sampling import EquallySpaced, L1Sampling

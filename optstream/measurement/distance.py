@@ -74,7 +74,7 @@ def measure_by_distance(
 def is_far(
     exact: Integers, last: Integers, publication_scale: float, distance_scale: float, noise: NoiseSource
 ) -> bool:
-    """Whether the noisy distance of one step, (n_series,), from the last release asks for a new one.
+    """Return whether the noisy distance of one step, (n_series,), from the last release asks for a new one.
 
     It does if it exceeds the mean absolute error of a publication, one noise scale for each series.
 
@@ -101,10 +101,10 @@ def _check(
 def _settled(
     distance: StepSpend, publications: CappedSpend, asked: Sequence[int], paid: Sequence[Fraction]
 ) -> tuple[StepSpend, StepSpend]:
-    """What was spent, of what was planned. Privacy: none; both follow from noisy outputs."""
+    """Return what was spent, of what was planned. Privacy: none; both follow from noisy outputs."""
 
     def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-        """The plan's own price, at the steps that paid it. Privacy: none."""
+        """Return the plan's own price, at the steps that paid it. Privacy: none."""
         return StepSpend(
             plan.level, plan.stage, plan.first_step, tuple(weights),
             plan.scale, plan.alpha_units, plan.leaves_changed,

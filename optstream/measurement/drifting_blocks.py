@@ -14,7 +14,7 @@ class DriftingBlocks:
     begins exactly w + drift steps after block j, and no window of w steps covers more than
     n_blocks * length steps of blocks, wherever periods begin (docs/privacy.md, Lemma 13). A drift that makes
     w + drift coprime to the steps of a day moves the blocks over all times of day; with w + drift a day they
-    would fall at the same times for ever, and the shape between them would never be seen.
+    would fall at the same times in every period, and the shape between them would never be seen.
 
     window_length: w. Raises ParameterError for blocks that would overlap, naming the parameter and its range.
     Source: none; it is our own.
@@ -33,11 +33,11 @@ class DriftingBlocks:
 
     @property
     def cycle(self) -> int:
-        """Steps after which the blocks repeat themselves. Privacy: none; a public rule."""
+        """The number of steps after which the blocks repeat themselves. Privacy: none; a public rule."""
         return self.window_length + self.drift
 
     def parts(self, first_step: int, n_steps: int) -> tuple[range, ...]:
-        """The parts of blocks that lie in a period, rising, counted from its first step.
+        """Return the parts of blocks that lie in a period, rising, counted from its first step.
 
         A block that a border cuts is two parts, one for each period, each a query of its own. Privacy: none;
         a public rule, and any window meets n_blocks * length of its steps (Lemma 13).
@@ -53,7 +53,7 @@ class DriftingBlocks:
 
 
 def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -> int:
-    """The least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
+    """Return the least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
 
     0 where w itself is; at least 1 where a day has several steps.
     """

@@ -36,7 +36,7 @@ class GroupingTerms:
     threshold_units: int
 
     def said_with(self, resolution: Fraction) -> list[str]:
-        """All that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
+        """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
         return [str(self.perturber), str(self.grouper), str(self.threshold_units), str(resolution)]
 
 
@@ -97,7 +97,7 @@ def measure_groups(
 
 
 def open_since(measured: Measured) -> list[int]:
-    """The first step of each group that these measurements left open, of all series and levels.
+    """Return the first step of each group that these measurements left open, of all series and levels.
 
     The next period compares with the same noisy thresholds: whoever knows the noise of either knows what
     these groups rest on. Raises KeyError or TypeError for measurements that tell no groups.
@@ -114,7 +114,7 @@ def open_since(measured: Measured) -> list[int]:
 
 
 def _has_groups(measured: Measured) -> bool:
-    """Whether a grouper drew these. Privacy: none; spends are public."""
+    """Return whether a grouper drew these. Privacy: none; spends are public."""
     return any(spend.stage == GROUPER for spend in measured.spends)
 
 
@@ -125,7 +125,7 @@ def draw_groups(
     groups: Sequence[OpenGroup | None],
     noise: NoiseSource,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[OpenGroup | None]]:
-    """Noisy values, each step's group, (n_series, n_steps) both, and the groups left open.
+    """Return noisy values, each step's group, (n_series, n_steps) both, and the groups left open.
 
     exact: (n_series, n_steps) in units. groups: those open before the first step; they are used up. At each
     step noise is drawn for the values, then for the thresholds of series that open a group, then for the
@@ -157,7 +157,8 @@ def draw_groups(
 
 
 def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
-    """Whether the value joins: dev(G with it) + noise < noisy threshold, in exact integers. It is put in.
+    """Return whether the value joins: dev(G with it) + noise < noisy threshold, in exact integers. It is put
+    in.
 
     Privacy: Lemma 5; one comparison of a sparse vector, whose query moves by at most twice its values.
     """
@@ -168,7 +169,8 @@ def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
 
 
 def scaled_deviation(exact: Sequence[int], total: int) -> int:
-    """n times dev(G) = n sum |c_i - mean(G)|, exact. exact: a group's n values, sorted. total: their sum.
+    """Return n times dev(G) = n sum |c_i - mean(G)|, exact. exact: a group's n values, sorted. total: their
+    sum.
 
     A value that changes by d moves its own distance from the mean by at most d (1 - 1/n), the mean by d / n
     and so the other distances by d (n - 1) / n together: dev moves by at most 2 d (1 - 1/n).
@@ -182,7 +184,8 @@ def scaled_deviation(exact: Sequence[int], total: int) -> int:
 
 
 def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod) -> list[OpenGroup | None]:
-    """The open groups that the state holds, if it ends where the period begins and began on these terms.
+    """Return the open groups that the state holds, if it ends where the period begins and began on these
+    terms.
 
     Privacy: Lemma 5; the threshold of an open group is not drawn again. A group closes for reasons that no
     reading decides: a state that is lost, a gap, other terms.
@@ -203,7 +206,8 @@ def _continued(state: State | None, terms: GroupingTerms, period: PrivatePeriod)
 
 
 def _noisy_of_group(is_open: bool, place: int, earlier: Sequence[int], noisy: NDArray[np.int64]) -> list[int]:
-    """The noisy values of a series' last group, if it is open. place: its first step, from the period's.
+    """Return the noisy values of a series' last group, if it is open. place: its first step, from the
+    period's.
 
     Privacy: none; they are noisy already, and groups are public.
     """

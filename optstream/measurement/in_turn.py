@@ -14,21 +14,23 @@ from optstream.stream.private_period import open_private_period
 
 
 class Controller(Protocol):
-    """Who decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
+    """The controller that decides which steps are measured, and is told noisy numbers only. Steps are running
+    indices.
+    """
 
     def due(self, step: int) -> bool:
-        """Whether a step should be measured. Privacy: none; a function of what `saw` was told."""
+        """Return whether a step should be measured. Privacy: none; a function of what `saw` was told."""
         ...
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
-        """Be told the noisy values of a measured step, (n_series,). Privacy: none; they are noisy."""
+        """Take in the noisy values of a measured step, (n_series,). Privacy: none; they are noisy."""
         ...
 
 
 def measure_in_turn(
     period: PrivatePeriod, plan: CappedSpend, window_length: int, controller: Controller, noise: NoiseSource
 ) -> Measured:
-    """Measure, at every series, each step that is due and that the plan has room for, as time runs.
+    """Measure, at every series, each step that is due and that the plan has headroom for, as time runs.
 
     plan: what was reserved for the period; its cap, the steps that other periods took and its scale are those
     of the measurements. It is settled to a step spend of the chosen steps. Noise is drawn step by step.
@@ -43,7 +45,7 @@ def measure_in_turn(
     )
     scale, positions, points = float(plan.scale), [], []
     for step in range(period.n_steps):
-        if not controller.due(period.first_step + step) or rule.room(step) < 1:
+        if not controller.due(period.first_step + step) or rule.headroom(step) < 1:
             continue
         noisy = exact[:, step] + noise.discrete_laplace(scale, (len(exact),))
         rule.take(step)
@@ -56,7 +58,7 @@ def measure_in_turn(
 
 
 def settled(plan: CappedSpend, positions: list[int]) -> StepSpend:
-    """What the plan costs now that its steps are chosen. Privacy: none; the choice was paid for."""
+    """Return what the plan costs now that its steps are chosen. Privacy: none; the choice was paid for."""
     weights = tuple(int(step in set(positions)) for step in range(plan.n_steps))
     return StepSpend(
         plan.level, plan.stage, plan.first_step, weights, plan.scale, plan.alpha_units, plan.leaves_changed

@@ -106,7 +106,7 @@ def choose_points(
 
 
 def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
-    """The remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
+    """Return the remaining steps, as far as the rule lets them in. Privacy: none; a public rule (Lemma 7)."""
     taken = []
     for step in range(start, n_steps):
         if rule.allowed()[step]:
@@ -116,7 +116,7 @@ def _forced(rule: WindowBudget, start: int, n_steps: int) -> list[int]:
 
 
 def _scores(exact: NDArray[np.int64], first: int, ends: Sequence[int]) -> list[int]:
-    """(b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
+    """Return (b - a) times the L1 score of [a, b], summed over nodes, for a = first and each b of ends.
 
     Exact integers in one vectorised pass over nodes, ends and inner steps.
 

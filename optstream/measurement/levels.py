@@ -11,7 +11,7 @@ from optstream.stream.private_period import open_private_period
 
 
 def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> PrivatePeriod:
-    """The nodes of one level, (n_nodes of the level, n_steps), private as the leaves are.
+    """Return the nodes of one level, (n_nodes of the level, n_steps), private as the leaves are.
 
     Raises ParameterError if the leaves do not fit. Privacy: Lemma 2 (sums of integers are exact): nothing is
     measured here; one customer's change moves the level's nodes by as much as the leaves, in all.
@@ -23,7 +23,8 @@ def level_period(period: PrivatePeriod, tree: AggregationTree, level: int) -> Pr
 
 
 def together(parts: Mapping[int, Measured], state: State | None, before: State | None) -> Measured:
-    """The measurements of several levels, {level: its own}, as those of one period; spends name their level.
+    """Return the measurements of several levels, {level: its own}, as those of one period; spends name their
+    level.
 
     Privacy: none; what was measured is noisy, and its spends are kept.
     """

@@ -16,12 +16,13 @@ SAMPLES = "samples"
 
 
 def feature_stage(feature: Feature) -> str:
-    """The name under which a feature's spends are booked. Privacy: none."""
+    """Return the name under which a feature's spends are booked. Privacy: none."""
     return f"feature {feature.name}"
 
 
 def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """How often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape (n_steps,).
+    """Return how often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape
+    (n_steps,).
 
     Raises ParameterError for parts that overlap or leave the period. Privacy: none; queries are public.
     """

@@ -28,7 +28,7 @@ class EquallySpaced:
     n_samples: int
 
     def residues(self, window_length: int) -> tuple[int, ...]:
-        """The sampled residues modulo w, rising. Raises ParameterError unless 2 <= n_samples <= w.
+        """Return the sampled residues modulo w, rising. Raises ParameterError unless 2 <= n_samples <= w.
 
         Privacy: none; a public rule.
         """
@@ -38,7 +38,7 @@ class EquallySpaced:
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
-        """The sampled steps of a period, counted from its start, rising; may be empty if it is short.
+        """Return the sampled steps of a period, counted from its start, rising; may be empty if it is short.
 
         Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
         """
@@ -80,12 +80,13 @@ class L1Sampling:
             object.__setattr__(self, name, value)
 
     def points_of_period(self, n_steps: int, window_length: int) -> int:
-        """How many points a period may have: its part of a window's, rounded up. Privacy: none."""
+        """Return how many points a period may have: its part of a window's, rounded up. Privacy: none."""
         check_n_samples(self.n_samples, window_length, "L1Sampling")
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:
-        """Steps from one end to the other of the longest segment that is ever scored; 1 if none is.
+        """Return the steps from one end to the other of the longest segment that is ever scored; 1 if none
+        is.
 
         From the first step to the last one that is asked for. Privacy: none; it bounds Lemma 6.
         """

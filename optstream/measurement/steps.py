@@ -40,7 +40,8 @@ def measured_points(
     spends: Sequence[Spend],
     noise: NoiseSource,
 ) -> Measured:
-    """Noisy points of a period as its measurements. noisy, variances: (n_series, n_positions), in units.
+    """Return noisy points of a period as its measurements. noisy, variances: (n_series, n_positions), in
+    units.
 
     Privacy: none; the points are noisy already.
     """

@@ -1,4 +1,4 @@
-"""One file for each published mechanism, composed of the rooms below."""
+"""One file for each published mechanism, composed of the packages below."""
 
 from optstream.mechanisms.fast import Fast
 from optstream.mechanisms.fourier import Fourier

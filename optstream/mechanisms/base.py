@@ -29,11 +29,11 @@ class Mechanism(ABC):
     @property
     @abstractmethod
     def epsilon(self) -> Fraction:
-        """What the plan, repeated for ever, costs any window."""
+        """What the plan, repeated without end, costs any window."""
 
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """The most that a period will cost, known before anything is drawn. Costs no privacy."""
+        """Return the most that a period will cost, known before anything is drawn. Costs no privacy."""
 
     @abstractmethod
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -41,16 +41,16 @@ class Mechanism(ABC):
 
     @abstractmethod
     def _values(self, measured: Measured) -> NDArray[np.float64]:
-        """Every node's value at every step, from the measurements alone; free."""
+        """Return every node's value at every step, from the measurements alone; free."""
 
     def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """What the noise of all measurements did to `_values` before the bound, squared; `Estimate` says
-        when it is 0, nan or None. From scales and positions alone; free.
+        """Return what the noise of all measurements did to `_values` before the bound, squared; `Estimate`
+        says when it is 0, nan or None. From scales and positions alone; free.
         """
         return None
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """The state for a period, from what the ledger knows. Costs no privacy.
+        """Return the state for a period, from what the ledger knows. Costs no privacy.
 
         spends: of all other periods within a window, earlier and later ones: what was spent is read from them
         alone. before: the state that the period before left, if there is one: only estimates need it.
@@ -58,7 +58,7 @@ class Mechanism(ABC):
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """The state for the draw of a period, with all that can be computed before its first sample.
+        """Return the state for the draw of a period, with all that can be computed before its first sample.
 
         Free, and `measure` does it if nobody did; done before, what fails in it has drawn nothing.
         """
@@ -76,7 +76,7 @@ class Mechanism(ABC):
 
         values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod. first_step: the running
         index of its first step. state: what the period before left; None at the start of a stream. The
-        promise over several periods holds only with it.
+        privacy guarantee over several periods holds only with it.
         Raises ParameterError for a shape, type or state that does not fit, never for a value (`as_period`);
         then nothing was drawn.
         """

@@ -28,7 +28,7 @@ ERRORS_LOOKED_AT = 5
 
 @dataclass(frozen=True)
 class Fast(OnlineMechanism):
-    """At most M steps of any window are measured, sooner when the prediction failed, and filtered.
+    """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
     prediction is published, at one the corrected value. How far the correction moved it is fed back into the
@@ -36,7 +36,7 @@ class Fast(OnlineMechanism):
 
     As published it protects a user's whole finite series: here, a window as long as the series. With a
     shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
-    no room waits for the first with room. That is a public rule, over earlier and later periods.
+    no headroom waits for the first with headroom. That is a public rule, over earlier and later periods.
 
     n_samples: M; None for 15 % of the window.
     sampling: "adaptive", or "fixed": every ceil(w / M) steps.
@@ -52,7 +52,7 @@ class Fast(OnlineMechanism):
     error_floor: relative errors are taken of no smaller value than this, in the unit of the readings; None
         for alpha, which for counts is the paper's 1.
     Source: Fan and Xiong 2014 (first 2012), algorithms of FAST; defaults from their experiments.
-    Raises ParameterError for a parameter that is out of its range.
+    Raises ParameterError for a parameter that is outside its range.
     """
 
     model: PrivacyModel
@@ -77,7 +77,7 @@ class Fast(OnlineMechanism):
 
     @property
     def samples_in_window(self) -> int:
-        """M: the most steps of any window that are measured."""
+        """The number M of samples in a window: the most steps of any window that are measured."""
         if self.n_samples is not None:
             return self.n_samples
         return max(1, int(SHARE_SAMPLED * self.model.window_length))
@@ -88,11 +88,13 @@ class Fast(OnlineMechanism):
         return self.samples_in_window * self._spend(1, 0, None).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[CappedSpend, ...]:
-        """One spend: any steps, but no more than M in a window. Raises ParameterError for another's state."""
+        """Return one spend: any steps, but no more than M in a window. Raises ParameterError for another's
+        state.
+        """
         return (self._spend(n_steps, first_step, state),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """The measured steps of all other periods; of one whose choice is not known, every step."""
+        """Return the measured steps of all other periods; of one whose choice is not known, every step."""
         known = list(spends)
         reserved = [spend for spend in known if isinstance(spend, CappedSpend) and spend.stage == SAMPLES]
         unknown = [s.first_step + step for s in reserved for step in range(s.n_steps)]
@@ -100,7 +102,7 @@ class Fast(OnlineMechanism):
         return {**memory_of(before, NAME), "mechanism": NAME, "points": sorted([*points, *unknown])}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The filter's values: corrected where measured, predicted in between, with its variances."""
+        """Return the filter's values: corrected where measured, predicted in between, with its variances."""
         return follow(self._controller(measured.before, measured.first_step, len(measured.points)), measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -115,7 +117,7 @@ class Fast(OnlineMechanism):
         return replace(measured, before=public_part(state), state=memory)
 
     def _controller(self, state: State | None, first_step: int, n_series: int) -> SamplingController:
-        """As the period before left it, or at the start of a stream.
+        """Return the controller as the period before left it, or at the start of a stream.
 
         What a later period left says nothing of this one: it is not used.
         """

@@ -13,7 +13,7 @@ ROUNDING = 1e-9
 
 
 def check_fast(fast: "Fast") -> None:
-    """Raise ParameterError for the first parameter that is out of its range."""
+    """Raise ParameterError for the first parameter that is outside its range."""
     window = fast.model.window_length
     if fast.n_samples is not None:
         _whole("n_samples", fast.n_samples, 1, window)

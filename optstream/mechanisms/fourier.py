@@ -81,7 +81,7 @@ class Fourier(SeriesMechanism):
 
     @property
     def scale(self) -> Fraction:
-        """Of the noise on every coordinate, in units of the resolution, exactly a float."""
+        """The scale of the noise on every coordinate, in units of the resolution, exactly a float."""
         if self.calibration == "strict":
             wanted = self.change.worst(self.model.windows) / self.model.epsilon
         else:
@@ -90,12 +90,14 @@ class Fourier(SeriesMechanism):
         return self._scale(self.alpha_units / wanted)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
-        """One spend for the period. Costs no privacy. Raises ParameterError if the period is too short."""
+        """Return one spend for the period. Costs no privacy. Raises ParameterError if the period is too
+        short.
+        """
         self._check_length(n_steps)
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The noisy frequencies, transformed back."""
+        """Return the noisy frequencies, transformed back."""
         return invert_coordinates(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -120,5 +122,5 @@ def _check_count(name: str, given: Any, least: int) -> None:
 
 
 def _root_above(number: int) -> Fraction:
-    """A rational square root, at most 2^-32 too large and never too small."""
+    """Return a rational square root, at most 2^-32 too large and never too small."""
     return Fraction(isqrt(number << 2 * ROOT_BITS) + 1, 1 << ROOT_BITS)

@@ -83,7 +83,7 @@ class Hierarchical(OnlineMechanism):
         return sum((mechanism.epsilon for _, mechanism in self.levels), Fraction(0))
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """The levels' plans in a row. Costs no privacy; raises as they do."""
+        """Return the levels' plans in a row. Costs no privacy; raises as they do."""
         states = level_states(state)
         return tuple(
             replace(spend, level=level)
@@ -92,7 +92,7 @@ class Hierarchical(OnlineMechanism):
         )
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Each level's state, from that level's spends."""
+        """Return each level's state, from that level's spends."""
         known = list(spends)
         earlier = before["levels"] if before and before.get("mechanism") == NAME else {}
         return _state_of(
@@ -118,7 +118,9 @@ class Hierarchical(OnlineMechanism):
         )
 
     def merged(self, measured: Measured) -> Measured:
-        """The levels' own estimates as one, in the tree's order; a derived level has nothing of its own."""
+        """Return the levels' own estimates as one, in the tree's order; a derived level has nothing of its
+        own.
+        """
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)
         for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
@@ -128,7 +130,7 @@ class Hierarchical(OnlineMechanism):
         return measured.seen_as(values, variances)
 
     def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """The levels' own noise through the tree; consistency weighs each step by itself."""
+        """Return the levels' own noise through the tree; consistency weighs each step by itself."""
         shape = (len(self.tree.nodes), measured.n_steps)
         weights, noise = np.zeros(shape), np.zeros(shape)
         for (level, mechanism), part in zip(self.levels, measured.parts, strict=True):
@@ -140,7 +142,7 @@ class Hierarchical(OnlineMechanism):
         return reconciled_variances(weights, noise, self.tree)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The consistent series; variances: of the levels' own estimates, before consistency."""
+        """Return the consistent series; variances: of the levels' own estimates, before consistency."""
         merged = self.merged(measured)
         unit = float(measured.resolution) ** 2
         assert merged.point_variances is not None
@@ -161,7 +163,7 @@ def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
 
 
 def level_states(state: State | None) -> Mapping[str, Any]:
-    """The levels' own states, by level. Raises ParameterError for another mechanism's."""
+    """Return the levels' own states, by level. Raises ParameterError for another mechanism's."""
     if state is None:
         return {}
     if not hasattr(state, "get") or state.get("mechanism") != NAME:

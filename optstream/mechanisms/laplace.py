@@ -33,11 +33,11 @@ class Laplace(OnlineMechanism):
         return self.model.window_length * self._spend(1, 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """One spend: every step, epsilon / w. Costs no privacy."""
+        """Return one spend: every step, epsilon / w. Costs no privacy."""
         return (self._spend(n_steps, first_step),)
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The noisy values as they are."""
+        """Return the noisy values as they are."""
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

@@ -18,7 +18,7 @@ class Release:
     """The estimate of one period for every node, with what it cost.
 
     values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings. measured: what it was
-    computed from. spends: what drawing it cost. epsilon: what the plan, repeated for ever, costs any
+    computed from. spends: what drawing it cost. epsilon: what the plan, repeated without end, costs any
     window. epsilon_alone: what these spends alone cost their worst window. state: public, for the next
     period. simulated: drawn with seeded noise, never publishable. standard_errors: of the values, their shape
     and unit, where the mechanism knows how far they may be from the truth and not only how noisy they are.
@@ -37,7 +37,8 @@ class Release:
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
-        """Standard deviation of what the noise did to each value before the bound, in their shape and unit.
+        """The standard deviation of what the noise did to each value before the bound, in their shape and
+        unit.
 
         From noise scales and positions alone, through the linear estimate, given which points, blocks or
         groups were chosen. What the estimate gets wrong between measurements is not in it, so these are no

@@ -39,12 +39,12 @@ class Sample(OnlineMechanism):
         return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """One spend: the steps that will be measured. Raises ParameterError for another's state."""
+        """Return one spend: the steps that will be measured. Raises ParameterError for another's state."""
         chosen = self._positions(n_steps, first_step, state)
         return (self._spend(tuple(int(step in chosen) for step in range(n_steps)), first_step),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """The measured steps of all other periods, and the value that is held."""
+        """Return the measured steps of all other periods, and the value that is held."""
         return {
             **memory_of(before, "Sample"),
             "mechanism": "Sample",
@@ -52,7 +52,7 @@ class Sample(OnlineMechanism):
         }
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The last measured value of each series, held."""
+        """Return the last measured value of each series, held."""
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -70,7 +70,7 @@ class Sample(OnlineMechanism):
         budget = WindowBudget(1, self.model.window_length, first_step, n_steps, [(at, 1) for at in points])
         chosen = []
         for step in range(n_steps):
-            if budget.room(step) >= 1:
+            if budget.headroom(step) >= 1:
                 budget.take(step)
                 chosen.append(step)
         return tuple(chosen)

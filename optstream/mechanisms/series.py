@@ -17,7 +17,7 @@ from optstream.privacy.exact import round_up_to_float
 from optstream.stream import Measured, State
 
 LARGEST_SCALE = 2**40
-"""Noise of this scale still fits, with room to spare, in exactly represented integers, and its sums into
+"""Noise of this scale still fits, with a margin, in exactly represented integers, and its sums into
 floats that show a resolution unit: what is published never fails its contract for want of digits."""
 
 
@@ -32,7 +32,7 @@ class SeriesMechanism(Mechanism):
 
     @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:
-        """Every step's value and what the noise leaves of doubt, from the measurements alone; free."""
+        """Return every step's value and what the noise leaves of doubt, from the measurements alone; free."""
 
     def _values(self, measured: Measured) -> NDArray[np.float64]:
         return self.fitted(measured).values
@@ -46,7 +46,7 @@ class SeriesMechanism(Mechanism):
         return self.model.leaves_per_step * self.model.alpha_units
 
     def _scale(self, epsilon: Fraction) -> Fraction:
-        """Of Laplace noise that loses at most `epsilon` for one step, rounded up to a float.
+        """Return the scale of Laplace noise that loses at most `epsilon` for one step, rounded up to a float.
 
         Raises ParameterError where the noise would outgrow the integers.
         """
@@ -60,7 +60,7 @@ class SeriesMechanism(Mechanism):
 
 @dataclass(frozen=True, eq=False)
 class OnlineState:
-    """Where a stream that is released step by step stands.
+    """The state of a stream that is released step by step.
 
     next_step: the running index of the next step. memory: what the last release left.
     """
@@ -73,7 +73,7 @@ class OnlineMechanism(SeriesMechanism):
     """A mechanism that needs no batch: each step can be released when it arrives."""
 
     def start(self, first_step: int = 0) -> OnlineState:
-        """The state before the first step of a stream. Costs no privacy."""
+        """Return the state before the first step of a stream. Costs no privacy."""
         return OnlineState(first_step, None)
 
     def step(

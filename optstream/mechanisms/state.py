@@ -9,10 +9,10 @@ from optstream.stream import Measured, State
 
 
 def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
-    """The state as this mechanism left it; empty at the start of a stream.
+    """Return the state as this mechanism left it; empty at the start of a stream.
 
-    Raises ParameterError for another mechanism's state: read as "nothing spent", it would void the promise
-    in silence.
+    Raises ParameterError for another mechanism's state: read as "nothing spent", it would void the privacy
+    guarantee in silence.
     """
     if state is None:
         return {}
@@ -22,12 +22,14 @@ def own_state(state: State | None, mechanism: str) -> dict[str, Any]:
 
 
 def memory_of(before: State | None, mechanism: str) -> dict[str, Any]:
-    """As `own_state`, but what another mechanism left is forgotten: the stream has changed its mechanism."""
+    """Return the memory as `own_state` does, but what another mechanism left is forgotten: the stream has
+    changed its mechanism.
+    """
     return own_state(before, mechanism) if before and before.get("mechanism") == mechanism else {}
 
 
 def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]:
-    """(running step, weight) of every step that these spends measured at this stage, rising."""
+    """Return (running step, weight) of every step that these spends measured at this stage, rising."""
     return sorted(
         (spend.first_step + step, weight)
         for spend in spends
@@ -38,7 +40,7 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]
 
 
 def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -> list[tuple[int, Any]]:
-    """Those that share a window with a step at or after `end`, and later ones, rising.
+    """Return those that share a window with a step at or after `end`, and later ones, rising.
 
     A step that was measured twice stands there twice: it was paid for twice.
     """
@@ -46,7 +48,7 @@ def still_seen(steps: Iterable[tuple[int, Any]], end: int, window_length: int) -
 
 
 def held_after(measured: Measured) -> dict[str, Any]:
-    """What `estimation.holding` needs of a period to begin the next one: the value held at its end."""
+    """Return what `estimation.holding` needs of a period to begin the next one: the value held at its end."""
     assert measured.point_variances is not None
     if measured.positions:
         return {

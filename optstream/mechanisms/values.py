@@ -8,7 +8,7 @@ from optstream.stream import PrivatePeriod
 
 
 def as_period(values: ArrayLike | PrivatePeriod, model: PrivacyModel, first_step: int) -> PrivatePeriod:
-    """Readings (n_series, n_steps) as a private period, rounded to the model's resolution.
+    """Return readings (n_series, n_steps) as a private period, rounded to the model's resolution.
 
     Whatever is too large is clamped, and NaN counts as 0 (`quantise`): whether there is a release must not
     depend on a reading. Raises ParameterError for values that are no numbers by their type, and for a

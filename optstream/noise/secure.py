@@ -24,8 +24,8 @@ class SecureNoise:
     simulated = False
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Independent draws of shape `size`. Raises NoiseError for a scale that `check_scale` refuses, a
-        forked process, or a privacy map that does not confirm the loss 1 / scale of one unit.
+        """Return independent draws of shape `size`. Raises NoiseError for a scale that `check_scale` refuses,
+        a forked process, or a privacy map that does not confirm the loss 1 / scale of one unit.
         """
         if os.getpid() != _OPENED_IN:
             raise NoiseError(
@@ -40,7 +40,7 @@ class SecureNoise:
 
 @lru_cache(maxsize=1024)
 def _confirmed_mechanism(scale: float) -> Any:
-    """OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale."""
+    """Return OpenDP's mechanism at this scale, its map checked to lie within two floats of 1 / scale."""
     check_scale(scale)
     import opendp.prelude as dp  # 0.3 s: only where noise is drawn
 
@@ -57,5 +57,5 @@ def _confirmed_mechanism(scale: float) -> Any:
 
 
 def secure_noise() -> SecureNoise:
-    """The noise of every publication."""
+    """Return the noise of every publication."""
     return SecureNoise()

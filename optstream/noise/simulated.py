@@ -21,7 +21,7 @@ class SimulatedNoise:
         self._seeded_in = os.getpid()
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """The difference of two geometric draws, shape `size`. Raises NoiseError as `SecureNoise`."""
+        """Return the difference of two geometric draws, shape `size`. Raises NoiseError as `SecureNoise`."""
         if os.getpid() != self._seeded_in:
             raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
         check_scale(scale)
@@ -32,5 +32,5 @@ class SimulatedNoise:
 
 
 def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:
-    """A seeded source. Releases made with it say so and are refused by the publisher."""
+    """Return a seeded source. Releases made with it say so and are refused by the publisher."""
     return SimulatedNoise(seed)

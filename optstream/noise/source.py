@@ -22,7 +22,7 @@ class NoiseSource(Protocol):
     simulated: bool
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Independent integers with P(k) proportional to exp(-|k| / scale), scale > 0."""
+        """Return independent integers with P(k) proportional to exp(-|k| / scale), scale > 0."""
         ...
 
 

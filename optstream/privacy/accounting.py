@@ -34,9 +34,9 @@ def worst_window(
 ) -> WindowCost:
     """Return the window that loses most, over all windows of `window_length` steps.
 
-    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a
-    step spend the charges of its steps inside the window, a period spend its charge for the number of its
-    steps inside the window, a capped spend its points' charges as far as the cap leaves room; a sum over a
+    Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a step
+    spend the charges of its steps inside the window, a period spend its charge for the number of its steps
+    inside the window, a capped spend its points' charges as far as the cap leaves headroom; a sum over a
     step's nodes is already in the charge, levels add up.
 
     windows="aligned" looks only at windows inside one period. `touching` limits the search to windows that
@@ -55,7 +55,8 @@ def worst_window(
 
 
 def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
-    """As `worst_window` with sliding windows, of a history that repeats itself: each spend with its shifts.
+    """Return the worst window as `worst_window` does with sliding windows, of a history that repeats itself:
+    each spend with its shifts.
 
     A spend is charged once for every shift, that many steps later; a shift that is there twice counts twice.
     A `CappedSpend` names steps of other periods, which do not move with it: its shifts must be 0. Time
@@ -88,7 +89,9 @@ def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_le
 def _worst_of_sum(
     stretch: Sequence[tuple[int, NDArray[np.object_]]], stop: int, denominator: int
 ) -> WindowCost:
-    """The worst window of charges laid over each other: (first window, numerators), by first window."""
+    """Return the worst window of charges laid over each other: (first window, numerators), by first
+    window.
+    """
     first = stretch[0][0]
     total = np.zeros(stop - first, dtype=object)
     for start, numerators in stretch:
@@ -98,7 +101,7 @@ def _worst_of_sum(
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
-    """What the window that begins at each of `starts` loses: Lemma 1, window by window."""
+    """Return what the window that begins at each of `starts` loses: Lemma 1, window by window."""
     if not spends:
         return [Fraction(0)] * len(starts)
     charged = _charge(spends, window_length)
@@ -114,7 +117,7 @@ class _Charged:
     denominator: int
 
     def at(self, start: int) -> int:
-        """The numerator of one window; 0 where nothing is charged."""
+        """Return the numerator of one window; 0 where nothing is charged."""
         place = start - self.first_start
         return int(self.numerators[place]) if 0 <= place < self.numerators.size else 0
 
@@ -126,7 +129,7 @@ def _period(spend: Spend) -> tuple[int, int]:
 def _worst(
     spends: Sequence[Spend], window_length: int, touching: range | None, inside: tuple[int, int] | None
 ) -> WindowCost:
-    """The worst window that touches `touching`, and lies inside a period where one is given."""
+    """Return the worst window that touches `touching`, and lies inside a period where one is given."""
     if inside is not None and touching is not None and not _meets(touching, *inside):
         # a window longer than its period ends with it
         return NO_COST
@@ -176,7 +179,9 @@ def _denominators(spend: Spend) -> set[int]:
 
 
 def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """What the spend charges each window that touches its period, first window first, as numerators."""
+    """Return what the spend charges each window that touches its period, first window first, as
+    numerators.
+    """
     match spend:
         case StepSpend():
             # each distinct charge is computed once
@@ -186,11 +191,13 @@ def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[n
             charges = np.array([int(charge * denominator) for charge in spend.charges], dtype=object)
             return charges[_overlaps(spend.n_steps, window_length)]
         case CappedSpend():
-            return _room_of_windows(spend, window_length, denominator)
+            return _headroom_of_windows(spend, window_length, denominator)
 
 
-def _room_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:
-    """As `_windows_of`: the cap less what other periods took in the window, at most 1 for each own step."""
+def _headroom_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:
+    """Return what `_windows_of` does, for a capped spend: the cap less what other periods took in the window,
+    at most 1 for each own step.
+    """
     lead, unit = window_length - 1, spend.unit_charge * denominator
     taken = np.zeros(spend.n_steps + 2 * lead, dtype=object)
     for step, weight in spend.taken_elsewhere:
@@ -199,12 +206,12 @@ def _room_of_windows(spend: CappedSpend, window_length: int, denominator: int) -
             taken[place] += int(weight * unit)
     inside = _sliding_sums(list(taken), window_length)[lead : lead + spend.n_steps + lead]
     own = _overlaps(spend.n_steps, window_length).astype(object) * int(unit)
-    room: NDArray[np.object_] = np.maximum(np.minimum(own, int(spend.cap * unit) - inside), 0)
-    return room
+    headroom: NDArray[np.object_] = np.maximum(np.minimum(own, int(spend.cap * unit) - inside), 0)
+    return headroom
 
 
 def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.object_]:
-    """Sums over each window of a row that overlaps `values`, of any size of integer."""
+    """Return the sums over each window of a row that overlaps `values`, of any size of integer."""
     lead = window_length - 1
     padded = np.array([0] * (lead + 1) + list(values) + [0] * lead, dtype=object)
     running = np.cumsum(padded)
@@ -213,7 +220,7 @@ def _sliding_sums(values: Sequence[int], window_length: int) -> NDArray[np.objec
 
 
 def _overlaps(n_steps: int, window_length: int) -> NDArray[np.int64]:
-    """Steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
+    """Return the steps of a period in each window that touches it, first window first: 1, 2, …, 2, 1."""
     size = n_steps + window_length - 1
     rising = np.arange(1, size + 1)
     return np.minimum(np.minimum(rising, rising[::-1]), min(n_steps, window_length))

@@ -1,4 +1,6 @@
-"""What a spend costs under another promise than its own: group privacy, from one neighbour to the next."""
+"""What a spend costs under another privacy guarantee than its own: group privacy, from one neighbour to the
+next.
+"""
 
 from dataclasses import replace
 from fractions import Fraction
@@ -9,10 +11,10 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
 def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
-    """The spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
+    """Return the spend as the accountant counts it under `other`; it was planned and drawn under `planned`.
 
-    Either may be the older of the two: old spends are priced by a new promise, and new spends by the old
-    promises that days beside them were released under.
+    Either may be the older of the two: old spends are priced by a new privacy guarantee, and new spends by
+    the old privacy guarantees that days beside them were released under.
 
     Lemma 12 (docs/privacy.md): two neighbours of `other` are joined by ⌈alpha'/alpha⌉ · ⌈m'/m⌉ neighbours of
     `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a

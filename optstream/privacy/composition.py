@@ -54,7 +54,7 @@ def composed(
 
 
 def _of_draw(library: Any, shift: int, scale: Fraction, given: dict[str, Any]) -> Any:
-    """The privacy loss of discrete Laplace noise, never less (Lemma 14)."""
+    """Return the privacy loss of discrete Laplace noise, never less (Lemma 14)."""
     if shift <= LARGEST_SHIFT:
         return library.from_discrete_laplace_mechanism(
             float(1 / scale), sensitivity=shift, use_connect_dots=True, **given

@@ -39,7 +39,7 @@ class CoordinatesChange:
     def of(
         cls, model: PrivacyModel, n_coordinates: int, shortest_period: int, leaves_per_period: int = 1
     ) -> "CoordinatesChange":
-        """That of one level under this model. leaves_per_period: of unit "customer" alone."""
+        """Return the change of one level under this model. leaves_per_period: of unit "customer" alone."""
         return cls(
             n_coordinates=n_coordinates,
             alpha_units=model.alpha_units,
@@ -50,7 +50,7 @@ class CoordinatesChange:
         )
 
     def within(self, n_steps: int, n_changed: int) -> int:
-        """The most by which they move when `n_changed` steps of a period of `n_steps` change, a bound.
+        """Return the most by which they move when `n_changed` steps of a period of `n_steps` change, a bound.
 
         Lemma 8: readings in at most R leaves move d coordinates by at most sqrt(d m R n) alpha, in any
         number of leaves by m n alpha d / sqrt(p), whichever is less; and each coordinate of each leaf that is
@@ -65,11 +65,11 @@ class CoordinatesChange:
         return isqrt(floor(STRETCH * self.alpha_units**2 * square)) + kept * touched
 
     def partly(self, n_changed: int) -> int:
-        """The same for a period of any length that has so many steps and is not too short."""
+        """Return the same for a period of any length that has so many steps and is not too short."""
         return self.within(max(self.shortest_period, self.n_coordinates, n_changed), n_changed)
 
     def worst(self, windows: Windows) -> int:
-        """The most that a window charges over periods of any allowed lengths, in any order.
+        """Return the most that a window charges over periods of any allowed lengths, in any order.
 
         A window meets the end of one period, then whole ones, then the beginning of another; the maximum
         over all such cuts is taken step by step (dynamic programming), with nothing left out. With
@@ -78,7 +78,7 @@ class CoordinatesChange:
         return _worst(self, windows)
 
     def spend(self, stage: str, n_steps: int, first_step: int, scale: Fraction) -> PeriodSpend:
-        """What one period costs with discrete Laplace noise of this scale, in units of the grid.
+        """Return what one period costs with discrete Laplace noise of this scale, in units of the grid.
 
         Charged up to all of its steps, also where a window holds fewer: the loss of a whole period is more.
         """

@@ -33,7 +33,8 @@ def exact(value: object, name: str) -> Fraction:
 
 
 def exact_from_text(text: object) -> Fraction:
-    """A fraction of at least 0 from its own text; an exponent, which could fill the memory, is refused.
+    """Return a fraction of at least 0 from its own text; an exponent, which could fill the memory, is
+    refused.
 
     Raises ValueError, or ZeroDivisionError.
     """

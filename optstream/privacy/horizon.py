@@ -23,7 +23,7 @@ LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 
 @dataclass(frozen=True)
 class HorizonLoss:
-    """(epsilon, delta) for all readings of one customer in a span.
+    """The loss (epsilon, delta) for all readings of one customer in a span.
 
     plain: the sum of all charges, or of all parts if that is less, at delta 0. epsilon: at most that, at
     this delta, rounded up.
@@ -102,7 +102,9 @@ def loss_of_days(
 def _most_windows(
     plans: Sequence[Iterable[Spend]], n_days: int, window_length: int, epsilon: Fraction
 ) -> Counter[Fraction]:
-    """What the parts of any `n_days` days lose as whole windows: the k-th largest of any, for each k."""
+    """Return what the parts of any `n_days` days lose as whole windows: the k-th largest of any, for each
+    k.
+    """
     known = [list(map(_steps_of, plan)) for plan in plans]
     days = [range(min(own.start for own in day), max(own.stop for own in day)) for day in known if day]
     spans = (_windows_of(days[first : first + n_days], window_length) for first in range(len(days)))
@@ -111,7 +113,7 @@ def _most_windows(
 
 
 def _most_of_each(days: Sequence[Counter[Any]], n_days: int) -> Iterator[tuple[Any, int]]:
-    """How many of each size, such that the k-th largest is at least that of any span, for each k."""
+    """Yield how many of each size, such that the k-th largest is at least that of any span, for each k."""
     larger = 0
     for size in sorted({size for day in days for size in day}, reverse=True):
         at_least = _most([sum(n for own, n in day.items() if own >= size) for day in days], n_days)
@@ -121,13 +123,15 @@ def _most_of_each(days: Sequence[Counter[Any]], n_days: int) -> Iterator[tuple[A
 
 
 def _most(amounts: Sequence[Any], n_days: int) -> Any:
-    """The largest sum of `n_days` amounts in a row."""
+    """Return the largest sum of `n_days` amounts in a row."""
     sums = list(accumulate(amounts, initial=0 * amounts[0]))
     return max(stop - start for start, stop in zip(sums, sums[n_days:], strict=False))
 
 
 def _least(parts: _Parts, delta: Fraction, whole: Counter[Fraction] | None, compose: Compose) -> HorizonLoss:
-    """The least of the bounds that hold for these parts. whole: what they lose as whole windows, if known."""
+    """Return the least of the bounds that hold for these parts. whole: what they lose as whole windows, if
+    known.
+    """
     if not LEAST_DELTA <= delta <= LARGEST_DELTA:
         raise ParameterError(f"delta must be a number in [1e-10, 0.1]; got {delta}")
     plain = parts.plain if whole is None else min(parts.plain, sum(whole.elements(), Fraction(0)))
@@ -199,7 +203,7 @@ def _add(parts: _Parts, spend: Spend) -> bool:
 
 
 def _shared(spend: StepSpend) -> Iterator[int | Fraction]:
-    """The weight of each draw: of a step, or of all steps in a row, for they may share one."""
+    """Yield the weight of each draw: of a step, or of all steps in a row, for they may share one."""
     weights: Sequence[int | Fraction] = spend.weights
     if spend.stage in EACH_STEP:
         yield from (weight for weight in weights if weight)

@@ -84,7 +84,7 @@ class PrivacyModel:
         return -((-self.alpha) // self.resolution)
 
     def leaves_changed(self, n_leaves: int) -> int:
-        """How many leaves one customer can change at a single step.
+        """Return how many leaves one customer can change at a single step.
 
         Every level of the tree then moves by at most so many alpha in all: in several nodes or, where a node
         covers several of the leaves, in one.
@@ -92,13 +92,13 @@ class PrivacyModel:
         return min(self.leaves_per_step, n_leaves)
 
     def with_epsilon(self, epsilon: Fraction, leaves_per_step: int) -> "PrivacyModel":
-        """The promise that one level of a tree keeps: a part of epsilon, as many changes at a step as the
-        leaves below can make.
+        """Return the privacy guarantee that one level of a tree keeps: a part of epsilon, as many changes at
+        a step as the leaves below can make.
         """
         return replace(self, epsilon=epsilon, leaves_per_step=leaves_per_step)
 
     def to_document(self) -> dict[str, str | int]:
-        """The model as plain text and integers, for manifests and the ledger."""
+        """Return the model as plain text and integers, for manifests and the ledger."""
         return {
             field.name: str(value) if isinstance(value := getattr(self, field.name), Fraction) else value
             for field in fields(self)

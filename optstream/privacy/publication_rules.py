@@ -29,8 +29,8 @@ class PublicationRule(ABC):
         self._budget, self._fewest = budget, fewest
 
     def offer(self, step: int) -> int:
-        """The grains that a publication at this step would cost; 0 where there can be none."""
-        grains = self._wanted(step, self._budget.room(step))
+        """Return the grains that a publication at this step would cost; 0 where there can be none."""
+        grains = self._wanted(step, self._budget.headroom(step))
         return grains if grains >= max(self._fewest, 1) else 0
 
     def publish(self, step: int, grains: int) -> None:
@@ -38,15 +38,15 @@ class PublicationRule(ABC):
         self._budget.take(step, grains)
 
     @abstractmethod
-    def _wanted(self, step: int, room: int) -> int:
-        """The rule's own offer, at most the room."""
+    def _wanted(self, step: int, headroom: int) -> int:
+        """Return the rule's own offer, at most the headroom."""
 
 
 class Halving(PublicationRule):
     """Budget distribution: half of what is left. Source: Kellaris et al. 2014, Algorithm 1."""
 
-    def _wanted(self, step: int, room: int) -> int:
-        return room // 2
+    def _wanted(self, step: int, headroom: int) -> int:
+        return headroom // 2
 
 
 class Absorption(PublicationRule):
@@ -66,17 +66,17 @@ class Absorption(PublicationRule):
         self.absorbing_from = absorbing_from
 
     def publish(self, step: int, grains: int) -> None:
-        """As every rule's; the shares of the steps that follow are used up."""
+        """Take what was offered, as every rule does; the shares of the steps that follow are used up."""
         super().publish(step, grains)
         self.absorbing_from = self._first_step + step + grains
 
-    def _wanted(self, step: int, room: int) -> int:
+    def _wanted(self, step: int, headroom: int) -> int:
         absorbed = self._first_step + step - self.absorbing_from + 1
-        return min(absorbed, self.n_grains, room)
+        return min(absorbed, self.n_grains, headroom)
 
 
 def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list[tuple[int, int]]:
-    """(running step, grains) that these spends took of a publication budget `epsilon`, rising.
+    """Return (running step, grains) that these spends took of a publication budget `epsilon`, rising.
 
     Exact for what was spent under the same budget; what another configuration spent is rounded up. A plan
     that was never settled, as a void day leaves it, counts as all of the budget at each of its steps: no

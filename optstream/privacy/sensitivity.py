@@ -4,7 +4,8 @@ from fractions import Fraction
 
 
 def l1_score_change(n_changed: int, longest: int) -> Fraction:
-    """The most by which an L1 score over a segment of at most `longest` steps moves, in units of alpha.
+    """Return the most by which an L1 score over a segment of at most `longest` steps moves, in units of
+    alpha.
 
     The score of [a, b] is the sum, over the steps between a and b, of the distance to the line through
     both ends. n_changed steps change by at most alpha each. Lemma 6 (docs/privacy.md): a changed inner step

@@ -22,7 +22,7 @@ class SparseVectorScales:
     n_positive: int
 
     def loss(self, change: Fraction) -> Fraction:
-        """What it loses when no query moves by more than `change` units.
+        """Return what it loses when no query moves by more than `change` units.
 
         Lemma 5 (docs/privacy.md): a negative answer is paid for by moving the threshold's noise by
         `change` once for all, a positive one by moving its own noise by twice that; so change / threshold
@@ -35,7 +35,7 @@ class SparseVectorScales:
 def sparse_vector_scales(
     sensitivity: int, n_positive: int, epsilon: Fraction, allocation: Allocation = "even"
 ) -> SparseVectorScales:
-    """The scales at which queries of this sensitivity (units) cost at most epsilon.
+    """Return the scales at which queries of this sensitivity (units) cost at most epsilon.
 
     "even": threshold 2 D / epsilon, queries 4 c D / epsilon (OptStream, Algorithm 1). "optimal": epsilon is
     split 1 : (2c)^(2/3) between threshold and queries, which minimises the variance of their difference

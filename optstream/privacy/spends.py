@@ -116,13 +116,15 @@ KINDS = {"step": StepSpend, "period": PeriodSpend, "capped": CappedSpend}
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
-    """The spend as JSON-ready text and integers; fractions as "numerator/denominator"."""
+    """Return the spend as JSON-ready text and integers; fractions as "numerator/denominator"."""
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
     return {"kind": kind} | {field.name: _plain(getattr(spend, field.name)) for field in fields(spend)}
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
-    """Read a spend back. Raises ParameterError for a kind that is not known: it cannot be priced."""
+    """Return a spend that was read back. Raises ParameterError for a kind that is not known: it cannot be
+    priced.
+    """
     try:
         return _read(dict(document))
     except ParameterError:

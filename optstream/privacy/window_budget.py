@@ -29,14 +29,16 @@ class WindowBudget:
         """Count an amount at a step of the period, from its start."""
         self._spent[step + self._lead] += amount
 
-    def room(self, step: int) -> int:
-        """The most that may be taken at a step of the period: what the fullest window around it has left."""
+    def headroom(self, step: int) -> int:
+        """Return the most that may be taken at a step of the period: what the fullest window around it has
+        left.
+        """
         running = np.concatenate(([0], np.cumsum(self._spent[step : step + 2 * self._window - 1])))
         fullest = np.max(running[self._window :] - running[: -self._window])
         return int(self._cap - fullest)
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Which steps of the period have room for one more, and hold nothing yet, (n_steps,)."""
+        """Return which steps of the period have headroom for one more, and hold nothing yet, (n_steps,)."""
         ones = np.ones(self._window, dtype=np.int64)
         full = np.convolve(self._spent, ones, mode="valid") >= self._cap
         blocked = np.convolve(full, ones, mode="valid") > 0

@@ -47,7 +47,9 @@ def opened(root: int, folder: str, mode: int | None = None) -> Iterator[int]:
 
 
 def parts_of(name: str) -> tuple[str, ...]:
-    """The parts of a relative name. Raises PublicationError for one that leads upwards, or from the top."""
+    """Return the parts of a relative name. Raises PublicationError for one that leads upwards, or from the
+    top.
+    """
     parts = PurePosixPath(name).parts
     if ".." in parts or "/" in parts:
         raise PublicationError(f"{name} leads outside the published folder")
@@ -55,7 +57,7 @@ def parts_of(name: str) -> tuple[str, ...]:
 
 
 def split(name: str) -> tuple[str, str]:
-    """A file's folder and its own name."""
+    """Return a file's folder and its own name."""
     *folder, last = parts_of(name)
     return "/".join(folder), last
 
@@ -115,7 +117,7 @@ def refuse_link(above: int, part: str) -> None:
 
 
 def kind_of(root: int, name: str) -> int | None:
-    """What kind of file has this name (`stat.S_IFMT`); None if there is none. Raises for links."""
+    """Return what kind of file has this name (`stat.S_IFMT`); None if there is none. Raises for links."""
     folder, last = split(name)
     try:
         with opened(root, folder) as above:
@@ -126,7 +128,7 @@ def kind_of(root: int, name: str) -> int | None:
 
 
 def read_plain(root: int, name: str, largest: int) -> bytes:
-    """The bytes of a file below `root`, which anyone may have written.
+    """Return the bytes of a file below `root`, which anyone may have written.
 
     Raises FileNotFoundError where it is absent, and PublicationError, naming the rule, unless it is a plain
     file (a pipe would keep the reader waiting) of at most `largest` bytes that can be read, and no link.
@@ -154,8 +156,8 @@ def read_plain(root: int, name: str, largest: int) -> bytes:
 
 
 def names_below(root: int, folder: str) -> Iterator[str]:
-    """The names of all that is below a folder and is no folder itself: links and pipes too; and of folders
-    that lie deeper than any of ours, which nobody looks into.
+    """Yield the names of all that is below a folder and is no folder itself: links and pipes too; and of
+    folders that lie deeper than any of ours, which nobody looks into.
     """
     try:
         for path, folders, files, descriptor in os.fwalk(folder, dir_fd=root, follow_symlinks=False):

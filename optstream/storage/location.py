@@ -25,17 +25,17 @@ class StoreUrl:
 
     @property
     def protocol(self) -> str:
-        """What comes before "://"."""
+        """The protocol, which comes before "://"."""
         return self.text.partition("://")[0]
 
     @property
     def name(self) -> str:
-        """What comes after the last "/"."""
+        """The name, which comes after the last "/"."""
         return self.text.rpartition("/")[2]
 
     @property
     def parent(self) -> "StoreUrl":
-        """What comes before the last "/"; below a bucket, that is."""
+        """The folder above, which comes before the last "/"; below a bucket, that is."""
         return StoreUrl(self.text.rpartition("/")[0])
 
     def __truediv__(self, name: str) -> "StoreUrl":
@@ -45,15 +45,15 @@ class StoreUrl:
         return self.text
 
     def as_uri(self) -> str:
-        """Itself."""
+        """Return the URL itself."""
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
-        """Whether it is this one, or lies below it."""
+        """Return whether it is this one, or lies below it."""
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
-        """Its name below another. Raises ValueError where it is elsewhere."""
+        """Return its name below another. Raises ValueError where it is elsewhere."""
         if not self.is_relative_to(other):
             raise ValueError(f"{self} does not lie below {other}")
         return PurePosixPath(self.text[len(other.text) + 1 :])
@@ -63,7 +63,8 @@ Location = Path | StoreUrl
 
 
 def locate(place: Location | str) -> Location:
-    """What a text names: a path, or where it holds "://" the URL of an object store; file:// is a path.
+    """Return what a text names: a path, or where it holds "://" the URL of an object store; file:// is a
+    path.
 
     Raises ParameterError, which never shows the text, for a URL with a user, a password or a query: anybody
     who reads the configuration would have them; and for one with empty parts or "..", which name nothing.

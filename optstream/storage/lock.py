@@ -67,7 +67,7 @@ def _wait(descriptor: int, place: Path, until: float) -> None:
 
 
 def _is_still(descriptor: int, root: int, name: str) -> bool:
-    """Whether this is the lock that others would open: somebody may have removed it meanwhile."""
+    """Return whether this is the lock that others would open: somebody may have removed it meanwhile."""
     try:
         return os.path.samestat(os.fstat(descriptor), os.stat(name, dir_fd=root, follow_symlinks=False))
     except FileNotFoundError:
@@ -75,7 +75,9 @@ def _is_still(descriptor: int, root: int, name: str) -> bool:
 
 
 def _holder(descriptor: int) -> str:
-    """The process that holds a lock on the open file, in words; "another process" where nobody says which."""
+    """Return the process that holds a lock on the open file, in words; "another process" where nobody says
+    which.
+    """
     found = os.fstat(descriptor)
     wanted = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
     with suppress(OSError, ValueError, IndexError):

@@ -10,21 +10,21 @@ _ONE_AT_A_TIME = Lock()
 
 
 class MemoryStore(Store):
-    """See `Store`."""
+    """`Store` in the memory of this process."""
 
     def get(self, name: str, largest: int) -> Stored:
-        """As a read of the bytes that were put last."""
+        """Return the bytes that were put last."""
         with self.in_plain_words(name):
             data: bytes = self.filesystem.cat_file(self.path(name))
         return Stored(data[: largest + 1], _tag(data))
 
     def delete(self, name: str) -> None:
-        """Under the lock of the puts."""
+        """Delete the object, under the lock of the puts."""
         with _ONE_AT_A_TIME:
             self.filesystem.store.pop(self.path(name), None)
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """The condition is looked at, and the object put, under one lock."""
+        """Check the condition and put the object under one lock."""
         with _ONE_AT_A_TIME, self.in_plain_words(name):
             if self.filesystem.isfile(self.path(name)):
                 return False
@@ -32,7 +32,7 @@ class MemoryStore(Store):
             return True
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        """Likewise; a tag is the hash of the bytes."""
+        """Replace the object under the same lock; a tag is the hash of the bytes."""
         with _ONE_AT_A_TIME, self.in_plain_words(name):
             path = self.path(name)
             if not self.filesystem.isfile(path) or _tag(self.filesystem.cat_file(path)) != tag:

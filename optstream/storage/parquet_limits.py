@@ -33,7 +33,9 @@ class Limits:
 
 @dataclass(frozen=True)
 class Claims:
-    """What a footer says. is_flat: no column holds lists, whose lengths no count of rows bounds."""
+    """The facts that a footer states. is_flat: no column holds lists, whose lengths no count of rows
+    bounds.
+    """
 
     rows: int
     columns: int
@@ -43,7 +45,7 @@ class Claims:
     is_flat: bool
 
     def within(self, limits: Limits) -> bool:
-        """Whether nothing is more than the limits allow."""
+        """Return whether nothing is more than the limits allow."""
         return all(
             getattr(self, name) <= getattr(limits, name)
             for name in ("rows", "columns", "row_groups", "group_rows", "group_bytes")
@@ -51,7 +53,7 @@ class Claims:
 
 
 def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
-    """What the footer of a file, open or not, or of its bytes, claims; None if it cannot be read or
+    """Return what the footer of a file, open or not, or of its bytes, claims; None if it cannot be read or
     contradicts itself.
     """
     try:

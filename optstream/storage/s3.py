@@ -21,10 +21,10 @@ PART = 2**20
 
 
 class S3Store(Store):
-    """See `Store`."""
+    """`Store` on S3 and compatible services."""
 
     def get(self, name: str, largest: int) -> Stored:
-        """Bytes and ETag of one answer; no more than `largest` and one bytes are held."""
+        """Return bytes and ETag of one answer; no more than `largest` and one bytes are held."""
         import fsspec.asyn
 
         async def read() -> Stored:
@@ -43,8 +43,8 @@ class S3Store(Store):
         return found
 
     def for_polars(self, name: str) -> Any:
-        """The URL: polars reads the columns that it needs by itself, at the address and with the credentials
-        that s3fs has found.
+        """Return the URL: polars reads the columns that it needs by itself, at the address and with the
+        credentials that s3fs has found.
         """
         import fsspec.asyn
 
@@ -65,7 +65,7 @@ class S3Store(Store):
         return {"source": source, "storage_options": options, "credential_provider": None}
 
     def delete(self, name: str) -> None:
-        """S3 answers the same whether there was one or not."""
+        """Delete the object; S3 answers the same whether there was one or not."""
         with self.in_plain_words(name):
             self.filesystem.call_s3("delete_object", **self._place(name))
 
@@ -100,8 +100,8 @@ class S3Store(Store):
 
     @contextmanager
     def in_plain_words(self, name: str) -> Iterator[None]:
-        """As of `Store`, for what comes from below s3fs as well; with the store's own code, such as
-        SignatureDoesNotMatch.
+        """Raise errors in plain words as `Store` does, for what comes from below s3fs as well; with the
+        store's own code, such as SignatureDoesNotMatch.
         """
         from aiohttp import ClientError
         from botocore.exceptions import BotoCoreError, NoCredentialsError
@@ -128,7 +128,7 @@ class S3Store(Store):
 
 
 def _answer(error: BaseException) -> tuple[int, str]:
-    """The store's answer behind an error of s3fs: HTTP status and code; 0 and "" without one."""
+    """Return the store's answer behind an error of s3fs: HTTP status and code; 0 and "" without one."""
     response: Any = getattr(error.__cause__, "response", None) or {}
     status = response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
     return int(status), str(response.get("Error", {}).get("Code", ""))

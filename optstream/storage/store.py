@@ -42,21 +42,21 @@ class Store:
         self._root: str = filesystem._strip_protocol(url.text)
 
     def path(self, name: str) -> str:
-        """What fsspec calls an object."""
+        """Return what fsspec calls an object."""
         return f"{self._root}/{name}"
 
     def get(self, name: str, largest: int) -> Stored:
-        """An object; of one that is longer than `largest` bytes, one byte more than that."""
+        """Return an object; of one that is longer than `largest` bytes, one byte more than that."""
         with self.opened(name) as file:
             data = file.read(largest + 1)
         return Stored(data, hashlib.sha256(data).hexdigest())
 
     def get_whole(self, name: str) -> Stored:
-        """An object, however long."""
+        """Return an object, however long."""
         return self.get(name, 2**62)
 
     def is_object(self, name: str) -> bool:
-        """Whether there is an object of this name."""
+        """Return whether there is an object of this name."""
         try:
             return bool(self.facts(name)["type"] == "file")
         except FileNotFoundError:
@@ -69,13 +69,17 @@ class Store:
             yield file
 
     def facts(self, name: str) -> Mapping[str, Any]:
-        """What the store says of an object without reading it: size (bytes), and its tag or its times."""
+        """Return what the store says of an object without reading it: size (bytes), and its tag or its
+        times.
+        """
         with self.in_plain_words(name):
             found: dict[str, Any] = self.filesystem.info(self.path(name))
         return found
 
     def list_folder(self, folder: str = "") -> dict[str, bool]:
-        """What lies in a folder itself: names, and whether each is an object. Empty where nothing does."""
+        """Return what lies in a folder itself: names, and whether each is an object. Empty where nothing
+        does.
+        """
         path = self.path(folder).rstrip("/")
         try:
             with self.in_plain_words(folder):
@@ -89,11 +93,13 @@ class Store:
         }
 
     def for_polars(self, name: str) -> Any:
-        """What polars scans, and with which options: here the bytes, for it knows not this kind of store."""
+        """Return what polars scans, and with which options: here the bytes, for it knows not this kind of
+        store.
+        """
         return {"source": io.BytesIO(self.get_whole(name).data)}
 
     def names_below(self, folder: str) -> list[str]:
-        """The names of all objects below a folder, rising; none where there are none."""
+        """Return the names of all objects below a folder, rising; none where there are none."""
         try:
             with self.in_plain_words(folder):
                 found = self.filesystem.find(self.path(folder))
@@ -120,18 +126,20 @@ class Store:
             raise OSError(errno.EIO, "the store refuses") from None
 
     def put_new(self, name: str, data: bytes) -> bool:
-        """Put an object where none is. Returns False, with nothing written, if one may be there."""
+        """Put an object where there is none. Returns False, with nothing written, if one may be there."""
         raise no_conditions(self.url)
 
     def put_instead(self, name: str, data: bytes, tag: str) -> bool:
-        """Put an object in the place of the one with this tag. Returns False, with nothing written, if
+        """Replace the object that has this tag. Returns False, with nothing written, if
         another may be there.
         """
         raise no_conditions(self.url)
 
 
 def open_store(url: StoreUrl) -> Store:
-    """The store of a URL. Raises PublicationError where its protocol is not known, or not installed."""
+    """Return the store of a URL. Raises PublicationError where its protocol is not known, or not
+    installed.
+    """
     from optstream.storage.memory_store import MemoryStore
     from optstream.storage.s3 import S3Store
 
@@ -140,7 +148,8 @@ def open_store(url: StoreUrl) -> Store:
 
 
 def connect(protocol: str) -> Any:
-    """fsspec's file system, which takes address and credentials from the environment, and caches no listing.
+    """Return fsspec's file system, which takes address and credentials from the environment, and caches no
+    listing.
 
     One for all threads of a process: each has connections of its own to look after.
     Raises PublicationError where the protocol is not known, or what it needs is not installed.

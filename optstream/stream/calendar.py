@@ -15,7 +15,7 @@ DayKind = Literal["elapsed", "fixed"]
 
 
 def days_from(first: date, last: date) -> list[date]:
-    """Every day, both ends included; none if the last comes before the first."""
+    """Return every day, both ends included; none if the last comes before the first."""
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
@@ -51,15 +51,15 @@ class Calendar:
 
     @property
     def slots(self) -> int:
-        """Steps of an ordinary day."""
+        """The number of steps of an ordinary day."""
         return 1440 // self.step_minutes
 
     def n_steps(self, day: date) -> int:
-        """How many steps the day has."""
+        """Return how many steps the day has."""
         return self.first_step(day + timedelta(days=1)) - self.first_step(day)
 
     def first_step(self, day: date) -> int:
-        """Running index of the day's first step, skipped days included.
+        """Return the running index of the day's first step, skipped days included.
 
         Raises ParameterError where the clock moves by less than a step.
         """
@@ -75,7 +75,9 @@ class Calendar:
         return steps
 
     def local_time(self, step: int) -> datetime:
-        """Local start of any step by its running index: with its zone, and without for "fixed" slots."""
+        """Return the local start of any step by its running index: with its zone, and without for "fixed"
+        slots.
+        """
         if self.day == "fixed":
             days, slot = divmod(step, self.slots)
             midnight = datetime(ORIGIN.year, ORIGIN.month, ORIGIN.day) + timedelta(days=days)
@@ -84,7 +86,9 @@ class Calendar:
         return start.astimezone(ZoneInfo(self.time_zone))
 
     def local_times(self, day: date) -> tuple[datetime, ...]:
-        """Wall-clock start of each step, without zone; "elapsed" days show an hour twice in autumn."""
+        """Return the wall-clock start of each step, without zone; "elapsed" days show an hour twice in
+        autumn.
+        """
         step = timedelta(minutes=self.step_minutes)
         if self.day == "fixed":
             midnight = datetime(day.year, day.month, day.day)
@@ -93,7 +97,7 @@ class Calendar:
         return tuple(stamp.astimezone(zone).replace(tzinfo=None, fold=0) for stamp in self._elapsed(day))
 
     def utc_times(self, day: date) -> tuple[datetime | None, ...]:
-        """UTC start of each step; None for a slot that the local day does not have."""
+        """Return the UTC start of each step; None for a slot that the local day does not have."""
         if self.day == "elapsed":
             return tuple(self._elapsed(day))
         zone = ZoneInfo(self.time_zone)

@@ -45,14 +45,14 @@ class Feature:
 
     @property
     def matrix(self) -> NDArray[np.float64]:
-        """Indicator of the parts, shape (n_parts, n_steps)."""
+        """The indicator of the parts, shape (n_parts, n_steps)."""
         rows = np.zeros((self.n_parts, self.n_steps))
         for row, part in zip(rows, self.parts, strict=True):
             row[part.start : part.stop] = 1.0
         return rows
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Sum (…, n_steps) over each part: (…, n_parts)."""
+        """Return the sums of (…, n_steps) over each part: (…, n_parts)."""
         return np.add.reduceat(values, [part.start for part in self.parts], axis=-1)
 
     @classmethod
@@ -80,7 +80,7 @@ class Feature:
 
     @staticmethod
     def day_parts(n_steps: int) -> "list[Feature]":
-        """The two features of the OptStream paper beyond the single steps, for a day of `n_steps`.
+        """Return the two features of the OptStream paper beyond the single steps, for a day of `n_steps`.
 
         Night, morning, afternoon and evening (cut at 7, 12 and 18 h), and the whole day. Raises
         ParameterError unless these hours are whole steps.

@@ -38,7 +38,7 @@ def fourier_basis(n_steps: int, n_coordinates: int) -> NDArray[np.float64]:
 
 
 def integer_bits(n_steps: int) -> int:
-    """The binary places of `integer_basis`: 30 for a day of 48 steps.
+    """Return the binary places of `integer_basis`: 30 for a day of 48 steps.
 
     Each of its entries is off by less than 2^-bits, half for rounding and far less than half for the float
     that is rounded; so the whole matrix, in Frobenius and hence in operator norm, by less than

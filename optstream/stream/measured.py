@@ -121,7 +121,7 @@ class Measured:
         )
 
     def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
-        """The same measurements, taken as an estimate of every step that was computed from them alone.
+        """Return the same measurements, taken as an estimate of every step that was computed from them alone.
 
         series, variances: (n_nodes, n_steps), in the unit of the readings and squared. For the consistency
         of a tree, which weighs every node's series. Costs no privacy.
@@ -138,7 +138,9 @@ class Measured:
         )
 
     def to_bytes(self) -> bytes:
-        """One period's measurements as text: integers, scales and choices; the same bytes every time."""
+        """Return one period's measurements as text: integers, scales and choices; the same bytes every
+        time.
+        """
         from optstream.stream.measured_document import to_document
 
         document = to_document(self)

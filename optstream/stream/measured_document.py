@@ -15,7 +15,7 @@ FORMAT = "optstream.measured/2"
 
 
 def to_document(measured: Measured) -> dict[str, Any]:
-    """One period's measurements; infinity, which JSON lacks, as null."""
+    """Return one period's measurements; infinity, which JSON lacks, as null."""
     sums = measured.sum_variances
     return {
         "format": FORMAT,
@@ -38,7 +38,9 @@ def to_document(measured: Measured) -> dict[str, Any]:
 
 
 def from_document(document: dict[str, Any]) -> Measured:
-    """Raises ParameterError for another format, KeyError, TypeError or ValueError for no such document."""
+    """Return the measurements of a document. Raises ParameterError for another format, KeyError, TypeError or
+    ValueError for no such document.
+    """
     if document["format"] != FORMAT:
         raise ParameterError(f"measurements of format {document['format']!r} are not {FORMAT}")
     sums = document["sum_variances"]
@@ -62,7 +64,7 @@ def from_document(document: dict[str, Any]) -> Measured:
 
 
 def _listed(values: NDArray[np.float64] | None) -> list[Any] | None:
-    """Floats as their shortest text."""
+    """Return floats as their shortest text."""
     if values is None:
         return None
     nested: list[Any] = np.where(np.isfinite(values), values, None).tolist()  # type: ignore[call-overload]  # numpy's stubs know no None

@@ -13,7 +13,7 @@ from optstream.stream.quantise import LARGEST_UNITS, quantise
 class PrivatePeriod:
     """The raw readings of one period, summed to leaves: int64 units of `resolution`, (n_leaves, n_steps).
 
-    It shows its shape and nothing else: no repr, no comparison, no attribute gives a value. Only the rooms
+    It shows its shape and nothing else: no repr, no comparison, no attribute gives a value. Only the packages
     of `optstream.measurement` open it (`open_private_period`); a test holds that border.
     first_step: running index of its first step.
     """
@@ -71,6 +71,6 @@ class PrivatePeriod:
 
 
 def open_private_period(period: PrivatePeriod) -> NDArray[np.int64]:
-    """The raw integers, read-only, (n_leaves, n_steps). For `optstream.measurement` alone."""
+    """Return the raw integers, read-only, (n_leaves, n_steps). For `optstream.measurement` alone."""
     units: NDArray[np.int64] = object.__getattribute__(period, "_PrivatePeriod__units")
     return units

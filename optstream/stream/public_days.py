@@ -40,19 +40,19 @@ class PublicDays:
 
     @classmethod
     def from_date(cls, first_day: date, steps_per_day: int, holidays: Iterable[date] = ()) -> "PublicDays":
-        """Days of one length, step 0 being the first slot of `first_day`."""
+        """Return days of one length, step 0 being the first slot of `first_day`."""
         numbers = frozenset((day - first_day).days for day in holidays)
         return cls(steps_per_day, first_day.weekday(), numbers)
 
     @classmethod
     def from_calendar(cls, calendar: Calendar, holidays: Iterable[date] = ()) -> "PublicDays":
-        """Local days of a stream; its step 0 is local midnight of `ORIGIN`."""
+        """Return the local days of a stream; its step 0 is local midnight of `ORIGIN`."""
         numbers = frozenset((day - ORIGIN).days for day in holidays)
         lasting = calendar if calendar.day == "elapsed" else None
         return cls(calendar.slots, ORIGIN.weekday(), numbers, lasting)
 
     def clock(self, steps: ArrayLike) -> NDArray[np.int64]:
-        """Day times `steps_per_day` plus slot, of the same shape as `steps`.
+        """Return day times `steps_per_day` plus slot, of the same shape as `steps`.
 
         It runs as the local clock does: an hour that a day lacks is left out, one that it has twice is
         counted twice alike.
@@ -63,7 +63,9 @@ class PublicDays:
         return np.array([_local(self.calendar, int(step)) for step in running.ravel()]).reshape(running.shape)
 
     def kinds(self, clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no week."""
+        """Return the kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no
+        week.
+        """
         days = clock // self.steps_per_day
         if self.first_weekday is None:
             return np.full(days.shape, UNKNOWN_WEEK)

@@ -52,7 +52,9 @@ def quantise(values: NDArray[Any], resolution: Fraction) -> NDArray[np.int64]:
 
 
 def _margin(values: NDArray[Any]) -> float:
-    """Relative distance between a float and its shortest decimal, with room for two roundings."""
+    """Return the relative distance between a float and its shortest decimal, with a margin for two
+    roundings.
+    """
     return 4 * float(np.finfo(values.dtype).eps) if values.dtype.kind == "f" else 1e-15
 
 

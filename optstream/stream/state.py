@@ -14,7 +14,7 @@ class RawState:
     """Raw values that a mechanism carries to the next period, such as the open group of PeGaSus.
 
     Nothing shows it: no repr, no comparison, no public attribute gives a value; JSON and pickle refuse it.
-    Only the rooms of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the store.
+    Only the modules of `optstream.measurement` open it (`open_raw_state`); `raw_bytes` is for the store.
     """
 
     __slots__ = ("__content",)
@@ -38,12 +38,12 @@ class RawState:
 
 
 def open_raw_state(state: RawState) -> Any:
-    """What is inside. For `optstream.measurement` alone."""
+    """Return what is inside. For `optstream.measurement` alone."""
     return json.loads(object.__getattribute__(state, "_RawState__content"))
 
 
 def public_part(state: State | None) -> State | None:
-    """The state without its raw entries, at any depth."""
+    """Return the state without its raw entries, at any depth."""
     if state is None:
         return None
     kept = {key: value for key, value in state.items() if not isinstance(value, RawState)}
@@ -51,7 +51,7 @@ def public_part(state: State | None) -> State | None:
 
 
 def raw_bytes(state: State | None) -> bytes | None:
-    """The raw entries alone, for a file of the trusted zone; None where there are none."""
+    """Return the raw entries alone, for a file of the trusted zone; None where there are none."""
     raw = _raw_entries(state or {})
     return json.dumps(raw, sort_keys=True).encode() if raw else None
 

@@ -67,7 +67,7 @@ class AggregationTree:
 
     @cached_property
     def leaf_indices(self) -> NDArray[np.int64]:
-        """Where the leaves stand in `nodes`, shape (n_leaves,)."""
+        """Return where the leaves stand in `nodes`, shape (n_leaves,)."""
         inner = set(self.parents)
         return np.array([index for index in range(len(self.nodes)) if index not in inner], dtype=np.int64)
 
@@ -85,13 +85,13 @@ class AggregationTree:
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """For each level, the range of its nodes in `nodes`."""
+        """Return for each level the range of its nodes in `nodes`."""
         bounds = np.searchsorted(self.depths, np.arange(self.n_levels + 1))
         return tuple(range(int(start), int(stop)) for start, stop in itertools.pairwise(bounds))
 
     @cached_property
     def leaves_below(self) -> NDArray[np.int64]:
-        """How many leaves each node covers, shape (n_nodes,)."""
+        """Return how many leaves each node covers, shape (n_nodes,)."""
         return self.add_up(np.ones((len(self.leaves), 1), dtype=np.int64))[:, 0]
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
@@ -115,6 +115,6 @@ class AggregationTree:
 
 
 def _some(names: Sequence[str]) -> str:
-    """The first few names: a hierarchy may have a million."""
+    """Return the first few names: a hierarchy may have a million."""
     shown = ", ".join(f"{name!r:.80}" for name in names[:MOST_NAMED])
     return shown if len(names) <= MOST_NAMED else f"{shown} and {len(names) - MOST_NAMED} more"

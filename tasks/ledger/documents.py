@@ -63,7 +63,7 @@ def _grant(page: GrantPage) -> dict[str, Any]:
 def _stream(page: StreamPage) -> dict[str, Any]:
     return {
         "stream": page.terms.stream,
-        "terms": page.terms.promise(),
+        "terms": page.terms.guarantee(),
         "n_releases": {state.value.lower(): count for state, count in page.counts.items()},
         "releases": [
             {

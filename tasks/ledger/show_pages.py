@@ -7,7 +7,7 @@ from datetime import date, datetime
 from fractions import Fraction
 
 from optstream.errors import ParameterError
-from optstream.ledger import PromiseLoss, ReleaseState, StreamTerms
+from optstream.ledger import GuaranteeLoss, ReleaseState, StreamTerms
 from optstream.stream import Calendar
 
 _CALENDAR = re.compile(r"([0-9]+) min, (.+), (elapsed|fixed)")
@@ -79,12 +79,12 @@ class GrantPage:
     free_from_time: datetime | None
 
 
-def in_words(one: PromiseLoss) -> str:
+def in_words(one: GuaranteeLoss) -> str:
     """What a plan would do to a promise that it breaks."""
     lost = f"some window would lose {float(one.loss.epsilon):.6g}"
     if one.free_from is None:
         return lost
-    gives = float(one.promise.epsilon)
+    gives = float(one.guarantee.epsilon)
     return f"{lost} by promise {one.number}, which gives {gives:.6g} and holds for days in it"
 
 

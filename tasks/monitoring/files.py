@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from optstream.catalogue import Catalogue, Entry, find_catalogue
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import DATA
 from optstream.errors import PublicationError
 from tasks.config import Settings
@@ -26,7 +26,7 @@ def lost_files(settings: Settings, catalogue: Catalogue | None) -> dict[date, st
     """
     if catalogue is None:
         return {}
-    place, listed = open_place(settings.published_folder), _listed(catalogue)
+    place, listed = open_storage(settings.published_folder), _listed(catalogue)
     try:
         there = set(place.names_below(DATA))
         found = _resized(settings, listed) | {one.period: MISSING for one in listed if one.file not in there}

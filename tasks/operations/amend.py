@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, PromiseLoss
+from optstream.ledger import GuaranteeLoss, Ledger
 from optstream.mechanisms import Hierarchical, OptStream
 from optstream.privacy import Spend
 from tasks.config import Settings
@@ -21,7 +21,7 @@ class Waits:
     """
 
     changed: tuple[str, ...]
-    refused: tuple[tuple[date, PromiseLoss], ...]
+    refused: tuple[tuple[date, GuaranteeLoss], ...]
     first: date | None
 
     def lines(self, stream: str) -> list[str]:
@@ -47,7 +47,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
     if last is None:
         return Waits(tuple(changed), (), None)
     day = calendar.local_time(last.first_step).date()
-    refused, recent, first = list[tuple[date, PromiseLoss]](), list[Spend](), None
+    refused, recent, first = list[tuple[date, GuaranteeLoss]](), list[Spend](), None
     while True:
         day += timedelta(days=1)
         start = calendar.first_step(day)

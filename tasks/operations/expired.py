@@ -10,7 +10,7 @@ from functools import cached_property
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.layout import data_file, superseded_file
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
@@ -76,7 +76,7 @@ def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) 
     entry = catalogue.entry(day) if catalogue else None
     if entry is not None and entry.withdrawn and entry.revision >= release.revision:
         return True
-    place = open_place(house.settings.published_folder)
+    place = open_storage(house.settings.published_folder)
     for name in (data_file(day, digest), superseded_file(day, digest)):
         with suppress(OSError, PublicationError):
             if hashlib.sha256(place.read(name, LARGEST_RELEASE)).hexdigest() == digest:

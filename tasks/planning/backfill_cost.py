@@ -6,7 +6,7 @@ from datetime import date
 from fractions import Fraction
 
 from optstream.errors import LedgerError
-from optstream.ledger import Ledger, PromiseLoss, WindowLoss
+from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
 from optstream.privacy import Spend, worst_window
 from tasks.config import Settings
 from tasks.ledger.show import promise_changed
@@ -36,11 +36,11 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
     is_known = _is_known(ledger, grant)
 
-    def judged(plan: Sequence[Spend]) -> list[PromiseLoss]:
+    def judged(plan: Sequence[Spend]) -> list[GuaranteeLoss]:
         if is_known:
             return ledger.judge_plan(grant, plan)
         cost = worst_window(plan, model.window_length, model.windows)
-        return [PromiseLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
+        return [GuaranteeLoss(0, model, WindowLoss(cost.epsilon, cost.first_step))]
 
     before: Fraction | float = Fraction(0)
     if is_known and days:

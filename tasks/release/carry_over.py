@@ -43,7 +43,7 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
     if earlier is not None:
         folder = settings.measurements_of(date.fromisoformat(earlier.period), earlier.revision)
     if earlier and (
-        earlier.compromised is not None or earlier.amendment != ledger.promise_number(settings.stream.name)
+        earlier.compromised is not None or earlier.amendment != ledger.guarantee_number(settings.stream.name)
     ):
         # nothing goes on from noise that others know; and what was remembered of other nodes, or in other
         # units, would be read as what it is not, or fail a draw after its first sample

@@ -19,7 +19,7 @@ from optstream.catalogue import (
     stage,
 )
 from optstream.catalogue import publish as publish_releases
-from optstream.catalogue.backends import OtherBytes, Turn, open_place
+from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
 from optstream.catalogue.layout import MANIFESTS, data_file, data_folder, manifest_file, release_name
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
@@ -138,7 +138,7 @@ def _statements(
     """
     yield statement_of(run.settings, work.day, release, record.revision, number)
     with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
-        text = open_place(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
+        text = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
         yield ReleaseStatement.from_document(loads(text)["statement"])
 
 
@@ -164,7 +164,7 @@ def _published(run: Run, work: Work, staged: Staged, days: Collection[date]) -> 
         try:
             return attempt()
         except OtherBytes:
-            if not open_place(folder).change(lambda turn: _damage_removed(turn, work, staged[0])):
+            if not open_storage(folder).change(lambda turn: _damage_removed(turn, work, staged[0])):
                 raise
     return attempt()
 
@@ -179,7 +179,7 @@ def _head(run: Run, work: Work, staged: StagedRelease, known: str | None) -> str
     return run.ledger.head_after(run.stream, known)
 
 
-def _damage_removed(turn: Turn, work: Work, staged: StagedRelease) -> bool:
+def _damage_removed(turn: Transaction, work: Work, staged: StagedRelease) -> bool:
     """Remove the listed file if its bytes are others than its name says; if they are right, its manifest.
 
     Returns False where the catalogue does not list this release: nothing is removed.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
-from optstream.catalogue.backends import StoreUrl, open_place
+from optstream.catalogue.backends import StoreUrl, open_storage
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
 from optstream.privacy import Spend, worst_window
@@ -82,7 +82,7 @@ def _own_catalogue(run: Run) -> Catalogue | None:
     turn is waited for, or, in a store, which has no turns to wait for, its day is looked at again later.
     """
     folder = run.settings.published_folder
-    place = open_place(folder)
+    place = open_storage(folder)
     found = find_catalogue(place)
     if found is not None or not place.exists("data"):
         return found

@@ -66,7 +66,7 @@ def _days_at(run: Run, steps: range) -> Days:
 
 
 def _due(run: Run, days: Days, n_days: int) -> Iterator[Work]:
-    promise = run.ledger.promise_number(run.stream)
+    promise = run.ledger.guarantee_number(run.stream)
     out = [day for day, found in days.items() if _is_out(found, promise)]
     for day in out:
         if not 0 < (out[-1] - day).days <= n_days:
@@ -108,7 +108,7 @@ def check_later(run: Run, work: Work) -> None:
         return
     calendar = run.settings.calendar
     steps = range(calendar.first_step(work.day), calendar.first_step(work.later[-1][0]) + 1)
-    now = set(_smoothed(_days_at(run, steps), work.day, run.ledger.promise_number(run.stream)))
+    now = set(_smoothed(_days_at(run, steps), work.day, run.ledger.guarantee_number(run.stream)))
     gone = [day for day, digest in work.later if (day, digest) not in now]
     if gone:
         raise LedgerError(
@@ -213,7 +213,7 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Release:
     calendar = run.settings.calendar
     last = calendar.first_step(day + LONGEST + MARGIN)
     days = _days_at(run, range(calendar.first_step(day), last))
-    after = tuple(_smoothed(days, day, run.ledger.promise_number(run.stream)))
+    after = tuple(_smoothed(days, day, run.ledger.guarantee_number(run.stream)))
     spans = (after[:length] for length in range(1, len(after) + 1))
     later = next((one for one in spans if _basis(day, record.measurements_hash, one) == basis), None)
     if later is None:

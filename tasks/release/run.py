@@ -115,7 +115,7 @@ def let_go(run: Run, works: Iterable[Work]) -> None:
             with suppress(
                 LedgerError
             ):  # taken over by another run, or the ledger is away: the lease will end
-                run.ledger.let_go(work.reservation, run.clock())
+                run.ledger.end_lease(work.reservation, run.clock())
 
 
 def void(run: Run, work: Work, reason: str) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from optstream.catalogue.backends import Location, StoreUrl
-from optstream.catalogue.backends.object_store import MOST_TURNS, check_conditions
+from optstream.catalogue.backends.object_store import MOST_TRANSACTIONS, check_conditions
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger
 from optstream.storage.store import open_store
@@ -87,7 +87,7 @@ def _change(place: Location, work: Callable[[Grants], Grants]) -> None:
     if isinstance(place, StoreUrl):
         store = open_store(place)
         check_conditions(store)
-        for _ in range(MOST_TURNS):
+        for _ in range(MOST_TRANSACTIONS):
             known, tag = _read(place)
             wanted = work(known)
             if wanted == known:

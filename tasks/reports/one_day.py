@@ -13,7 +13,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue import Entry, error_columns, read_catalogue
-from optstream.catalogue.backends import Location, open_place
+from optstream.catalogue.backends import Location, open_storage
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.errors import PublicationError
 from tasks.reports.figures import Plot, plot_of
@@ -28,7 +28,7 @@ def day_in_markdown(folder: Location, day: date) -> str:
 
     Raises PublicationError where the day is not published, or its file is not the one that is listed.
     """
-    place = open_place(folder)
+    place = open_storage(folder)
     catalogue = read_catalogue(place)
     entry = catalogue.entry(day)
     if entry is None or entry.withdrawn:

@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 
 from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
-from optstream.catalogue.backends import Place
+from optstream.catalogue.backends import Storage
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.layout import DATA
 from optstream.errors import PublicationError
@@ -20,7 +20,7 @@ MOST_POINTS = 60_000
 MOST_NODES = 40
 
 
-def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
+def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
     """The facts of a catalogue's releases, and the summaries of its files, for the next time.
 
     known: summaries by the hash of the file that they were made from, so that no old file is read again.
@@ -63,7 +63,7 @@ def public_facts(place: Place, catalogue: Catalogue, known: Summaries) -> tuple[
     return facts, kept
 
 
-def _nodes(place: Place, entry: Entry) -> tuple[Node, ...]:
+def _nodes(place: Storage, entry: Entry) -> tuple[Node, ...]:
     """Root first, level by level, by name within a level."""
     rows = read_columns(place, entry, {"step", "node", "parent", "level"})
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
@@ -92,7 +92,9 @@ def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) 
 Steps = dict[date, pl.DataFrame]
 
 
-def _read_recent(place: Place, entries: Sequence[Entry], value: str, noise: str) -> tuple[Steps, list[Entry]]:
+def _read_recent(
+    place: Storage, entries: Sequence[Entry], value: str, noise: str
+) -> tuple[Steps, list[Entry]]:
     """The rows of the last days, and the entries whose file is not the one that is listed."""
     read: Steps = {}
     spoilt = []

@@ -13,7 +13,7 @@ from pathlib import Path
 import polars as pl
 
 from optstream.catalogue import Entry
-from optstream.catalogue.backends import Place
+from optstream.catalogue.backends import Storage
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.read import read_file
 from optstream.errors import PublicationError
@@ -70,7 +70,7 @@ class Summaries:
         return Summaries(pl.concat([self.rows, theirs]).sort("file_hash", "node"))
 
     def completed(
-        self, place: Place, entries: Sequence[Entry], value: str, noise: str
+        self, place: Storage, entries: Sequence[Entry], value: str, noise: str
     ) -> tuple["Summaries", list[Entry]]:
         """Those of these files, and of no other, and the entries whose file is not the one that is listed.
         Reads the files that are not known.
@@ -92,7 +92,7 @@ class Summaries:
         return Summaries(pl.concat(parts).sort("file_hash", "node")), lost
 
 
-def _columns(place: Place, entry: Entry, value: str, noise: str) -> pl.DataFrame:
+def _columns(place: Storage, entry: Entry, value: str, noise: str) -> pl.DataFrame:
     rows = read_columns(place, entry, {"node", value, noise}, {noise})
     statement = read_statement(place, entry)
     epsilon = max(statement.model.epsilon, statement.epsilon_plan)

@@ -7,7 +7,7 @@ from datetime import date, datetime
 from pathlib import Path
 
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
-from optstream.catalogue.backends import Location, Place, open_place
+from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings
@@ -58,12 +58,12 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
 
 def _write_public(settings: Settings) -> PublicFacts | None:
     """The facts that the page shows; None where there is nothing to show, and no page."""
-    place = open_place(settings.published_folder)
+    place = open_storage(settings.published_folder)
     if not place.is_file("catalogue.json"):
         return None
     kept, made = settings.summaries_file, []
 
-    def make(place: Place, catalogue: Catalogue) -> bytes:
+    def make(place: Storage, catalogue: Catalogue) -> bytes:
         known = Summaries.read(kept)
         facts, summaries = public_facts(place, catalogue, known)
         if not summaries.rows.equals(known.rows):
@@ -85,14 +85,14 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 
     made: list[PublicFacts] = []
 
-    def make(place: Place, catalogue: Catalogue) -> bytes:
+    def make(place: Storage, catalogue: Catalogue) -> bytes:
         made.append(public_facts(place, catalogue, Summaries.empty())[0])
         return public_page(made[-1])
 
     if into is None:
         replace_page(folder, make)
     else:
-        place = open_place(folder)
+        place = open_storage(folder)
         into.write_bytes(make(place, read_catalogue(place)))
     return tuple(made[-1].lost)
 

@@ -130,7 +130,7 @@ HISTORIES = (
     _killed_in("after mkdir in _make_private < _sqlite, 1"),
     _killed_in("before commit in Ledger.record_drawn, 1"),
     _killed_in("after commit in Ledger.record_drawn, 1"),
-    _killed_in("after link in write_new < LocalTurn.create_new, 1"),
+    _killed_in("after link in write_new < LocalTransaction.create_new, 1"),
 )
 
 

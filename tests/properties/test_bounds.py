@@ -11,7 +11,7 @@ import pytest
 
 from optstream.catalogue import check_files, read_published
 from optstream.catalogue import parquet as release_files
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
 from optstream.storage.parquet_limits import Limits, claims_of
 from optstream.stream import AggregationTree, Measured
@@ -280,9 +280,9 @@ def test_what_is_no_parquet_claims_nothing(content, tmp_path):
 
 def test_a_published_file_has_a_largest_size(tmp_path):
     (tmp_path / "x").write_bytes(b"12345")
-    assert open_place(tmp_path).read("x", 5) == b"12345"
+    assert open_storage(tmp_path).read("x", 5) == b"12345"
     with pytest.raises(PublicationError, match="x is larger than 4 bytes"):
-        open_place(tmp_path).read("x", 4)
+        open_storage(tmp_path).read("x", 4)
 
 
 @pytest.mark.parametrize(

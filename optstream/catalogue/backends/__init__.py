@@ -1,16 +1,23 @@
 """Where folders lie: on this machine, or in an object store; and how a published one is changed there."""
 
-from optstream.catalogue.backends.protocol import OtherBytes, Overtaken, Place, Readable, Turn, open_place
+from optstream.catalogue.backends.protocol import (
+    ConflictError,
+    OtherBytes,
+    Readable,
+    Storage,
+    Transaction,
+    open_storage,
+)
 from optstream.storage.location import Location, StoreUrl, locate
 
 __all__ = [
+    "ConflictError",
     "Location",
     "OtherBytes",
-    "Overtaken",
-    "Place",
     "Readable",
+    "Storage",
     "StoreUrl",
-    "Turn",
+    "Transaction",
     "locate",
-    "open_place",
+    "open_storage",
 ]

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 
-from optstream.catalogue.backends.protocol import Result, Turn
+from optstream.catalogue.backends.protocol import Result, Transaction
 from optstream.catalogue.backends.whole_files import clear_incoming, move, replace, write_new
 from optstream.catalogue.layout import CATALOGUE, LOCK
 from optstream.errors import PublicationError
@@ -24,14 +24,16 @@ from optstream.storage.descriptors import (
 from optstream.storage.lock import publishers_lock
 
 
-class LocalPlace:
-    """See `Place`. Others may write the folder meanwhile: `descriptors` keeps every call inside."""
+class LocalStorage:
+    """`Storage` in a folder of this machine. Others may write the folder meanwhile: `descriptors` keeps every
+    call inside.
+    """
 
     def __init__(self, root: Path) -> None:
         self._root = root
 
     def read(self, name: str, largest: int) -> bytes:
-        """A plain file, no link."""
+        """Return the bytes of a plain file, no link."""
         try:
             with self._opened() as root:
                 return read_plain(root, name, largest)
@@ -54,22 +56,24 @@ class LocalPlace:
             return None
 
     def names_below(self, folder: str) -> list[str]:
-        """Links and pipes too: they are strays."""
+        """Return all names, links and pipes too: they are strays."""
         try:
             with self._opened() as root:
                 return sorted(names_below(root, folder))
         except (FileNotFoundError, NotADirectoryError):
             return []
 
-    def change(self, work: Callable[[Turn], Result]) -> Result:
-        """Work once, under the publishers' lock."""
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` once, under the publishers' lock."""
         make_root(self._root)
         with self._opened() as root, publishers_lock(root, LOCK, self._root / LOCK):
-            return work(LocalTurn(root))
+            return work(LocalTransaction(root))
 
     @contextmanager
     def _opened(self) -> Iterator[int]:
-        """The folder itself: where it is, and what leads to it, the configuration says, links included."""
+        """Open the folder itself: where it is, and what leads to it, the configuration says, links
+        included.
+        """
         descriptor = os.open(self._root, FOLDER)
         try:
             yield descriptor
@@ -77,8 +81,10 @@ class LocalPlace:
             os.close(descriptor)
 
 
-class LocalTurn:
-    """See `Turn`. The caller holds the lock, and the folder's descriptor `root` for as long."""
+class LocalTransaction:
+    """`Transaction` on a folder of this machine. The caller holds the lock, and the folder's descriptor
+    `root` for as long.
+    """
 
     is_alone = True
     is_again = False
@@ -91,7 +97,7 @@ class LocalTurn:
         return read_plain(self._root, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """Folders that survive a power cut; half-written files are unlinked."""
+        """Make folders that survive a power cut, and unlink half-written files."""
         for folder in folders:
             self._make(folder)
         clear_incoming(self._root)
@@ -102,7 +108,7 @@ class LocalTurn:
                 self._made.add(folder)
 
     def create_new(self, name: str, data: bytes) -> bool:
-        """Written aside, synced, linked."""
+        """Write the file aside, sync it, then link it to its name."""
         self._make(split(name)[0])
         return write_new(self._root, name, data)
 
@@ -113,16 +119,16 @@ class LocalTurn:
         os.fsync(self._root)
 
     def mark(self, name: str) -> str | None:
-        """Nobody else can replace it meanwhile."""
+        """Return a constant for a file that is there: nobody else can replace it meanwhile."""
         return "here" if kind_of(self._root, name) == stat.S_IFREG else None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Replace a file in one step; the turn is alone, so that no other can have taken its place."""
+        """Replace a file in one step; the transaction is alone, so that no other can have taken its place."""
         self._make(split(name)[0])
         replace(self._root, name, data)
 
     def names_in(self, folder: str) -> list[str]:
-        """Whatever they are."""
+        """Return all names in the folder, whatever they are."""
         try:
             with opened(self._root, folder) as descriptor:
                 return sorted(os.listdir(descriptor))  # noqa: PTH208 - no path
@@ -130,12 +136,12 @@ class LocalTurn:
             return []
 
     def move(self, source: str, target: str) -> None:
-        """By rename."""
+        """Move the file by rename."""
         self._make(split(target)[0])
         move(self._root, source, target)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
-        """Unlinked; the folder goes with its last file."""
+        """Unlink the files; the folder is removed with its last file."""
         above, last = split(folder)
         try:
             with opened(self._root, folder) as descriptor:
@@ -151,7 +157,9 @@ class LocalTurn:
             return
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Files and folders of another owner keep their own: the system lets nobody else set them."""
+        """Set the times; files and folders of another owner keep theirs: the system lets nobody else set
+        them.
+        """
         for name, time in times.items():
             both = (time.timestamp(), time.timestamp())
             # a withdrawn day has no files

@@ -1,9 +1,9 @@
 """A published folder in an object store: no lock, no rename; a conditional put says who came first.
 
-A turn reads the catalogue and its tag, puts files under names that nothing had, and replaces the catalogue on
-the condition that it still has that tag. Whoever comes second begins again from the catalogue that is there.
-No two catalogues of a folder have the same bytes, for what they list of a day only ever moves forward: so
-a tag, which goes by the bytes, never comes back.
+A transaction reads the catalogue and its tag, puts files under names that nothing had, and replaces the
+catalogue on the condition that it still has that tag. Whoever comes second begins again from the catalogue
+that is there. No two catalogues of a folder have the same bytes, for what they list of a day only ever moves
+forward: so a tag, which goes by the bytes, never comes back.
 """
 
 import errno
@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 
-from optstream.catalogue.backends.protocol import OtherBytes, Overtaken, Result, Turn
+from optstream.catalogue.backends.protocol import ConflictError, OtherBytes, Result, Transaction
 from optstream.catalogue.layout import CATALOGUE
 from optstream.errors import PublicationError
 from optstream.storage.store import Store
@@ -19,19 +19,19 @@ from optstream.storage.store import Store
 PROBE = ".conditional-puts"
 PROBE_TEXT = b"OptStream puts this again before it publishes, to see that the store refuses a second one.\n"
 WRONG_TAG = f'"{"0" * 32}"'
-MOST_TURNS = 100
-"""Each lost turn is another publisher's won one; who loses so many is told to come back."""
+MOST_TRANSACTIONS = 100
+"""Each conflict means that another publisher succeeded; after so many the caller is told to come back."""
 MOST_TRIES = 10
 
 
-class ObjectPlace:
-    """See `Place`."""
+class ObjectStorage:
+    """`Storage` in an object store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
 
     def read(self, name: str, largest: int) -> bytes:
-        """An object; what the store refuses is a PublicationError."""
+        """Return the bytes of an object; what the store refuses is a PublicationError."""
         try:
             stored = self._store.get(name, largest)
         except FileNotFoundError:
@@ -41,7 +41,7 @@ class ObjectPlace:
         return bounded(stored.data, name, largest)
 
     def is_file(self, name: str) -> bool:
-        """Whether there is an object of this name."""
+        """Return whether there is an object of this name."""
         try:
             return self._store.is_object(name)
         except OSError as error:
@@ -51,7 +51,7 @@ class ObjectPlace:
         return self.is_file(name) or bool(self.names_below(name))
 
     def names_below(self, folder: str) -> list[str]:
-        """Of all objects, in one listing."""
+        """Return the names of all objects, in one listing."""
         try:
             return self._store.names_below(folder)
         except OSError as error:
@@ -60,19 +60,19 @@ class ObjectPlace:
     def _unreadable(self, error: OSError) -> PublicationError:
         return PublicationError(f"the published folder {self._store.url} cannot be read ({error.strerror})")
 
-    def change(self, work: Callable[[Turn], Result]) -> Result:
-        """Work until nobody else was faster. Raises PublicationError for a store without conditions."""
+    def change(self, work: Callable[[Transaction], Result]) -> Result:
+        """Run `work` until it meets no conflict. Raises PublicationError for a store without conditions."""
         check_conditions(self._store)
-        for number in range(MOST_TURNS):
+        for number in range(MOST_TRANSACTIONS):
             try:
-                return work(ObjectTurn(self._store, is_again=number > 0))
-            except Overtaken:
+                return work(ObjectTransaction(self._store, is_again=number > 0))
+            except ConflictError:
                 continue
         raise OSError(errno.EBUSY, "others replaced the catalogue every time")
 
 
-class ObjectTurn:
-    """See `Turn`. What cannot be read is an OSError here, as what cannot be written."""
+class ObjectTransaction:
+    """`Transaction` on an object store. What cannot be read is an OSError here, as what cannot be written."""
 
     is_alone = False
 
@@ -81,7 +81,7 @@ class ObjectTurn:
         self._tag: str | None = None
 
     def read(self, name: str, largest: int) -> bytes:
-        """An object; of the catalogue, the tag is kept for `replace_catalogue`."""
+        """Return the bytes of an object; of the catalogue, the tag is kept for `replace_catalogue`."""
         if name == CATALOGUE:
             self._tag = None
         stored = self._store.get(name, largest)
@@ -90,10 +90,10 @@ class ObjectTurn:
         return bounded(stored.data, name, largest)
 
     def prepare(self, *folders: str) -> None:
-        """A store has no folders, and an object is put whole or not at all."""
+        """Do nothing: a store has no folders, and an object is put whole or not at all."""
 
     def create_new(self, name: str, data: bytes) -> bool:
-        """Put on the condition that nothing has this name."""
+        """Put the object on the condition that nothing has this name."""
         for _ in range(MOST_TRIES):
             if self._store.put_new(name, data):
                 return True
@@ -107,34 +107,34 @@ class ObjectTurn:
         raise OSError(errno.EBUSY, f"{name} comes and goes")
 
     def replace_catalogue(self, data: bytes) -> None:
-        """Put on the condition that the catalogue still has the tag that was read."""
+        """Put the catalogue on the condition that the stored one still has the tag that was read."""
         self.replace_marked(CATALOGUE, data, self._tag)
 
     def confirm_catalogue(self) -> None:
-        """What a store has answered for is durable; but another may have come."""
+        """Check that no other catalogue has come; what a store has answered for is durable."""
         if self.mark(CATALOGUE) != self._tag:
-            raise Overtaken
+            raise ConflictError
 
     def mark(self, name: str) -> str | None:
-        """Its tag, which goes by its bytes."""
+        """Return the object's tag, which goes by its bytes."""
         try:
             return self._store.get_whole(name).tag
         except FileNotFoundError:
             return None
 
     def replace_marked(self, name: str, data: bytes, mark: str | None) -> None:
-        """Put on the condition that it still has that tag, or is still not there."""
+        """Put the object on the condition that it still has that tag, or is still not there."""
         done = self._store.put_new(name, data) if mark is None else self._store.put_instead(name, data, mark)
         if not done:
-            raise Overtaken
+            raise ConflictError
 
     def names_in(self, folder: str) -> list[str]:
-        """Of the objects below it, those without a further "/"."""
+        """Return the objects below the folder whose names have no further "/"."""
         below = (name.removeprefix(f"{folder}/") for name in self._store.names_below(folder))
         return [name for name in below if "/" not in name]
 
     def move(self, source: str, target: str) -> None:
-        """Copied, then removed; where the target has other bytes, both are left."""
+        """Copy the object, then remove the source; where the target has other bytes, both are left."""
         # another publisher may have moved it, or a withdrawal removed it
         with suppress(FileNotFoundError):
             data = self._store.get_whole(source).data
@@ -142,16 +142,18 @@ class ObjectTurn:
                 self._store.delete(source)
 
     def remove(self, folder: str, names: Sequence[str]) -> None:
-        """One by one; there is no folder to remove."""
+        """Delete the objects one by one; there is no folder to remove."""
         for name in names:
             self._store.delete(f"{folder}/{name}")
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """A store has its own times, which nobody can set (docs/object-stores.md says what they tell)."""
+        """Do nothing: a store has its own times, which nobody can set (docs/object-stores.md says what they
+        tell).
+        """
 
 
 def bounded(data: bytes, name: str, largest: int) -> bytes:
-    """The bytes. Raises PublicationError if there are too many."""
+    """Return the bytes. Raises PublicationError if there are too many."""
     if len(data) > largest:
         raise PublicationError(f"{name} is larger than {largest} bytes; it was not written by this OptStream")
     return data

@@ -86,7 +86,7 @@ def _write_aside(incoming: int, name: str, data: bytes) -> None:
 
 
 def _holds(folder: int, name: str, data: bytes) -> bool:
-    """Whether there is a file of this name. Raises PublicationError if it has other bytes."""
+    """Return whether there is a file of this name. Raises PublicationError if it has other bytes."""
     try:
         found = read_plain(folder, name, max(len(data), 1))
     except FileNotFoundError:

@@ -42,17 +42,19 @@ class LongSpan:
     def rounded(
         cls, n_days: int, epsilon: float, delta: Fraction, plain_sum: Fraction, composed: str
     ) -> "LongSpan":
-        """With both amounts rounded up to a few digits."""
+        """Return the same with both amounts rounded up to a few digits."""
         return cls(n_days, _rounded_up(Fraction(epsilon)), delta, _rounded_up(plain_sum), composed)
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready; amounts exact, as "numerator/denominator"."""
+        """Return a JSON-ready document; amounts exact, as "numerator/denominator"."""
         amounts = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "plain_sum")}
         return {"n_days": self.n_days, **amounts, "composed": self.composed}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "LongSpan":
-        """Read it back. Raises KeyError, TypeError, ValueError or ParameterError."""
+        """Return what `to_document` wrote, read back. Raises KeyError, TypeError, ValueError or
+        ParameterError.
+        """
         epsilon, delta, plain = (
             exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum")
         )
@@ -60,7 +62,7 @@ class LongSpan:
 
 
 def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> str:
-    """One sentence for all. decimal: writes an amount, rounded up."""
+    """Return one sentence for all spans. decimal: writes an amount, rounded up."""
     told = ", ".join(
         f"in {span.n_days} days at most epsilon {decimal(span.epsilon)} at delta {float(span.delta):g} "
         f"(plain sum {decimal(span.plain_sum)})"
@@ -74,7 +76,7 @@ def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> s
 
 
 def _rounded_up(amount: Fraction) -> Fraction:
-    """To `DIGITS` significant digits, never less than the amount."""
+    """Return the amount rounded to `DIGITS` significant digits, never less than the amount."""
     if not amount:
         return amount
     step = Fraction(1)

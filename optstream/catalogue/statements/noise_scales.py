@@ -23,14 +23,18 @@ class NoiseScale:
     scale: Fraction | None
 
     def to_document(self, resolution: Fraction) -> dict[str, Any]:
-        """JSON-ready: `scale` in the unit of the values, `scale_units` counting the resolution, exact."""
+        """Return a JSON-ready document: `scale` in the unit of the values, `scale_units` counting the
+        resolution, exact.
+        """
         scale = None if self.scale is None else str(self.scale * resolution)
         units = None if self.scale is None else str(self.scale)
         return {"level": self.level, "stage": self.stage, "scale": scale, "scale_units": units}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "NoiseScale":
-        """Read it back. Raises ValueError, KeyError or TypeError if it is something else."""
+        """Return what `to_document` wrote, read back. Raises ValueError, KeyError or TypeError if it is
+        something else.
+        """
         units = document["scale_units"]
         return cls(
             int(document["level"]), str(document["stage"]), None if units is None else exact_from_text(units)
@@ -38,7 +42,7 @@ class NoiseScale:
 
 
 def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
-    """The distinct noise scales of a release's spends, in their order."""
+    """Return the distinct noise scales of a release's spends, in their order."""
     scales = (
         NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
         for spend in spends
@@ -47,5 +51,7 @@ def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
 
 
 def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:
-    """Whether every answer has the spend's own scale: a fraction of a weight stands for a larger one."""
+    """Return whether every answer has the spend's own scale: a fraction of a weight stands for a larger
+    one.
+    """
     return isinstance(spend, StepSpend) and all(weight == int(weight) for weight in spend.weights)

@@ -10,13 +10,15 @@ Known = Literal["all", "some", "none"]
 
 
 def error_columns(value_column: str) -> tuple[str, str]:
-    """The names of the noise's and of the posterior's standard errors beside the values, in the same unit."""
+    """Return the names of the noise's and of the posterior's standard errors beside the values, in the same
+    unit.
+    """
     return f"{value_column}_noise_se", f"{value_column}_se"
 
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """Of which values a release knows its standard errors; a value without one has null there.
+    """The values of which a release knows its standard errors; a value without one has null there.
 
     noise: what the noise did to the estimate. posterior: how far a mechanism's own model takes the estimate
     to be from the truth. Raises ParameterError for anything but "all", "some" and "none".
@@ -33,7 +35,7 @@ class StandardErrors:
                 )
 
     def in_words(self, value_column: str) -> str:
-        """What the columns are, and what they are not."""
+        """Return what the columns are, and what they are not."""
         of_noise, of_model = error_columns(value_column)
         if self.noise == "none":
             told = (
@@ -60,10 +62,12 @@ class StandardErrors:
         )
 
     def to_document(self, value_column: str) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON-ready document."""
         return {"noise": self.noise, "posterior": self.posterior, "in_words": self.in_words(value_column)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "StandardErrors":
-        """Read it back; its words are not read. Raises KeyError, TypeError or ParameterError."""
+        """Return what `to_document` wrote, read back; its words are not read. Raises KeyError, TypeError or
+        ParameterError.
+        """
         return cls(document["noise"], document["posterior"])

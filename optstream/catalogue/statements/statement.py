@@ -90,14 +90,14 @@ class ReleaseStatement:
 
     @property
     def epsilon_of_grant(self) -> Fraction:
-        """What any window with a step of this release costs at most, over all plans: what the ledger grants.
+        """What any window with a step of this release costs at most, over all plans: what the ledger allows.
 
         A plan that costs more than it was asked to, as the paper's scales do, is stated in full.
         """
         return max(self.model.epsilon, self.epsilon_plan)
 
     def in_words(self) -> str:
-        """What one customer's protection covers, and what it does not."""
+        """Return what one customer's protection covers, and what it does not."""
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."
         model = self.model
@@ -113,16 +113,16 @@ class ReleaseStatement:
             f"a factor e^epsilon, with epsilon at most {_decimal(self.epsilon_plan)}; the measurements of "
             f"this release alone cost at most {_decimal(self.epsilon_own)}.",
             "A window that also holds releases made under another plan, restatements, or other streams that "
-            f"share this stream's grant costs at most {_decimal(self.epsilon_of_grant)} with all of them "
-            "together. Where the statement of one of those limits the leaves of a period, or names a larger "
-            "rounding of the supplier's, this figure holds for what that statement covers too.",
+            f"share this stream's privacy budget costs at most {_decimal(self.epsilon_of_grant)} with all "
+            "of them together. Where the statement of one of those limits the leaves of a period, or names "
+            "a larger rounding of the supplier's, this figure holds for what that statement covers too.",
             f"This covers changes of each reading by at most {_decimal_below(change)} in the unit of "
             f"{self.value_column}: a change at most c times as large, c a whole number, costs at most "
             "c times epsilon. Whether a customer has readings at all is covered only where each row of the "
             "input is one customer's, clamped to at most that size above and below 0.",
             *([long_spans.in_words(self.long_spans, _decimal)] if self.long_spans else []),
             "Longer spans, revisions and other streams over the same customers add up; several meters of one "
-            "household count as several customers; habits known from elsewhere are outside the promise.",
+            "household count as several customers; habits known from elsewhere are outside the guarantee.",
         ]
         if self.supplier_rounding:
             sentences.append(
@@ -148,7 +148,9 @@ class ReleaseStatement:
         return " ".join(sentences)
 
     def to_document(self) -> dict[str, Any]:
-        """The statement as JSON-ready text and integers; fractions exact, as "numerator/denominator"."""
+        """Return the statement as JSON-ready text and integers; fractions exact, as
+        "numerator/denominator".
+        """
         errors = self.standard_errors
         document = {
             "format": FORMAT,
@@ -219,12 +221,12 @@ def _check_text(text: object, name: str) -> None:
 
 
 def _decimal(amount: Fraction) -> str:
-    """Four decimals, rounded up: the words may overstate a cost, never understate it."""
+    """Return four decimals, rounded up: the words may overstate a cost, never understate it."""
     whole, rest = divmod(math.ceil(amount * 10**4), 10**4)
     return f"{whole}.{rest:04d}".rstrip("0").rstrip(".")
 
 
 def _decimal_below(amount: Fraction) -> str:
-    """Four decimals, rounded down: the words may understate what is covered, never overstate it."""
+    """Return four decimals, rounded down: the words may understate what is covered, never overstate it."""
     below = Fraction(math.floor(amount * 10**4), 10**4)
     return _decimal(below) if below else str(amount)

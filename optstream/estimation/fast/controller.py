@@ -7,33 +7,33 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.estimation.estimate import Estimate
-from optstream.estimation.fast.kalman import Belief
+from optstream.estimation.fast.kalman import StateEstimate
 from optstream.estimation.holding import UNKNOWN
 from optstream.stream import Measured
 
 
 class Predictor(Protocol):
-    """`ConstantState` or `StraightLine`."""
+    """The interface of `ConstantState` and `StraightLine`."""
 
-    def prior(self, step: int) -> Belief | None:
-        """What is believed of a step before it is measured."""
+    def prior(self, step: int) -> StateEstimate | None:
+        """Return what is believed of a step before it is measured."""
         ...
 
-    def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
-        """What is believed of it once it is."""
+    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
+        """Return what is believed of it once it is."""
         ...
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """What the first measured values say of an earlier step."""
+        """Return what the first measured values say of an earlier step."""
         ...
 
     def memory(self) -> dict[str, Any]:
-        """What the next predictor needs."""
+        """Return what the next predictor needs."""
         ...
 
 
 class IntervalLaw(Protocol):
-    """`AdaptiveInterval` or `FixedInterval`."""
+    """The interface of `AdaptiveInterval` and `FixedInterval`."""
 
     @property
     def n_errors(self) -> int:
@@ -41,7 +41,7 @@ class IntervalLaw(Protocol):
         ...
 
     def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """The interval that follows."""
+        """Return the interval that follows."""
         ...
 
 
@@ -68,10 +68,10 @@ class SamplingController:
         self._errors = [(int(step), float(error)) for step, error in memory.get("errors", ())]
 
     def due(self, step: int) -> bool:
-        """Whether this step should be measured. step: running index."""
+        """Return whether this step should be measured. step: running index."""
         return self._next_step is None or step >= self._next_step
 
-    def saw(self, step: int, noisy: NDArray[np.int64]) -> Belief:
+    def saw(self, step: int, noisy: NDArray[np.int64]) -> StateEstimate:
         """Take in the noisy values of a measured step, (n_series,), and return what is believed of it."""
         prior = self.predictor.prior(step)
         posterior = self.predictor.correct(step, noisy.astype(np.float64))
@@ -85,7 +85,9 @@ class SamplingController:
         return posterior
 
     def memory(self) -> dict[str, Any]:
-        """JSON-ready: what the next controller needs to go on as if it were this one."""
+        """Return the state as a JSON-ready document: what the next controller needs to go on as if it were
+        this one.
+        """
         return {
             "interval": self._interval,
             "next_step": self._next_step,
@@ -112,7 +114,7 @@ def follow(controller: SamplingController, measured: Measured) -> Estimate:
         if step in places:
             noisy = measured.points[:, places[step]]
             is_first = controller.predictor.prior(running) is None
-            belief: Belief | None = controller.saw(running, noisy)
+            belief: StateEstimate | None = controller.saw(running, noisy)
             if belief is not None and is_first:
                 for earlier in range(step):
                     mean, variance = controller.predictor.before_first(step - earlier, noisy)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class StateEstimate:
     """What is known of all series at one step: mean (n_series,) in units, variance in units squared.
 
     One variance serves all series: they are measured at the same steps with the same noise. noise: the part
@@ -37,40 +37,42 @@ class ConstantState:
 
     def __init__(self, process_variance: float, noise_variance: float, memory: Mapping[str, Any]) -> None:
         self._process_variance, self._noise_variance = process_variance, noise_variance
-        self._posterior: Belief | None = None
+        self._posterior: StateEstimate | None = None
         if memory.get("belief") is not None:
             step, mean, variance = memory["belief"]
             noise = memory.get("belief_noise")
-            self._posterior = Belief(
+            self._posterior = StateEstimate(
                 step, np.array(mean, dtype=np.float64), variance, np.nan if noise is None else noise
             )
 
-    def prior(self, step: int) -> Belief | None:
-        """What is believed of a step at or after the last measured one; None where nothing is known."""
+    def prior(self, step: int) -> StateEstimate | None:
+        """Return what is believed of a step at or after the last measured one; None where nothing is
+        known.
+        """
         last = self._posterior
         if last is None:
             return None
         variance = last.variance + (step - last.step) * self._process_variance
-        return Belief(step, last.mean, variance, last.noise)
+        return StateEstimate(step, last.mean, variance, last.noise)
 
-    def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
+    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
         """Take in the measured values of a later step, (n_series,), and return what is believed of it now."""
         prior = self.prior(step)
         if prior is None:
-            self._posterior = Belief(step, noisy, self._noise_variance, self._noise_variance)
+            self._posterior = StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
         else:
             gain = prior.variance / (prior.variance + self._noise_variance)
             mean = prior.mean + gain * (noisy - prior.mean)
             noise = (1.0 - gain) ** 2 * prior.noise + gain**2 * self._noise_variance
-            self._posterior = Belief(step, mean, gain * self._noise_variance, noise)
+            self._posterior = StateEstimate(step, mean, gain * self._noise_variance, noise)
         return self._posterior
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """What the first measured values say of a step that many steps earlier: mean and variance."""
+        """Return what the first measured values say of a step that many steps earlier: mean and variance."""
         return noisy, self._noise_variance + steps * self._process_variance
 
     def memory(self) -> dict[str, Any]:
-        """JSON-ready: what the next filter needs."""
+        """Return the state as a JSON-ready document: what the next filter needs."""
         last = self._posterior
         if last is None:
             return {"belief": None}

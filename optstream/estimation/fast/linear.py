@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.fast.kalman import Belief
+from optstream.estimation.fast.kalman import StateEstimate
 
 
 class StraightLine:
@@ -24,25 +24,25 @@ class StraightLine:
         self._noise_variance = noise_variance
         self._measured = [(step, np.array(values, np.float64)) for step, values in memory.get("measured", ())]
 
-    def prior(self, step: int) -> Belief | None:
-        """What the line says of a step after the last measured one; None where nothing is known."""
+    def prior(self, step: int) -> StateEstimate | None:
+        """Return what the line says of a step after the last measured one; None where nothing is known."""
         if len(self._measured) < 2:
             known = self._noise_variance
-            return next((Belief(step, held, known, known) for _, held in self._measured), None)
+            return next((StateEstimate(step, held, known, known) for _, held in self._measured), None)
         (first, start), (second, end) = self._measured
         beyond = min((step - second) / (second - first), 1.0)
         variance = self._noise_variance * (beyond**2 + (1 + beyond) ** 2)
-        return Belief(step, end + beyond * (end - start), variance, variance)
+        return StateEstimate(step, end + beyond * (end - start), variance, variance)
 
-    def correct(self, step: int, noisy: NDArray[np.float64]) -> Belief:
+    def correct(self, step: int, noisy: NDArray[np.float64]) -> StateEstimate:
         """Take in the measured values of a later step, (n_series,): they are believed."""
         self._measured = [*self._measured[-1:], (step, noisy)]
-        return Belief(step, noisy, self._noise_variance, self._noise_variance)
+        return StateEstimate(step, noisy, self._noise_variance, self._noise_variance)
 
     def before_first(self, steps: int, noisy: NDArray[np.float64]) -> tuple[NDArray[np.float64], float]:
-        """The first measured values, held backwards."""
+        """Return the first measured values, held backwards."""
         return noisy, self._noise_variance
 
     def memory(self) -> dict[str, Any]:
-        """JSON-ready: what the next predictor needs."""
+        """Return the state as a JSON-ready document: what the next predictor needs."""
         return {"measured": [[step, values.tolist()] for step, values in self._measured]}

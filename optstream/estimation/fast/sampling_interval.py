@@ -42,7 +42,7 @@ class AdaptiveInterval:
         return max(self.integration_time, 2)
 
     def feedback(self, errors: Sequence[tuple[int, float]]) -> float:
-        """D of the (step, relative error) of past samples, rising, at least one."""
+        """Return D of the (step, relative error) of past samples, rising, at least one."""
         at, error = errors[-1]
         recent = [past for _, past in errors[-self.integration_time :]]
         slope = (error - errors[-2][1]) / (at - errors[-2][0]) if len(errors) > 1 else 0.0
@@ -50,7 +50,7 @@ class AdaptiveInterval:
         return self.proportional * error + self.integral * mean + self.derivative * slope
 
     def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """The interval that follows `interval`."""
+        """Return the interval that follows `interval`."""
         if len(errors) < self.integration_time:
             return float(self.shortest)
         exponent = (self.feedback(errors) - self.set_point) / self.set_point
@@ -66,5 +66,5 @@ class FixedInterval:
     n_errors: int = 0
 
     def after(self, interval: float, errors: Sequence[tuple[int, float]]) -> float:
-        """Always `steps`."""
+        """Return `steps`, always."""
         return float(self.steps)

@@ -36,7 +36,7 @@ class Blocks:
         events: NDArray[np.int64] | None = None,
         worth: Floats | None = None,
     ) -> "Blocks":
-        """Single steps of alike days, but for what is given."""
+        """Return single steps of alike days, but for what is given."""
         zeros, ones = np.zeros(clock.size, dtype=np.int64), np.ones(clock.size, dtype=np.int64)
         return cls(
             clock,
@@ -49,7 +49,7 @@ class Blocks:
 
 @dataclass(frozen=True, eq=False)
 class LagTables:
-    """Where in a table of lags each pair of blocks stands: a kernel is computed once for each lag.
+    """The position of each pair of blocks in a table of lags: a kernel is computed once for each lag.
 
     days: the lags of the table, in days. Blocks of `a` and of `b` steps at lag k have covariance
     sum_(i<a, j<b) kernel(k + i - j), a convolution of the table. groups: for each pair of lengths the rows
@@ -63,7 +63,9 @@ class LagTables:
     @classmethod
     @lru_cache(maxsize=4)
     def between(cls, rows: Blocks, columns: Blocks, steps_per_day: int) -> "LagTables":
-        """The tables of two sets of blocks; those of the last sets are kept, for learning asks often."""
+        """Return the tables of two sets of blocks; those of the last sets are kept, for learning asks
+        often.
+        """
         lags = rows.clock[:, None] - columns.clock[None, :]
         longest = max(int(rows.lengths.max(initial=1)), int(columns.lengths.max(initial=1)))
         least, most = int(lags.min(initial=0)) - longest, int(lags.max(initial=0)) + longest
@@ -86,11 +88,11 @@ class LagTables:
 
     @property
     def open_gates(self) -> tuple[Gate, ...]:
-        """Gates that some pair passes."""
+        """Return the gates that some pair passes."""
         return tuple(self.worths)
 
     def gathered(self, kernel: Floats, gate: Gate) -> Floats:
-        """The covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
+        """Return the covariance of each pair under a kernel that is given for `days`, (n_rows, n_columns)."""
         worth = self.worths[gate]
         if len(self.groups) == 1:
             _, _, long, wide, places = self.groups[0]
@@ -101,7 +103,9 @@ class LagTables:
         return np.asarray(found * worth)
 
     def scattered(self, weights: Floats, gate: Gate) -> Floats:
-        """The transpose of `gathered`: how much each lag counts in sum(weights * covariance), as `days`."""
+        """Return the transpose of `gathered`: how much each lag counts in sum(weights * covariance), as
+        `days`.
+        """
         counts = np.zeros(self.days.size)
         if gate not in self.worths:
             return counts
@@ -115,5 +119,5 @@ class LagTables:
 
 
 def _overlaps(long: int, wide: int) -> Floats:
-    """How many pairs of a step of either block stand at each lag, wide end first."""
+    """Return how many pairs of a step of either block stand at each lag, wide end first."""
     return np.convolve(np.ones(long), np.ones(wide))

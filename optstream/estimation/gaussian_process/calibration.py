@@ -25,7 +25,7 @@ LEAST_GAIN = 10.0
 
 
 def variance_factor(posterior: TreePosterior) -> float:
-    """By how much the prior's variances fall short of what the measurements show, at least 1.
+    """Return by how much the prior's variances fall short of what the measurements show, at least 1.
 
     A measured value misses what all others predict by the noise, whose variance is known, and by what the
     prior leaves open, v. The factor c is the least-squares fit of surprise^2 - noise to c v, joined with the
@@ -47,7 +47,7 @@ def variance_factor(posterior: TreePosterior) -> float:
 
 
 def is_unlike(posterior: TreePosterior, today: NDArray[np.bool_], factor: float) -> bool:
-    """Whether the blocks of a day are so unlike what all others say that no noise explains them.
+    """Return whether the blocks of a day are so unlike what all others say that no noise explains them.
 
     today: (n,) of the blocks. factor: of `variance_factor`. Costs no privacy.
     """

@@ -26,7 +26,7 @@ MOST_FITTED = 336
 
 
 @dataclass(frozen=True, eq=False)
-class Belief:
+class FilterState:
     """history: blocks of the last weeks. prior: learned or broad. days: the public clock. began, learned: the
     first day of the stream, and the day on which the prior was learned; None before. events: days that were
     unlike all others.
@@ -46,8 +46,8 @@ class Belief:
         n_series: int,
         days: PublicDays,
         components: tuple[Component, ...] = COMPONENTS,
-    ) -> "Belief":
-        """What `to_document` wrote; that of a stream that begins where there is nothing.
+    ) -> "FilterState":
+        """Return what `to_document` wrote; that of a stream that begins where there is nothing.
 
         components: those of the prior, with the medians that it starts from.
 
@@ -64,7 +64,7 @@ class Belief:
         return cls(history, prior, days, began, learned, tuple(events or ()))
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready and public."""
+        """Return the state as a JSON-ready document, public."""
         return {
             "history": self.history.to_document(),
             "prior": self.prior.logs.tolist(),
@@ -73,8 +73,8 @@ class Belief:
             "events": list(self.events),
         }
 
-    def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "Belief":
-        """The belief with which a period that begins at this step is measured.
+    def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "FilterState":
+        """Return the belief with which a period that begins at this step is measured.
 
         The last day that is over is called an event if it was one; the prior is learned again when due: first
         after `FIRST_LEARNED_DAYS`, then each time after as many days as were known, at most `relearn_days`;
@@ -88,8 +88,10 @@ class Belief:
         seen, _ = seen_series(latest(self.history, MOST_LEARNED), self.days, scale, judged.events)
         return replace(judged, prior=learn(self.prior, seen), learned=self.day_of(first_step))
 
-    def judged(self, first_step: int, scale: float | None) -> "Belief":
-        """Whether the last day before this step's was an event, remembered as long as its blocks are."""
+    def judged(self, first_step: int, scale: float | None) -> "FilterState":
+        """Return whether the last day before this step's was an event, remembered as long as its blocks
+        are.
+        """
         history = latest(self.history, MOST_FITTED)
         return self.judged_by(
             lambda events: seen_series(history, self.days, scale, events)[0], history, first_step
@@ -97,8 +99,10 @@ class Belief:
 
     def judged_by(
         self, seen: Callable[[tuple[int, ...]], Seen | None], history: BlockHistory, first_step: int
-    ) -> "Belief":
-        """The same, by what was seen when these days are called events. history: whose days they are."""
+    ) -> "FilterState":
+        """Return the same, by what was seen when these days are called events. history: whose days they
+        are.
+        """
         days = self.days.clock(history.starts) // self.days.steps_per_day
         last, today = int(days[-1]), self.day_of(first_step)
         kept = tuple(day for day in self.events if day >= days[0])
@@ -109,15 +113,15 @@ class Belief:
         return replace(self, events=(*kept, last) if unlike else kept)
 
     def is_due(self, first_step: int, relearn_days: int) -> bool:
-        """Whether the prior is to be learned before the period that begins at this step."""
+        """Return whether the prior is to be learned before the period that begins at this step."""
         if self.began is None or not relearn_days:
             return False
         since, last = self.began, self.learned
         wait = FIRST_LEARNED_DAYS if last is None else min(relearn_days, max(last - since, 1))
         return self.day_of(first_step) - (since if last is None else last) >= wait
 
-    def after(self, own: BlockHistory, history_days: int) -> "Belief":
-        """The belief that a period leaves: its blocks beside those of the last `history_days`."""
+    def after(self, own: BlockHistory, history_days: int) -> "FilterState":
+        """Return the belief that a period leaves: its blocks beside those of the last `history_days`."""
         if not own.n_blocks:
             return self
         began = self.day_of(int(own.starts[0])) if self.began is None else self.began
@@ -128,7 +132,7 @@ class Belief:
     def fitted(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[Floats, Floats]:
-        """Posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
+        """Return posterior means and variances at these steps from all blocks, (n_series, n_steps), in units.
 
         Where nothing was ever measured: the public scale or 0, with `UNKNOWN` variance. `own` may be blocks
         of later periods too, and the steps those of an earlier one: then it is a revised estimate.
@@ -145,7 +149,7 @@ class Belief:
     def events_with(
         self, own: BlockHistory, steps: range, history_days: int, scale: float | None
     ) -> tuple[int, ...]:
-        """Days that are called events when `fitted` is asked the same, theirs included; free."""
+        """Return the days that are called events when `fitted` is asked the same, theirs included; free."""
         history = nearest(self.after(own, history_days).history, steps, MOST_FITTED)
         if not history.n_blocks:
             return self.events
@@ -153,23 +157,23 @@ class Belief:
         return tuple(sorted(self.answer(seen, steps)[1]))
 
     def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
-        """The posterior for these steps, and the days that are events, theirs included if they are."""
+        """Return the posterior for these steps, and the days that are events, theirs included if they are."""
         today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
         found = fit(Question(self.prior, seen, self.days, today, self.learned is not None))
         return found, {*self.events, *today} if found.unlike else set(self.events)
 
     def day_of(self, step: int) -> int:
-        """The day of a running step."""
+        """Return the day of a running step."""
         return int(self.days.clock(step)) // self.days.steps_per_day
 
 
 def nearest(history: BlockHistory, steps: range, most: int) -> BlockHistory:
-    """So many blocks, those nearest to the steps; of as near ones the later."""
+    """Return so many blocks, those nearest to the steps; of as near ones the later."""
     away = np.maximum(steps.start - history.starts, history.starts - steps.stop)
     order = np.lexsort((-history.starts, away))
     return history.chosen(np.isin(np.arange(history.n_blocks), order[:most]))
 
 
 def latest(history: BlockHistory, most: int) -> BlockHistory:
-    """The last so many blocks."""
+    """Return the last so many blocks."""
     return history.chosen(np.arange(history.n_blocks) >= history.n_blocks - most)

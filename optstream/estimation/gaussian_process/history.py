@@ -28,13 +28,13 @@ class BlockHistory:
 
     @classmethod
     def empty(cls, n_series: int) -> "BlockHistory":
-        """Of a stream that begins."""
+        """Return the history of a stream that begins."""
         nothing = np.zeros(0, dtype=np.int64)
         return cls(nothing, nothing, np.zeros(0), np.zeros((n_series, 0)))
 
     @classmethod
     def of(cls, measured: Measured) -> "BlockHistory":
-        """The blocks of one period. Raises ParameterError for measurements of another kind."""
+        """Return the blocks of one period. Raises ParameterError for measurements of another kind."""
         blocks = (measured.choices or {}).get("blocks")
         if blocks is None or not measured.sums or measured.sum_variances is None:
             raise ParameterError("these measurements are no sums over blocks")
@@ -49,7 +49,7 @@ class BlockHistory:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any] | None, n_series: int) -> "BlockHistory":
-        """What `to_document` wrote; empty for None. Raises ParameterError for other series."""
+        """Return what `to_document` wrote; empty for None. Raises ParameterError for other series."""
         if document is None:
             return cls.empty(n_series)
         sums = np.array(document["sums"], dtype=np.float64).reshape(len(document["sums"]), -1)
@@ -63,7 +63,7 @@ class BlockHistory:
         )
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready: integers, and scales as floats."""
+        """Return the history as a JSON-ready document: integers, and scales as floats."""
         return {
             "starts": self.starts.tolist(),
             "lengths": self.lengths.tolist(),
@@ -72,7 +72,7 @@ class BlockHistory:
         }
 
     def joined(self, other: "BlockHistory") -> "BlockHistory":
-        """Both, in the order of time."""
+        """Return both histories, in the order of time."""
         starts = np.concatenate([self.starts, other.starts])
         order = np.argsort(starts, kind="stable")
         return BlockHistory(
@@ -83,7 +83,7 @@ class BlockHistory:
         )
 
     def completed(self, measured: Iterable[Measured]) -> "BlockHistory":
-        """With the blocks of these periods, where they are not there already."""
+        """Return the history with the blocks of these periods, where they are not there already."""
         found = self
         for one in measured:
             own = BlockHistory.of(one)
@@ -91,11 +91,11 @@ class BlockHistory:
         return found
 
     def between(self, first: int, stop: int) -> "BlockHistory":
-        """The blocks that begin at these running steps, `stop` not included."""
+        """Return the blocks that begin at these running steps, `stop` not included."""
         return self.chosen((self.starts >= first) & (self.starts < stop))
 
     def chosen(self, which: NDArray[np.bool_]) -> "BlockHistory":
-        """Some of the blocks, (n,)."""
+        """Return some of the blocks, (n,)."""
         return BlockHistory(self.starts[which], self.lengths[which], self.scales[which], self.sums[:, which])
 
     @property

@@ -52,7 +52,7 @@ def learn(start: TemporalPrior, seen: Seen, most_iterations: int = MOST_ITERATIO
 
 
 def doubts_of(prior: TemporalPrior) -> Floats:
-    """How far each logarithm may lie from its median, as `logs`."""
+    """Return how far each logarithm may lie from its median, as `logs`."""
     doubts = [
         doubt
         for one in prior.components
@@ -62,7 +62,7 @@ def doubts_of(prior: TemporalPrior) -> Floats:
 
 
 def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
-    """The derivative of the log likelihood by each of the prior's `logs`.
+    """Return the derivative of the log likelihood by each of the prior's `logs`.
 
     With covariance Sigma and a = Sigma^-1 y it is (a' dSigma a - tr(Sigma^-1 dSigma)) / 2, and every part
     of Sigma^-1 that is needed is known in the eigenbasis. tables: of the posterior's own blocks.
@@ -89,7 +89,7 @@ def likelihood_gradient(posterior: TreePosterior, tables: LagTables) -> Floats:
 
 
 def _weights(posterior: TreePosterior) -> tuple[Floats, Floats]:
-    """The derivative of the log likelihood by the shared and by the own covariance, (n, n) each."""
+    """Return the derivative of the log likelihood by the shared and by the own covariance, (n, n) each."""
     seen, basis = posterior.seen, posterior.basis
     leaves, sizes = seen.tree.leaf_indices, seen.sizes[:, None]
     pulls = posterior.own_pull()[leaves] / sizes

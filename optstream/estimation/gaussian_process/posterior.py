@@ -90,13 +90,13 @@ def fit(question: Question) -> Fitted:
 
 
 def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
-    """The blocks with some days called events; days that follow each other are one event."""
+    """Return the blocks with some days called events; days that follow each other are one event."""
     named = np.unique(blocks.clock[chosen | (blocks.events > 0)] // days.steps_per_day)
     return replace(blocks, events=event_numbers(blocks.clock, named, days))
 
 
 def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicDays) -> NDArray[np.int64]:
-    """For each clock place the number of the event that its day belongs to, 0 for none."""
+    """Return for each clock place the number of the event that its day belongs to, 0 for none."""
     named = np.array(sorted(events), dtype=np.int64)
     numbers = np.zeros(clock.size, dtype=np.int64)
     if named.size:
@@ -108,7 +108,8 @@ def event_numbers(clock: NDArray[np.int64], events: Iterable[int], days: PublicD
 
 
 def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
-    """Posterior means less prior means, and variances, of every node at single steps, (n_nodes, n_steps).
+    """Return posterior means less prior means, and variances, of every node at single steps, (n_nodes,
+    n_steps).
 
     Where the noise of a block is larger than the doubt about it, Laplace noise is taken for what it is.
     """

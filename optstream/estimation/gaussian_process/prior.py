@@ -41,23 +41,25 @@ class Component:
 
 
 def constant(lags: Floats, lengths: Lengths) -> Floats:
-    """The same for ever."""
+    """Return the kernel of what never changes."""
     return np.ones_like(lags)
 
 
 def rough(lags: Floats, lengths: Lengths) -> Floats:
-    """exp(-|lag| / length): wanders like a random walk that is called back."""
+    """Return exp(-|lag| / length): wanders like a random walk that is called back."""
     return np.exp(-np.abs(lags) / lengths[0])
 
 
 def smooth(lags: Floats, lengths: Lengths) -> Floats:
-    """Matern 3/2: has a slope that changes over `length`."""
+    """Return the Matern 3/2 kernel: has a slope that changes over `length`."""
     scaled = np.sqrt(3.0) * np.abs(lags) / lengths[0]
     return np.asarray((1.0 + scaled) * np.exp(-scaled))
 
 
 def daily(lags: Floats, lengths: Lengths) -> Floats:
-    """A shape of the day, as smooth as `lengths[0]` says, that is another one after `lengths[1]` days."""
+    """Return a shape of the day, as smooth as `lengths[0]` says, that is another one after `lengths[1]`
+    days.
+    """
     return np.asarray(np.exp(-2.0 * np.sin(np.pi * lags) ** 2 / lengths[0] ** 2 - np.abs(lags) / lengths[1]))
 
 
@@ -97,13 +99,13 @@ class TemporalPrior:
 
     @classmethod
     def broad(cls, steps_per_day: int, components: tuple[Component, ...] = COMPONENTS) -> "TemporalPrior":
-        """At the prior medians: what is used before anything is learned."""
+        """Return the prior at the medians: what is used before anything is learned."""
         medians = [value for one in components for value in (one.shared, one.own, *one.lengths)]
         return cls(np.log(np.array(medians)), steps_per_day, components)
 
     @cached_property
     def parameters(self) -> tuple[tuple[Component, int, float, float, Floats], ...]:
-        """For each component: it, its place in `logs`, variances shared and own, lengths."""
+        """Return for each component: it, its place in `logs`, variances shared and own, lengths."""
         found, at, values = [], 0, np.exp(self.logs)
         for one in self.components:
             lengths = values[at + 2 : at + one.n_parameters]
@@ -112,7 +114,7 @@ class TemporalPrior:
         return tuple(found)
 
     def covariances(self, rows: Blocks, columns: Blocks) -> tuple[Floats, Floats]:
-        """The shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
+        """Return the shared and the own part's covariance of two sets of blocks, (n_rows, n_columns) each."""
         lags = LagTables.between(rows, columns, self.steps_per_day)
         parts = np.zeros((2, rows.clock.size, columns.clock.size))
         for gate in lags.open_gates:
@@ -125,7 +127,7 @@ class TemporalPrior:
         return parts[0], parts[1]
 
     def variances(self, steps: Blocks) -> tuple[Floats, Floats]:
-        """Of single steps, shared and own part, (n_steps,) each."""
+        """Return the variances of single steps, shared and own part, (n_steps,) each."""
         inside = steps.events > 0
         found = np.zeros((2, steps.clock.size))
         for one, _, shared, own, _ in self.parameters:

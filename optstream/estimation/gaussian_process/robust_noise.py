@@ -46,13 +46,15 @@ def with_laplace_noise(posterior: TreePosterior, rounds: int = ROUNDS) -> TreePo
 
 
 def score(surprise: Floats, doubt: Floats, scale: Floats) -> Floats:
-    """-(log p)' of a normal of variance `doubt` plus Laplace noise, at `surprise`; at most 1 / scale."""
+    """Return -(log p)' of a normal of variance `doubt` plus Laplace noise, at `surprise`; at most 1 /
+    scale.
+    """
     right, left = _halves(surprise, doubt, scale)
     return np.asarray(np.tanh(0.5 * (right - left)) / scale)
 
 
 def information(doubt: Floats, scale: Floats) -> Floats:
-    """E[score^2]: what one value says of its mean, between 1 / (doubt + 2 scale^2) and 1 / scale^2."""
+    """Return E[score^2]: what one value says of its mean, between 1 / (doubt + 2 scale^2) and 1 / scale^2."""
     spread = np.sqrt(doubt + 2.0 * scale**2)
     at = GRID * spread
     right, left = _halves(at, doubt, scale)
@@ -62,7 +64,9 @@ def information(doubt: Floats, scale: Floats) -> Floats:
 
 
 def _halves(surprise: Floats, doubt: Floats, scale: Floats) -> tuple[Floats, Floats]:
-    """Logarithms of the parts of p in which the noise is above and below 0, but for a common factor."""
+    """Return logarithms of the parts of p in which the noise is above and below 0, but for a common
+    factor.
+    """
     deviation = np.sqrt(doubt)
     right = -surprise / scale + log_ndtr((surprise - doubt / scale) / deviation)
     left = surprise / scale + log_ndtr(-(surprise + doubt / scale) / deviation)

@@ -20,12 +20,12 @@ LEAST_NOISE = 1e-10
 
 
 def star(n_series: int) -> AggregationTree:
-    """Series side by side, under a root that nobody measures."""
+    """Return a tree of series side by side, under a root that nobody measures."""
     return AggregationTree(("", *map(str, range(n_series))), (-1, *([0] * n_series)))
 
 
 def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> Blocks:
-    """Single steps of one period, as what is asked for. events: days that were called so."""
+    """Return single steps of one period, as what is asked for. events: days that were called so."""
     clock = days.clock(np.arange(steps.start, steps.stop))
     return Blocks.at(clock, kinds=days.kinds(clock), events=event_numbers(clock, events, days))
 
@@ -33,7 +33,7 @@ def step_blocks(steps: range, days: PublicDays, events: Iterable[int] = ()) -> B
 def seen_series(
     history: BlockHistory, days: PublicDays, scale: float | None, events: Iterable[int] = ()
 ) -> tuple[Seen, Floats]:
-    """What was measured of plain series, and their prior means a step, (n_series,), in units.
+    """Return what was measured of plain series, and their prior means a step, (n_series,), in units.
 
     Blocks are weighed so that all have the noise of the latest one: `worth` is its scale over the block's,
     over the longest block's steps. A series' prior mean is that of its blocks, joined with the public scale

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.estimation.gaussian_process.filter import MOST_FITTED, Belief, latest
+from optstream.estimation.gaussian_process.filter import MOST_FITTED, FilterState, latest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import series_of
 from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
@@ -20,7 +20,7 @@ SAME = 1e-9
 
 
 def fit_tree(
-    belief: Belief,
+    belief: FilterState,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     steps: range,
@@ -30,7 +30,7 @@ def fit_tree(
 
     belief: what the tree learned; its history is not looked at. histories: {level: the blocks of its nodes};
     a level that is not there was not measured. Means add up over the tree. Where nothing was ever measured,
-    as `Belief.fitted`. Costs no privacy.
+    as `FilterState.fitted`. Costs no privacy.
     """
     days = belief.days
     known = seen_tree(histories, tree, days, scale, belief.events)
@@ -44,25 +44,27 @@ def fit_tree(
 
 
 def events_of_tree(
-    belief: Belief,
+    belief: FilterState,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     steps: range,
     scale: float | None,
 ) -> tuple[int, ...]:
-    """Days that are called events when `fit_tree` is asked the same, theirs included; free."""
+    """Return the days that are called events when `fit_tree` is asked the same, theirs included; free."""
     known = seen_tree(histories, tree, belief.days, scale, belief.events)
     return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
 
 
 def judged_tree(
-    belief: Belief,
+    belief: FilterState,
     histories: Mapping[int, BlockHistory],
     tree: AggregationTree,
     first_step: int,
     scale: float | None,
-) -> Belief:
-    """`Belief.judged` for a tree: whether the last day before this step's was an event."""
+) -> FilterState:
+    """Return the state judged as `FilterState.judged` does, for a tree: whether the last day before this
+    step's was an event.
+    """
     recent = {level: latest(history, MOST_FITTED) for level, history in histories.items()}
     if not next(iter(recent.values())).n_blocks:
         return belief
@@ -81,7 +83,7 @@ def seen_tree(
     scale: float | None,
     events: Iterable[int] = (),
 ) -> tuple[Seen, Floats] | None:
-    """What was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
+    """Return what was measured of a tree, and the leaves' prior means a step, (n_leaves,), in units.
 
     Only blocks that all measured levels have, with noise in the proportions of the latest: others, of another
     plan, are left out. None where there are none. scale: the public size of a typical leaf.
@@ -108,7 +110,7 @@ def seen_tree(
 
 
 def _common(histories: Mapping[int, BlockHistory]) -> dict[int, BlockHistory]:
-    """Each level's part of the blocks that all have, in the proportions of the latest common one."""
+    """Return each level's part of the blocks that all have, in the proportions of the latest common one."""
     kept = dict(histories)
     keys = [dict.fromkeys(_keys(history)) for history in kept.values()]
     shared = [key for key in keys[0] if all(key in other for other in keys[1:])]

@@ -12,8 +12,9 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Passed:
-    """Of each right-hand side y: means, E[x | y] of every node, and pulls, Sigma^-1 y of every measured one,
-    (n_nodes, n_modes). variances: Var[x | y]; prior: Var[x]. log_density: of the first y, constants left out.
+    """What a pass gives for each right-hand side y: means, E[x | y] of every node, and pulls, Sigma^-1 y of
+    every measured one, (n_nodes, n_modes). variances: Var[x | y]; prior: Var[x]. log_density: of the first y,
+    constants left out.
     """
 
     means: tuple[Floats, ...]

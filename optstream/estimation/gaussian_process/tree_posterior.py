@@ -44,7 +44,7 @@ class Rotation:
 
     @classmethod
     def of(cls, prior: TemporalPrior, blocks: Blocks) -> "Rotation":
-        """Of these blocks under this prior. Time O(n^3)."""
+        """Return the kernels of these blocks under this prior. Time O(n^3)."""
         shared, own = prior.covariances(blocks, blocks)
         own[np.diag_indices_from(own)] += NUGGET * blocks.worth**2 * blocks.lengths
         spectrum, basis = eigh(own, driver="evd", overwrite_a=True)
@@ -78,7 +78,7 @@ class TreePosterior:
         self._join_shared()
 
     def revalued(self, residuals: Floats, noise: Floats) -> "TreePosterior":
-        """The posterior of other values with other noise at the same blocks."""
+        """Return the posterior of other values with other noise at the same blocks."""
         return TreePosterior(self.prior, replace(self.seen, residuals=residuals, noise=noise), self.rotation)
 
     def _join_shared(self) -> None:
@@ -107,24 +107,26 @@ class TreePosterior:
 
     @cached_property
     def shared_precision(self) -> Floats:
-        """Of all measurements for the shared part, the parts' uncertainty counted in, (n, n)."""
+        """The precision of all measurements for the shared part, the parts' uncertainty counted in, (n,
+        n).
+        """
         p = self.precision
         return np.asarray(np.diag(p) - p[:, None] * self.kept * p[None, :])
 
     def own_pull(self) -> Floats:
-        """What each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
+        """Return what each node's own covariance is multiplied with, (n_nodes, n), in the eigenbasis."""
         return np.asarray(self.own_means / self.spectrum)
 
     def own_loads(self) -> Floats:
-        """How the own parts move with the shared one, (n_nodes, n)."""
+        """Return how the own parts move with the shared one, (n_nodes, n)."""
         return np.asarray(self.passed.means[1] / self.spectrum)
 
     def own_precision(self) -> Floats:
-        """Given the shared part, (n_nodes, n)."""
+        """The own precision given the shared part, (n_nodes, n)."""
         return np.asarray((self.passed.prior - self.passed.variances) / self.spectrum**2)
 
     def left_out(self, exact_for: int) -> tuple[Floats, Floats]:
-        """How far each measured value is from what all others say of it, and the variance of that.
+        """Return how far each measured value is from what all others say of it, and the variance of that.
 
         (n_nodes, n) each, noise of the value included; only rows of measured nodes mean anything. Value less
         prediction is (Sigma^-1 r) / d, d the diagonal of Sigma^-1, and its variance 1 / d. The diagonal is
@@ -150,14 +152,15 @@ class TreePosterior:
         return np.asarray((self.pulls @ self.basis.T) / diagonal), 1.0 / diagonal
 
     def _alone(self) -> Floats:
-        """The diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
+        """Return the diagonal of Sigma^-1 in the eigenbasis, the shared part being known, (n_nodes, n)."""
         known = np.isfinite(self.seen.noise)
         noise = np.where(known, self.seen.noise, 1.0)[:, None]
         alone = np.maximum(noise - self.passed.variances, 0.0) / noise**2
         return np.asarray(np.where(known[:, None], alone, 0.0))
 
     def day_surprises(self, chosen: NDArray[np.bool_]) -> Floats:
-        """How unlike all others these blocks are, (n,) of them chosen: standard normal if they are not.
+        """Return how unlike all others these blocks are, (n,) of them chosen: standard normal if they are
+        not.
 
         (n_nodes + 1, n_chosen): of each node, 0 where it was not measured, then of what the leaves share.
         Score tests of a shift of these values alone, free at each of them: with a = Sigma^-1 r at the shifted
@@ -175,13 +178,13 @@ class TreePosterior:
         return found
 
     def means(self, steps: Blocks) -> Floats:
-        """Posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
+        """Return posterior means of every node at these steps less the prior means, (n_nodes, n_steps)."""
         shared, own = self.prior.covariances(steps, self.seen.blocks)
         together = (shared @ self.basis) @ self.shared_pull
         return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
 
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
-        """Posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
+        """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
         chosen = np.arange(len(self.weights)) if nodes is None else nodes
         shared, own = (part @ self.basis for part in self.prior.covariances(steps, self.seen.blocks))
         of_shared, of_own = self.prior.variances(steps)
@@ -200,7 +203,7 @@ class TreePosterior:
 
 
 def _whitened(pull: Floats, precision: Floats) -> Floats:
-    """precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
+    """Return precision^(-1/2) pull, by the symmetric root, so that each entry belongs to its block."""
     spectrum, basis = eigh(precision)
     spectrum = np.maximum(spectrum, 1e-12 * max(float(spectrum[-1]), 1e-300))
     return np.asarray(basis @ ((basis.T @ pull) / np.sqrt(spectrum)))

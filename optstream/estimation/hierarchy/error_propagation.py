@@ -74,7 +74,7 @@ def interpolated_variances(measured: Measured) -> Floats:
 
 
 def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, Floats]:
-    """Of each node's whole series: its precision and the covariance of precision times value."""
+    """Return for each node's whole series: its precision and the covariance of precision times value."""
     rows, weights = problem.rows, problem.weights
     precision = np.einsum("qs,nq,qt->nst", rows, weights, rows, optimize=True)
     entering = np.einsum("qs,nq,nqm->nsm", rows, weights, maps, optimize=True)
@@ -82,8 +82,8 @@ def _joint(problem: LeastSquares, maps: Floats, noise: Floats) -> tuple[Floats, 
 
 
 def _target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
-    """From a node's measurements to its least-squares targets, (n_patterns, n_queries, n_measurements), and
-    which of them is each node's: nodes that were measured alike share one.
+    """Return the maps from a node's measurements to its least-squares targets, (n_patterns, n_queries,
+    n_measurements), and which of them is each node's: nodes that were measured alike share one.
     """
     assert measured.point_variances is not None
     assert measured.sum_variances is not None
@@ -104,7 +104,9 @@ def _target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
 
 
 def _variances(measured: Measured) -> Floats:
-    """Of every measurement, (n_nodes, n_measurements); 0 where none was made, for it enters nothing."""
+    """Return the variance of every measurement, (n_nodes, n_measurements); 0 where none was made, for it
+    enters nothing.
+    """
     if measured.point_variances is None or measured.sum_variances is None:
         raise ParameterError("noise_variances needs the variances of the measurements")
     values = (measured.points, *measured.sums)

@@ -35,7 +35,9 @@ class LeastSquares:
     weights: NDArray[np.float64]
 
     def separated(self) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """(node factor, query factor) with weights = their outer product, or None if there are none such."""
+        """Return (node factor, query factor) with weights = their outer product, or None if there are none
+        such.
+        """
         node, query = np.unravel_index(int(np.argmax(self.weights)), self.weights.shape)
         by_node = self.weights[:, query] / self.weights[node, query]
         by_query = self.weights[node]
@@ -46,7 +48,7 @@ class LeastSquares:
 def least_squares(
     measured: Measured, tree: AggregationTree, features: Sequence[Feature], weights: str
 ) -> LeastSquares:
-    """State the problem of DESIGN's section 5 for these measurements.
+    """State the weighted least-squares problem for these measurements.
 
     weights="variance": measured points and sums by 1/variance, and the interpolated steps in between by
     `INTERPOLATION_WEIGHT` of a point's. weights="paper": the whole interpolated series by 1/n_steps, a
@@ -80,14 +82,14 @@ def least_squares(
 
 
 def targets_of(measured: Measured) -> NDArray[np.float64]:
-    """What the queries should give: steps, then each feature's sums, (…, n_nodes, n_queries). Linear in what
-    was measured.
+    """Return what the queries should give: steps, then each feature's sums, (…, n_nodes, n_queries). Linear
+    in what was measured.
     """
     return np.concatenate([_step_targets(measured), *measured.feature_sums], axis=-1)
 
 
 def _step_targets(measured: Measured) -> NDArray[np.float64]:
-    """Measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
+    """Return measured steps where there are any, the reconstruction in between, (…, n_nodes, n_steps)."""
     series = reconstruct(measured).copy()
     seen = seen_points(measured)
     for column, step in enumerate(measured.positions):
@@ -96,7 +98,7 @@ def _step_targets(measured: Measured) -> NDArray[np.float64]:
 
 
 def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
-    """1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
+    """Return 1/variance at measured steps, a small part of it in between, (n_nodes, n_steps)."""
     assert measured.point_variances is not None
     worth = np.broadcast_to(1.0 / (measured.point_variances * unit), measured.points.shape[-2:])
     seen = seen_points(measured)
@@ -117,7 +119,7 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
 
 
 def _is_measured(measured: Measured) -> NDArray[np.bool_]:
-    """Which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
+    """Return which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
     known = seen_points(measured).any(axis=-1)
     for variances in measured.sum_variances or ():
         known = known | np.isfinite(variances).any(axis=-1)

@@ -49,7 +49,7 @@ class _Upwards:
                 np.add.at(self.sums, self.parents[nodes], self.spread[nodes])
 
     def downwards(self) -> Floats:
-        """Cov[x]. kept: how x depends on the node's own mu. rest: Cov[r]. gain: K."""
+        """Return Cov[x]. kept: how x depends on the node's own mu. rest: Cov[r]. gain: K."""
         found, one = self.spread.copy(), np.eye(self.noise.shape[-1])
         kept, gain = np.zeros_like(self.inverse) + one, np.zeros_like(self.inverse)
         rest = np.zeros_like(self.noise)
@@ -67,5 +67,5 @@ class _Upwards:
 
 
 def _both(factor: Floats, covariance: Floats) -> Floats:
-    """F C F'."""
+    """Return F C F'."""
     return np.asarray(factor @ covariance @ np.swapaxes(factor, -1, -2))

@@ -81,13 +81,13 @@ def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floa
 
 
 def running_average(noisy: Floats) -> Floats:
-    """The mean of the first n values, for each n. Problem: the least squares fit of a constant."""
+    """Return the mean of the first n values, for each n. Problem: the least squares fit of a constant."""
     means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
     return means
 
 
 def running_median(noisy: Floats) -> Floats:
-    """The median of the first n values, for each n; of an even number the mean of the middle two.
+    """Return the median of the first n values, for each n; of an even number the mean of the middle two.
 
     Problem: the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
     """
@@ -101,7 +101,7 @@ def running_median(noisy: Floats) -> Floats:
 
 
 def running_james_stein(noisy: Floats) -> Floats:
-    """The mean of the first n values plus an n-th of the last one's distance from it, for each n.
+    """Return the mean of the first n values plus an n-th of the last one's distance from it, for each n.
 
     Problem: a step's own value, shrunk to its group's mean the more, the larger the group.
     """
@@ -111,12 +111,13 @@ def running_james_stein(noisy: Floats) -> Floats:
 
 
 def _average_left(sizes: NDArray[np.int64]) -> Floats:
-    """Of the variance of one value's noise: 1 / n."""
+    """Return the part left of the variance of one value's noise: 1 / n."""
     return 1.0 / sizes
 
 
 def _median_left(sizes: NDArray[np.int64]) -> Floats:
-    """Of Laplace noise with variance 2 b^2: that of a median is b^2 / n times 1 + 2 sqrt(2 / pi) / sqrt(n).
+    """Return the part left of Laplace noise with variance 2 b^2: that of a median is b^2 / n times 1 + 2
+    sqrt(2 / pi) / sqrt(n).
 
     The expansion of the order statistic's variance to its second term; never above the mean's, 2 b^2 / n,
     which it is for n = 1 and 2. Within 9 % of simulated groups at the sizes that are tested, 1 to 30.
@@ -126,7 +127,9 @@ def _median_left(sizes: NDArray[np.int64]) -> Floats:
 
 
 def _james_stein_left(sizes: NDArray[np.int64]) -> Floats:
-    """Of n values the last has weight a + 1/n, the others a, with a = (n - 1) / n^2."""
+    """Return the part left where of n values the last has weight a + 1/n, the others a, with a = (n - 1) /
+    n^2.
+    """
     others = (sizes - 1) / sizes**2
     left: Floats = (sizes - 1) * others**2 + (others + 1.0 / sizes) ** 2
     return left
@@ -148,6 +151,6 @@ NOISE_LEFT: Mapping[str, Callable[[NDArray[np.int64]], Floats]] = {
 
 
 def _runs(groups: list[int]) -> list[tuple[int, int]]:
-    """Where each group lies in the period, as (first, end)."""
+    """Return where each group lies in the period, as (first, end)."""
     borders = [0, *(np.flatnonzero(np.diff(groups)) + 1).tolist(), len(groups)]
     return list(pairwise(borders))

@@ -1,1 +1,1 @@
-"""What the releases of a grant are charged, and what each privacy guarantee has left."""
+"""What the releases of a privacy budget are charged, and what each privacy guarantee has left."""

@@ -1,4 +1,4 @@
-"""What a grant has promised, amendment by amendment, and what a spend costs under each promise."""
+"""The privacy guarantees of a budget, amendment by amendment, and what a spend costs under each."""
 
 import json
 from collections.abc import Mapping
@@ -14,13 +14,13 @@ from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import spend_from_document
 
-PROMISED = ("epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows")
-"""The columns that a grant and each of its amendments have in common."""
+GUARANTEE_COLUMNS = ("epsilon", "window_length", "alpha", "unit", "leaves_per_step", "windows")
+"""The columns that a privacy budget and each of its amendments have in common."""
 
 
 @dataclass(frozen=True)
-class Promises:
-    """A grant's promises by their number; `now` is the one in force."""
+class Guarantees:
+    """A budget's privacy guarantees by their number; `now` is the one in force."""
 
     by_number: Mapping[int, PrivacyModel]
     now: int
@@ -30,31 +30,33 @@ class Promises:
         return self.by_number[self.now]
 
     def price(self, spend: Spend, number: int) -> Spend:
-        """A spend that was planned under promise `number`, by the promise in force (Lemma 12)."""
+        """Return a spend that was planned under privacy guarantee `number`, by the privacy guarantee in force
+        (Lemma 12).
+        """
         if number == self.now:
             return spend
         return repriced(spend, self.by_number[number], self.in_force)
 
     def read(self, document: str, number: int) -> Spend:
-        """As `price`, of a spend's text in the ledger."""
+        """Return a spend read from the ledger's text, priced as by `price`."""
         return self.price(spend_from_document(json.loads(document)), number)
 
-    def by(self, number: int) -> "Promises":
-        """The same promises, with this one to price by."""
-        return Promises(self.by_number, number)
+    def by(self, number: int) -> "Guarantees":
+        """Return the same privacy guarantees, with this one to price by."""
+        return Guarantees(self.by_number, number)
 
-    def amended(self, model: PrivacyModel) -> "Promises":
-        """The promises as they would be after an amendment."""
+    def amended(self, model: PrivacyModel) -> "Guarantees":
+        """Return the privacy guarantees as they would be after an amendment."""
         number = max(self.by_number) + 1
-        return Promises({**self.by_number, number: model}, number)
+        return Guarantees({**self.by_number, number: model}, number)
 
 
-def promises_of(connection: Connection, grant: Any) -> Promises:
-    """The promises of a grant's row."""
+def guarantees_of(connection: Connection, grant: Any) -> Guarantees:
+    """Return the privacy guarantees of a privacy budget's row."""
     if grant.amendment == 0:
-        return Promises({0: _model(grant)}, 0)
+        return Guarantees({0: _model(grant)}, 0)
     rows = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
-    return Promises({row.number: _model(row) for row in rows}, grant.amendment)
+    return Guarantees({row.number: _model(row) for row in rows}, grant.amendment)
 
 
 def _model(row: Any) -> PrivacyModel:
@@ -68,9 +70,9 @@ def _model(row: Any) -> PrivacyModel:
     )
 
 
-def first_promise(connection: Connection, name: str, calendar: str, promise: Mapping[str, Any]) -> int:
-    """Insert a grant; return its key."""
-    wanted = {column: promise[column] for column in PROMISED}
+def first_guarantee(connection: Connection, name: str, calendar: str, guarantee: Mapping[str, Any]) -> int:
+    """Insert a privacy budget; return its key."""
+    wanted = {column: guarantee[column] for column in GUARANTEE_COLUMNS}
     grant_id = insert_row(
         connection, grants, name=name, calendar=calendar, longest_spend=0, amendment=0, **wanted
     )
@@ -78,9 +80,11 @@ def first_promise(connection: Connection, name: str, calendar: str, promise: Map
     return grant_id
 
 
-def next_promise(connection: Connection, grant: Any, calendar: str, promise: Mapping[str, Any]) -> int:
-    """Put another promise in force; return its number. Earlier ones stay, for what was planned under them."""
-    wanted = {column: promise[column] for column in PROMISED}
+def next_guarantee(connection: Connection, grant: Any, calendar: str, guarantee: Mapping[str, Any]) -> int:
+    """Put another privacy guarantee in force; return its number. Earlier ones stay, for what was planned
+    under them.
+    """
+    wanted = {column: guarantee[column] for column in GUARANTEE_COLUMNS}
     number = int(grant.amendment) + 1
     connection.execute(insert(amendments).values(grant_id=grant.id, number=number, **wanted))
     change = update(grants).where(grants.c.id == grant.id)

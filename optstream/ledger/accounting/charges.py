@@ -1,4 +1,4 @@
-"""What a grant's windows are charged, read from the range of the history that they see."""
+"""What a privacy budget's windows are charged, read from the range of the history that they see."""
 
 import json
 import math
@@ -9,7 +9,7 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from optstream.ledger.accounting.amendments import Promises, promises_of
+from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
 from optstream.ledger.accounting.spends import charged_rows
 from optstream.ledger.database.schema import spends
 from optstream.ledger.records import WindowLoss
@@ -19,7 +19,7 @@ from optstream.privacy.spends import spend_from_document
 
 @dataclass(frozen=True)
 class Charges:
-    """What the releases of a grant are charged, by its present promise.
+    """What the releases of a privacy budget are charged, by its present privacy guarantee.
 
     compromised: those of them whose noise protects nobody: a window that they charge at all loses everything.
     """
@@ -28,13 +28,13 @@ class Charges:
     compromised: tuple[Spend, ...] = ()
 
     def of_windows(self, window_length: int, starts: range) -> list[Fraction | float]:
-        """What the window that begins at each of `starts` has lost."""
+        """Return what the window that begins at each of `starts` has lost."""
         lost = charged_to_windows(self.compromised, window_length, starts)
         charged = charged_to_windows(self.spends, window_length, starts)
         return [math.inf if gone else amount for gone, amount in zip(lost, charged, strict=True)]
 
     def by_period(self) -> list[tuple[tuple[int, int], "Charges"]]:
-        """The charges of each period by itself, by its first step and number of steps."""
+        """Return the charges of each period by itself, by its first step and number of steps."""
         periods = sorted({(spend.first_step, spend.n_steps) for spend in self.spends})
         return [(period, self._inside(period)) for period in periods]
 
@@ -46,7 +46,7 @@ class Charges:
         return Charges(own, lost)
 
     def worst(self, window_length: int, windows: Any, plan: Sequence[Spend], touching: range) -> WindowLoss:
-        """The worst window with `plan` included, of those that have one of the steps `touching`."""
+        """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
         lost = worst_window(self.compromised, window_length, windows, touching)
         if lost.epsilon > 0:
             return WindowLoss(math.inf, lost.first_step)
@@ -56,15 +56,17 @@ class Charges:
 
 @dataclass(frozen=True)
 class Planned:
-    """A spend in force as it was planned: under which promise, and whether its noise became known."""
+    """A spend in force as it was planned: under which privacy guarantee, and whether its noise became
+    known.
+    """
 
     spend: Spend
-    promise: int
+    guarantee: int
     is_known: bool
 
 
 def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -> list[Planned]:
-    """The spends of a grant's releases, of all streams, that have one of `steps`.
+    """Return the spends of a privacy budget's releases, of all streams, that have one of `steps`.
 
     only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
     longest spend.
@@ -83,29 +85,31 @@ def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -
     ]
 
 
-def charges_of(near: Sequence[Planned], promises: Promises) -> Charges:
-    """What these are charged by the promise in force."""
-    priced = [(promises.price(one.spend, one.promise), one.is_known) for one in near]
+def charges_of(near: Sequence[Planned], guarantees: Guarantees) -> Charges:
+    """Return what these are charged by the privacy guarantee in force."""
+    priced = [(guarantees.price(one.spend, one.guarantee), one.is_known) for one in near]
     return Charges(
         tuple(spend for spend, _ in priced), tuple(spend for spend, is_known in priced if is_known)
     )
 
 
 def charged_to_grant(
-    connection: Connection, grant: Any, steps: range, *only: Any, promises: Promises | None = None
+    connection: Connection, grant: Any, steps: range, *only: Any, guarantees: Guarantees | None = None
 ) -> Charges:
-    """What the spends that have one of `steps` are charged, by the grant's present promise or by another.
+    """Return what the spends that have one of `steps` are charged, by the privacy budget's present privacy
+    guarantee or by another.
 
     only: conditions on the releases to look at.
     """
     near = planned_near(connection, grant, steps, *only)
-    return charges_of(near, promises or promises_of(connection, grant))
+    return charges_of(near, guarantees or guarantees_of(connection, grant))
 
 
 def cost_touching(
     connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), *only: Any
 ) -> WindowLoss:
-    """The worst window that has one of `steps`, `plan` included; reads only the history that it may see.
+    """Return the worst window that has one of `steps`, `plan` included; reads only the history that it may
+    see.
 
     only: conditions on the releases to look at.
     """
@@ -113,7 +117,9 @@ def cost_touching(
     return charges.worst(grant.window_length, grant.windows, plan, steps)
 
 
-def window_reach(promise: Any, steps: range) -> range:
-    """The steps that share a window with one of these. promise: a grant's row, or a model."""
-    lead = promise.window_length - 1
+def window_reach(guarantee: Any, steps: range) -> range:
+    """Return the steps that share a window with one of these. guarantee: a privacy budget's row, or a
+    model.
+    """
+    lead = guarantee.window_length - 1
     return range(steps.start - lead, steps.stop + lead)

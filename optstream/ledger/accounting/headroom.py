@@ -1,4 +1,6 @@
-"""What every window of a grant is charged, window by window: exact, and read from a range of the history."""
+"""What every window of a privacy budget is charged, window by window: exact, and read from a range of the
+history.
+"""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -24,10 +26,11 @@ class Stretch:
 
 
 def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch, ...]:
-    """What the windows with at least one of `steps` are charged, by first step.
+    """Return what the windows with at least one of `steps` are charged, by first step.
 
-    All streams of the grant count. With aligned windows only those inside a charged period are listed: any
-    other has the whole grant. Reads the history that these windows see; time O(spends * (period + window)).
+    All streams of the privacy budget count. With aligned windows only those inside a charged period are
+    listed: any other has the whole privacy budget. Reads the history that these windows see; time O(spends *
+    (period + window)).
     """
     length = grant.window_length
     if grant.windows == "sliding":
@@ -44,9 +47,9 @@ def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch
 
 
 def last_charged(connection: Connection, grant: Any) -> Stretch | None:
-    """The last windows that are charged anything; None if the grant is untouched.
+    """Return the last windows that are charged anything; None if the privacy budget is untouched.
 
-    Every window that begins later has the whole grant. Reads the end of the history only.
+    Every window that begins later has the whole privacy budget. Reads the end of the history only.
     """
     of_grant = spends.c.grant_id == grant.id
     latest = connection.execute(select(func.max(spends.c.first_step)).where(of_grant)).scalar_one()

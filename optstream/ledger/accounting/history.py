@@ -1,4 +1,4 @@
-"""A grant's whole history: what repeats itself is read and priced once."""
+"""A privacy budget's whole history: what repeats itself is read and priced once."""
 
 import json
 import math
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from sqlalchemy import Connection
 
-from optstream.ledger.accounting.amendments import Promises, promises_of
-from optstream.ledger.accounting.kept_promises import joined
+from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
+from optstream.ledger.accounting.kept_guarantees import joined
 from optstream.ledger.accounting.spends import PlainSpend, charged_rows
 from optstream.ledger.database.engine import plain_rows
 from optstream.ledger.database.schema import spends
@@ -36,12 +36,14 @@ class _Pattern(NamedTuple):
     shapes: list[_Shape]
 
     def recurs(self, plan: Sequence[PlainSpend], lines: str) -> bool:
-        """Whether another plan is this one at its first step."""
+        """Return whether another plan is this one at its first step."""
         return len(self.shapes) == len(plan) and str(plan[0][1]).join(self.between) == lines
 
 
 class History:
-    """The spends of a grant, whole: those that differ only in when they were are read and priced once."""
+    """The spends of a privacy budget, whole: those that differ only in when they were are read and priced
+    once.
+    """
 
     def __init__(self) -> None:
         self._first_steps: defaultdict[tuple[str, int], list[int]] = defaultdict(list)
@@ -66,7 +68,8 @@ class History:
             self._latest_plan[amendment] = pattern
 
     def add(self, position: int, first_step: int, document: str, amendment: int = 0) -> "_Shape | None":
-        """Charge one more. first_step: as the document says. amendment: the promise it was planned under.
+        """Charge one more. first_step: as the document says. amendment: the privacy guarantee it was planned
+        under.
 
         position: in its plan. Plans recur, so the spend there in the plan before mostly has the same shape.
         Returns the shape, or None if it is read by itself.
@@ -88,7 +91,7 @@ class History:
 
     @property
     def amendments(self) -> set[int]:
-        """The promises under which something was planned."""
+        """The privacy guarantees under which something was planned."""
         return {amendment for _, amendment in self._first_steps}
 
     def include(self, other: "History") -> None:
@@ -96,11 +99,11 @@ class History:
         for key, first_steps in other._first_steps.items():
             self._first_steps[key].extend(first_steps)
 
-    def cost(self, promises: Promises) -> WindowCost:
-        """The worst window of all, by the promise in force."""
-        model = promises.in_force
+    def cost(self, guarantees: Guarantees) -> WindowCost:
+        """Return the worst window of all, by the privacy guarantee in force."""
+        model = guarantees.in_force
         repeated = [
-            (promises.read(shape, amendment), first_steps)
+            (guarantees.read(shape, amendment), first_steps)
             for (shape, amendment), first_steps in self._first_steps.items()
         ]
         if model.windows == "sliding":
@@ -112,32 +115,35 @@ class History:
         )
         return worst_window(written_out, model.window_length, "aligned")
 
-    def costs(self, promises: Promises) -> list[tuple[int, PrivacyModel, WindowCost]]:
-        """For each promise under which something was planned: its number, itself, the worst window that it
-        answers for.
+    def costs(self, guarantees: Guarantees) -> list[tuple[int, PrivacyModel, WindowCost]]:
+        """Return for each privacy guarantee under which something was planned: its number, itself, the worst
+        window that it answers for.
 
         Those are the windows that have a step of what was planned under it, charged by all that was planned,
-        before it and after. What an earlier promise allowed is not held against a later one.
+        before it and after. What an earlier privacy guarantee allowed is not held against a later one.
         """
-        used = [promises.by(number) for number in sorted(self.amendments)] or [promises]
+        used = [guarantees.by(number) for number in sorted(self.amendments)] or [guarantees]
         return [(under.now, under.in_force, self._cost_answered_for(under, len(used) == 1)) for under in used]
 
-    def _cost_answered_for(self, promises: Promises, only: bool) -> WindowCost:
-        """As `costs`, for the promise in force; the worst window of all instead where that is within it, for
-        it is found quicker. only: no other promise was ever used.
+    def _cost_answered_for(self, guarantees: Guarantees, only: bool) -> WindowCost:
+        """Return the cost as `costs` does, for the privacy guarantee in force; the worst window of all
+        instead where that is within it, for it is found quicker. only: no other privacy guarantee was ever
+        used.
         """
-        cost = self.cost(promises)
-        if only or cost.epsilon <= promises.in_force.epsilon:
+        cost = self.cost(guarantees)
+        if only or cost.epsilon <= guarantees.in_force.epsilon:
             return cost
-        return self._cost_of_planned(promises)
+        return self._cost_of_planned(guarantees)
 
-    def _cost_of_planned(self, promises: Promises) -> WindowCost:
-        """The worst window that has a step of what was planned under the promise in force."""
-        number, model = promises.now, promises.in_force
+    def _cost_of_planned(self, guarantees: Guarantees) -> WindowCost:
+        """Return the worst window that has a step of what was planned under the privacy guarantee in
+        force.
+        """
+        number, model = guarantees.now, guarantees.in_force
         written_out = [
             (replace(spend, first_step=spend.first_step + shift), amendment)
             for (shape, amendment), shifts in self._first_steps.items()
-            for spend in (promises.read(shape, amendment),)
+            for spend in (guarantees.read(shape, amendment),)
             for shift in shifts
         ]
         written_out.sort(key=lambda one: one[0].first_step)
@@ -154,7 +160,7 @@ class History:
 
 
 def _pattern(plan: Sequence[PlainSpend], lines: str, shapes: list[_Shape]) -> _Pattern | None:
-    """Of a plan whose spends all have a shape and one first step; of another, None."""
+    """Return the pattern of a plan whose spends all have a shape and one first step; of another, None."""
     if len(shapes) < len(plan) or len({first_step for _, first_step, _, _ in plan}) > 1 or "\0" in lines:
         return None
     text = "".join(
@@ -169,7 +175,7 @@ def _charges_anything(document: str) -> bool:
 
 
 def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
-    """The worst window of the grant's whole history, by its present promise."""
+    """Return the worst window of the privacy budget's whole history, by its present privacy guarantee."""
     history = History()
     query = charged_rows().add_columns(spends.c.first_step, spends.c.position)
     query = query.where(spends.c.grant_id == grant.id)
@@ -177,5 +183,5 @@ def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
         if compromised is not None and _charges_anything(document):
             return WindowLoss(math.inf, first_step)
         history.add(position, first_step, document, amendment)
-    cost = history.cost(promises_of(connection, grant))
+    cost = history.cost(guarantees_of(connection, grant))
     return WindowLoss(cost.epsilon, cost.first_step)

@@ -1,4 +1,4 @@
-"""What a grant's releases were charged over a span that is longer than a window."""
+"""What a privacy budget's releases were charged over a span that is longer than a window."""
 
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +21,7 @@ class Spent:
 
     adaptive: whether what was measured there was chosen by what was released before: any plan within a window
     of it, also one that was settled since, left something to be decided. window: how many steps a window has
-    and what the grant gives each; None where windows do not slide, or an amendment changed them.
+    and what the privacy budget gives each; None where windows do not slide, or an amendment changed them.
     """
 
     spends: tuple[Spend, ...]
@@ -31,7 +31,7 @@ class Spent:
 
 
 def spent_over(connection: Connection, grant: Any, steps: range) -> Spent:
-    """All that the releases with one of `steps` are charged; reads that range of the history."""
+    """Return all that the releases with one of `steps` are charged; reads that range of the history."""
     charged = charged_to_grant(connection, grant, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
     reach = window_reach(grant, steps)

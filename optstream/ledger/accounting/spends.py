@@ -16,7 +16,7 @@ PlainSpend = tuple[int, int, int, str]
 
 
 def spend_rows(plan: Sequence[Spend]) -> list[dict[str, Any]]:
-    """The spends' own columns, in order."""
+    """Return the spends' own columns, in order."""
     return [
         {
             "position": position,
@@ -29,18 +29,18 @@ def spend_rows(plan: Sequence[Spend]) -> list[dict[str, Any]]:
 
 
 def spends_hash(grant_id: int, rows: Iterable[Mapping[str, Any]]) -> str:
-    """sha256 of what is charged, the columns that searches go by included. rows: of `spend_rows`."""
+    """Return sha256 of what is charged, the columns that searches go by included. rows: of `spend_rows`."""
     plan = ((row["position"], row["first_step"], row["n_steps"], row["document"]) for row in rows)
     return hash_of_lines(grant_id, lines_of(plan))
 
 
 def lines_of(plan: Iterable[PlainSpend]) -> str:
-    """What is hashed of spends, a line each: no document holds a line break."""
+    """Return what is hashed of spends, a line each: no document holds a line break."""
     return "".join([f"{position} {first} {steps} {document}\n" for position, first, steps, document in plan])
 
 
 def hash_of_lines(grant_id: int, lines: str) -> str:
-    """As `spends_hash`, of `lines_of` the spends."""
+    """Return `spends_hash` of the spends, given their `lines_of`."""
     return hashlib.sha256(f"grant {grant_id}\n{lines}".encode()).hexdigest()
 
 
@@ -59,27 +59,29 @@ def store(
 
 
 def charged_rows() -> Select[Any]:
-    """What is in force of a release's spends: text, promise it was planned under, why it is compromised."""
+    """Return what is in force of a release's spends: text, privacy guarantee it was planned under, why it is
+    compromised.
+    """
     in_force = and_(spends.c.release_id == releases.c.id, spends.c.generation == releases.c.generation)
     return select(spends.c.document, releases.c.amendment, releases.c.compromised).join(releases, in_force)
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
-    """What a release was charged when it was planned, by the promise of then."""
+    """Return what a release was charged when it was planned, by the privacy guarantee of then."""
     query = charged_rows().where(spends.c.release_id == release_id).order_by(spends.c.position)
     documents = connection.execute(query).scalars()
     return tuple(spend_from_document(json.loads(document)) for document in documents)
 
 
 def hull(plan: Sequence[Spend]) -> range:
-    """The steps from the first to the last that the spends touch."""
+    """Return the steps from the first to the last that the spends touch."""
     return range(
         min(spend.first_step for spend in plan), max(spend.first_step + spend.n_steps for spend in plan)
     )
 
 
 def covers(reserved: Sequence[Spend], settled: Sequence[Spend], window_length: int, windows: str) -> bool:
-    """Whether the settled spends charge no window more than the reserved ones do, window by window."""
+    """Return whether the settled spends charge no window more than the reserved ones do, window by window."""
     if windows == "aligned":
         for first_step, n_steps in {(spend.first_step, spend.n_steps) for spend in settled}:
             # a window longer than its period is the whole period

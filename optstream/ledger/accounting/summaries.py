@@ -36,12 +36,12 @@ class ReleaseOutline:
 
 
 def stream_names(connection: Connection) -> tuple[str, ...]:
-    """Every enrolled stream, sorted."""
+    """Return every enrolled stream, sorted."""
     return tuple(sorted(connection.execute(select(streams.c.name)).scalars()))
 
 
 def outlines(connection: Connection, stream_id: int, steps: range | None) -> Iterator[ReleaseOutline]:
-    """A stream's releases by first step, then revision; of `steps`, those that begin at one of them."""
+    """Yield a stream's releases by first step, then revision; of `steps`, those that begin at one of them."""
     columns = [releases.c[name] for name in ReleaseOutline.__dataclass_fields__]
     query = select(*columns).where(releases.c.stream_id == stream_id)
     if steps is not None:
@@ -52,7 +52,9 @@ def outlines(connection: Connection, stream_id: int, steps: range | None) -> Ite
 
 
 def has_known_noise(connection: Connection, stream_id: int, steps: range) -> bool:
-    """Whether a first release that begins at one of these steps was compromised; one answer, no rows."""
+    """Return whether a first release that begins at one of these steps was compromised; one answer, no
+    rows.
+    """
     inside = (releases.c.first_step >= steps.start) & (releases.c.first_step < steps.stop)
     lost = releases.c.compromised.is_not(None) & (releases.c.revision == 0)
     query = select(releases.c.id).where(releases.c.stream_id == stream_id, inside, lost).limit(1)
@@ -60,7 +62,7 @@ def has_known_noise(connection: Connection, stream_id: int, steps: range) -> boo
 
 
 def count_by_state(connection: Connection, stream_id: int) -> dict[ReleaseState, int]:
-    """How many releases of a stream are in each state; states without any are left out."""
+    """Return how many releases of a stream are in each state; states without any are left out."""
     query = select(releases.c.state, func.count()).where(releases.c.stream_id == stream_id)
     found = {
         ReleaseState(state): count for state, count in connection.execute(query.group_by(releases.c.state))
@@ -69,7 +71,7 @@ def count_by_state(connection: Connection, stream_id: int) -> dict[ReleaseState,
 
 
 def last_release(connection: Connection, stream_id: int) -> ReleaseOutline | None:
-    """The release that begins last, in its newest revision."""
+    """Return the release that begins last, in its newest revision."""
     latest = select(func.max(releases.c.first_step)).where(releases.c.stream_id == stream_id)
     first_step = connection.execute(latest).scalar_one()
     if first_step is None:
@@ -78,7 +80,7 @@ def last_release(connection: Connection, stream_id: int) -> ReleaseOutline | Non
 
 
 def event_times(connection: Connection, stream_id: int, kind: str) -> dict[tuple[str, int], datetime]:
-    """When each release of a stream had its last event of this kind, by period and revision."""
+    """Return when each release of a stream had its last event of this kind, by period and revision."""
     query = select(events.c.period, events.c.revision, events.c.at).where(
         events.c.stream_id == stream_id, events.c.kind == kind
     )

@@ -32,7 +32,7 @@ KEPT: dict[str, Any] = {
 
 
 def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
-    """An engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
+    """Return an engine on the ledger at `url`, its tables made if it has none, and brought to today's schema.
 
     Raises LedgerError, never echoing the URL (it may hold a password), for a URL that cannot be used, a
     database that does not answer and a schema newer than this version of OptStream.
@@ -111,7 +111,7 @@ def _translated(engine: Engine) -> Iterator[None]:
 
 
 def time_of_database(connection: Connection) -> datetime | None:
-    """The instant by the clock of the database's server; None for SQLite, which has the caller's."""
+    """Return the instant by the clock of the database's server; None for SQLite, which has the caller's."""
     if connection.dialect.name != "postgresql":
         return None
     now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
@@ -151,7 +151,9 @@ def _sqlite(address: URL, busy_timeout_seconds: float) -> Engine:
 
 
 def _use_write_ahead_log(connection: Any, patience_seconds: float) -> None:
-    """Change the mode of the file, once for ever. SQLite does not wait here for others that do the same."""
+    """Change the mode of the file, once and permanently. SQLite does not wait here for others that do the
+    same.
+    """
     deadline = monotonic() + patience_seconds
     while connection.execute("PRAGMA journal_mode").fetchone()[0] != "wal":
         try:
@@ -174,7 +176,7 @@ def _postgresql(address: URL, busy_timeout_seconds: float) -> Engine:
         "CASE current_setting('synchronous_commit') WHEN 'off' THEN 'on' "
         "ELSE current_setting('synchronous_commit') END, true)"
     )
-    # 0 would be for ever
+    # 0 would wait without end
     milliseconds = str(max(1, round(1000 * busy_timeout_seconds)))
 
     def begun(connection: Connection) -> None:
@@ -210,7 +212,7 @@ def _sync_folder(folder: Path) -> None:
 
 @contextmanager
 def any_text(connection: Connection) -> Iterator[None]:
-    """Text that is not UTF-8 comes as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
+    """Make text that is not UTF-8 come as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
     driver: Any = connection.connection.dbapi_connection
     driver.text_factory = _text_or_bytes
     try:
@@ -220,7 +222,7 @@ def any_text(connection: Connection) -> Iterator[None]:
 
 
 def is_undecodable(error: OperationalError | LedgerError) -> bool:
-    """Whether SQLite's driver raised it for text that is not UTF-8."""
+    """Return whether SQLite's driver raised it for text that is not UTF-8."""
     return "Could not decode to UTF-8" in str(error)
 
 
@@ -238,12 +240,14 @@ def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
 
 
 def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
-    """The rows of a long query as the driver gives them, plain tuples: for columns of text and integers."""
+    """Yield the rows of a long query as the driver gives them, plain tuples: for columns of text and
+    integers.
+    """
     cursor: Any = connection.execute(query).cursor
     return iter(cursor)
 
 
 def plain_batches(connection: Connection, query: Select[Any], n_rows: int) -> Iterator[list[Any]]:
-    """As `plain_rows`, at most so many at once."""
+    """Yield the rows as `plain_rows` does, at most so many at once."""
     rows = plain_rows(connection, query)
     return iter(lambda: list(islice(rows, n_rows)), [])

@@ -29,8 +29,8 @@ Key = BigInteger().with_variant(Integer, "sqlite")
 metadata = MetaData()
 
 
-def _promise() -> list[Column[Any]]:
-    """What a grant promises: now, and in each of its amendments."""
+def _guarantee() -> list[Column[Any]]:
+    """Return what a budget privacy guarantees: now, and in each of its amendments."""
     return [
         Column("epsilon", Text, nullable=False),
         Column("window_length", BigInteger, nullable=False),
@@ -49,7 +49,7 @@ grants = Table(
     metadata,
     Column("id", Key, primary_key=True),
     Column("name", Text, nullable=False, unique=True),
-    *_promise(),
+    *_guarantee(),
     Column("calendar", Text, nullable=False),
     # the most steps of any spend: how far before a window a spend that reaches into it may begin
     Column("longest_spend", BigInteger, nullable=False),
@@ -57,14 +57,14 @@ grants = Table(
     Column("amendment", Integer, nullable=False, server_default="0"),
 )
 
-# what a grant promised, from its first terms (number 0) on: old spends are priced anew by it
+# the guarantees of a privacy budget, from its first terms (number 0) on: old spends are priced anew
 amendments = Table(
     "amendments",
     metadata,
     Column("id", Key, primary_key=True),
     Column("grant_id", ForeignKey("grants.id"), nullable=False),
     Column("number", Integer, nullable=False),
-    *_promise(),
+    *_guarantee(),
     UniqueConstraint("grant_id", "number", name="one_amendment"),
 )
 
@@ -105,7 +105,7 @@ releases = Table(
     Column("staged_hash", Text),
     Column("published_name", Text),
     Column("reason", Text),
-    # the grant's amendment under which it was planned
+    # the privacy budget's amendment under which it was planned
     Column("amendment", Integer, nullable=False, server_default="0"),
     # why it was taken out of the catalogue; why its noise protects nobody
     Column("withdrawn", Text),

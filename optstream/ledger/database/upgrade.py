@@ -16,7 +16,7 @@ _one_at_a_time = Lock()
 
 
 def version_of(connection: Connection) -> str | None:
-    """The schema's version; None for a database without tables.
+    """Return the schema's version; None for a database without tables.
 
     Raises LedgerError for a newer one, and for tables of a ledger that say no version.
     """

@@ -1,4 +1,6 @@
-"""Streams and their grants: a promise changes under releases that were made under it only by amendment."""
+"""Streams and their grants: a privacy guarantee changes under releases that were made under it only by
+amendment.
+"""
 
 import json
 from dataclasses import replace
@@ -8,7 +10,7 @@ from typing import Any
 from sqlalchemy import Connection, and_, bindparam, or_, select, update
 
 from optstream.errors import LedgerError
-from optstream.ledger.accounting.amendments import PROMISED, first_promise, next_promise
+from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
 from optstream.ledger.database.engine import insert_row
 from optstream.ledger.database.schema import grants, releases, streams
 from optstream.ledger.hash_chain import GENESIS, append
@@ -16,8 +18,8 @@ from optstream.ledger.records import StreamTerms, check_name
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import exact_from_text
 
-OF_GRANT = (*PROMISED, "calendar")
-"""What all streams of a grant agree on: their spends are added up, step by step."""
+OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
+"""What all streams of a privacy budget agree on: their spends are added up, step by step."""
 FIXED = ("grant", "calendar")
 """What no amendment changes: whose the epsilon is, and which time a step is."""
 
@@ -28,7 +30,8 @@ _LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for
 
 
 def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
-    """The rows of a stream and of its grant, held to the end of the transaction, always in this order.
+    """Return the rows of a stream and of its privacy budget, held to the end of the transaction, always in
+    this order.
 
     Raises LedgerError for a stream that is not enrolled.
     """
@@ -40,15 +43,15 @@ def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
 
 
 def find_stream(connection: Connection, stream: str) -> Any:
-    """The row of a stream, or None."""
+    """Return the row of a stream, or None."""
     return connection.execute(select(streams).where(streams.c.name == stream)).one_or_none()
 
 
 def find_grant(connection: Connection, grant: str) -> Any:
-    """The row of a grant. Raises LedgerError if there is none."""
+    """Return the row of a privacy budget. Raises LedgerError if there is none."""
     row = connection.execute(select(grants).where(grants.c.name == grant)).one_or_none()
     if row is None:
-        raise LedgerError(f"grant {grant!r} is not in the ledger: enrol one of its streams first")
+        raise LedgerError(f"privacy budget {grant!r} is not in the ledger: enrol one of its streams first")
     return row
 
 
@@ -79,12 +82,16 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
-    """Change the promise of a stream that has releases, and with it that of all streams of its grant."""
+    """Change the privacy guarantee of a stream that has releases, and with it that of all streams of its
+    privacy budget.
+    """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)
     changed = terms_of(connection, stream).differing(terms)
     if not changed:
-        raise LedgerError(f"stream {terms.stream!r} promises exactly that already: there is nothing to amend")
+        raise LedgerError(
+            f"stream {terms.stream!r} has exactly this privacy guarantee already: there is nothing to amend"
+        )
     fixed = [name for name in FIXED if name in changed]
     if fixed:
         raise LedgerError(
@@ -93,7 +100,7 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
         )
     _refuse_open_draws(connection, grant)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
-    number = next_promise(connection, grant, terms.calendar, terms.promise())
+    number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
     members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.id).with_for_update()
     for member in connection.execute(members).all():
         agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)
@@ -103,20 +110,24 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
 
 
 def _refuse_open_draws(connection: Connection, grant: Any) -> None:
-    """What is drawn is published under the promise that it was drawn under, so it comes first."""
+    """Raise LedgerError for an open draw: what is drawn is published under the privacy guarantee that it was
+    drawn under, so it comes first.
+    """
     members = select(streams.c.id).where(streams.c.grant_id == grant.id)
     is_open = or_(releases.c.state == "DRAWN", and_(releases.c.state == "RESERVED", releases.c.drawing))
     query = select(releases.c.period).where(releases.c.stream_id.in_(members), is_open)
     period = connection.execute(query.order_by(releases.c.first_step).limit(1)).scalar()
     if period is not None:
         raise LedgerError(
-            f"{period} is drawn and not published: run it under the promise of now, or give it up with "
-            "`optstream withdraw`; then amend"
+            f"{period} is drawn and not published: run it under the present privacy guarantee, or give it up "
+            "with `optstream withdraw`; then amend"
         )
 
 
 def _following(terms: StreamTerms, model: PrivacyModel) -> StreamTerms:
-    """A stream's terms after another stream of its grant has changed the promise."""
+    """Return a stream's terms after another stream of its privacy budget has changed the privacy
+    guarantee.
+    """
     return replace(terms, model=replace(model, resolution=terms.model.resolution))
 
 
@@ -131,12 +142,12 @@ def _columns(terms: StreamTerms) -> dict[str, str]:
 
 
 def event_body(terms: StreamTerms, amendment: int) -> dict[str, str | int]:
-    """The terms as an event records them; amendment: the number of the grant's promise."""
-    return {**terms.promise(), "document": terms.document, "amendment": amendment}
+    """Return the terms as an event records them; amendment: the number of the budget's privacy guarantee."""
+    return {**terms.guarantee(), "document": terms.document, "amendment": amendment}
 
 
 def terms_of(connection: Connection, stream: Any) -> StreamTerms:
-    """A stream's row as terms."""
+    """Return a stream's row as terms."""
     grant = connection.execute(select(grants.c.name).where(grants.c.id == stream.grant_id)).scalar_one()
     model = json.loads(stream.model)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
@@ -157,19 +168,21 @@ def _has_releases(connection: Connection, *stream_ids: int) -> bool:
 
 
 def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | None) -> tuple[int, int]:
-    """Key and amendment of the grant, made or changed if nobody else relies on it; else it must agree."""
-    wanted = terms.promise()
+    """Return key and amendment of the privacy budget, made or changed if nobody else relies on it; else it
+    must agree.
+    """
+    wanted = terms.guarantee()
     query = select(grants).where(grants.c.name == terms.grant).with_for_update()
     grant = connection.execute(query).one_or_none()
     if grant is None:
-        return first_promise(connection, terms.grant, terms.calendar, wanted), 0
+        return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
     differing = [name for name in OF_GRANT if getattr(grant, name) != wanted[name]]
     if not differing:
         return int(grant.id), int(grant.amendment)
     members = connection.execute(select(streams.c.id).where(streams.c.grant_id == grant.id)).scalars().all()
     if any(member != stream_id for member in members):
         raise LedgerError(
-            f"grant {terms.grant!r} is shared, and the {', '.join(differing)} of stream {terms.stream!r} "
-            f"differ from it: streams of one grant must agree; {REMEDY}"
+            f"privacy budget {terms.grant!r} is shared, and the {', '.join(differing)} of stream "
+            f"{terms.stream!r} differ from it: streams of one privacy budget must agree; {REMEDY}"
         )
-    return int(grant.id), next_promise(connection, grant, terms.calendar, wanted)
+    return int(grant.id), next_guarantee(connection, grant, terms.calendar, wanted)

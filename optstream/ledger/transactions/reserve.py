@@ -10,13 +10,13 @@ from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting.charges import cost_touching
-from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.spends import hull, spend_rows, spends_hash, store
 from optstream.ledger.database.engine import insert_row
 from optstream.ledger.database.schema import releases
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
-    PromiseLoss,
+    GuaranteeLoss,
     ReleaseState,
     Reservation,
     StreamTerms,
@@ -66,7 +66,7 @@ def reserve(connection: Connection, request: Request) -> Reservation | LedgerErr
     """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
     stream, grant = lock(connection, request.stream)
     check_contains(connection, request.catalogue_heads)
-    _check_promise(connection, stream, request)
+    _check_guarantee(connection, stream, request)
     release = find_row(connection, stream.id, request.period, request.revision)
     if release is None:
         _check_earlier_revision(connection, stream, request)
@@ -86,8 +86,10 @@ def _advice(release: Any) -> str:
             return "there is nothing to do; a restatement is a new revision"
 
 
-def _check_promise(connection: Connection, stream: Any, request: Request) -> None:
-    """Refuse a plan that was made under another promise than the stream's, whoever changed it meanwhile."""
+def _check_guarantee(connection: Connection, stream: Any, request: Request) -> None:
+    """Refuse a plan that was made under another privacy guarantee than the stream's, whoever changed it
+    meanwhile.
+    """
     if request.terms is None:
         return
     changed = terms_of(connection, stream).differing(request.terms)
@@ -210,8 +212,9 @@ def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any
 def _check_windows(
     connection: Connection, grant: Any, stream_id: int, request: Request, without: int | None
 ) -> None:
-    """Raise BudgetError if some window that sees the plan would lose more than a promise gives it, the one in
-    force or one that days in it were released under, or the restatements of the stream more than their share.
+    """Raise BudgetError if some window that sees the plan would lose more than a privacy guarantee gives it,
+    the one in force or one that days in it were released under, or the restatements of the stream more than
+    their share.
     """
     steps = hull(request.plan)
     others = () if without is None else (releases.c.id != without,)
@@ -229,21 +232,22 @@ def _check_windows(
             raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
 
 
-def _broken(grant: Any, kept: PromiseLoss) -> str:
-    """Which promise the plan would break, and the remedy."""
-    cost, model = kept.loss, kept.promise
+def _broken(grant: Any, kept: GuaranteeLoss) -> str:
+    """Return which privacy guarantee the plan would break, and the remedy."""
+    cost, model = kept.loss, kept.guarantee
     window = (
         f"the window of {model.window_length} steps from step {cost.first_step} would cost "
         f"{_exactly(cost.epsilon)}"
     )
     if kept.free_from is None:
         return (
-            f"{window}, and grant {grant.name!r} is {_exactly(model.epsilon)}. "
-            "Nothing was reserved: release it with less, or release a later period whose windows have room"
+            f"{window}, and privacy budget {grant.name!r} is {_exactly(model.epsilon)}. "
+            "Nothing was reserved: release it with less, or a later period whose windows have headroom"
         )
     return (
-        f"{window} by promise {kept.number} of grant {grant.name!r} (epsilon {_exactly(model.epsilon)}, "
-        f"window {model.window_length}, alpha {_exactly(model.alpha)}), which days in that window were "
+        f"{window} by privacy guarantee {kept.number} of privacy budget {grant.name!r} "
+        f"(epsilon {_exactly(model.epsilon)}, window {model.window_length}, "
+        f"alpha {_exactly(model.alpha)}), which days in that window were "
         "released under and keep. Nothing was reserved: release it with less, or wait for a period that "
         f"begins at step {kept.free_from} or later"
     )

@@ -70,7 +70,7 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
 
 
 def vintage_published(connection: Connection, reservation: Reservation, number: int, now: datetime) -> None:
-    """Record that the catalogue lists a vintage, and let the release go. Once more changes nothing."""
+    """Record that the catalogue lists a vintage, and release its lease. Once more changes nothing."""
     key = key_of(reservation)
     release, _ = held_row(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
@@ -102,7 +102,7 @@ def _require_shown(connection: Connection, key: Key, release: Any) -> None:
 
 
 def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
-    """A release's vintages, rising."""
+    """Yield a release's vintages, rising."""
     query = select(vintages).where(vintages.c.release_id == release_id).order_by(vintages.c.number)
     for row in connection.execute(query):
         yield _vintage(row)
@@ -111,7 +111,7 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
 def of_stream(
     connection: Connection, stream_id: int, *only: Any
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-    """The vintages of a stream's releases, rising, by period and revision; those without are left out.
+    """Return the vintages of a stream's releases, rising, by period and revision; those without are left out.
 
     only: conditions on the vintages to look at.
     """

@@ -8,7 +8,7 @@ from sqlalchemy import Connection, bindparam, select, update
 
 from optstream.errors import BudgetError, HeldError, LedgerError
 from optstream.ledger.accounting.charges import cost_touching
-from optstream.ledger.accounting.kept_promises import outcome_is_covered
+from optstream.ledger.accounting.kept_guarantees import outcome_is_covered
 from optstream.ledger.accounting.spends import charged_to_release, spend_rows, spends_hash, store
 from optstream.ledger.database.schema import releases
 from optstream.ledger.hash_chain import move
@@ -34,18 +34,18 @@ _RELEASE = select(releases).where(
 
 
 def describe(stream: str, period: str, revision: int) -> str:
-    """How messages name a release."""
+    """Return how messages name a release."""
     return f"stream {stream!r}, period {period!r}, revision {revision}"
 
 
 def find_row(connection: Connection, stream_id: int, period: str, revision: int) -> Any:
-    """A release's row, or None."""
+    """Return a release's row, or None."""
     key = {"stream": stream_id, "period": period, "revision": revision}
     return connection.execute(_RELEASE, key).one_or_none()
 
 
 def held(release: Any, named: str) -> HeldError:
-    """The error for a release whose owner is another run, and alive as far as its lease tells."""
+    """Return the error for a release whose owner is another run, and alive as far as its lease tells."""
     return HeldError(
         f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
         "or run again after that; if that run is gone and the time is far ahead, free it with `optstream "
@@ -55,12 +55,12 @@ def held(release: Any, named: str) -> HeldError:
 
 
 def key_of(reservation: Reservation) -> Key:
-    """The release that a reservation is for."""
+    """Return the release that a reservation is for."""
     return reservation.stream, reservation.period, reservation.revision
 
 
 def held_row(connection: Connection, key: Key, reservation: Reservation | None) -> tuple[Any, Any]:
-    """The release's row and its grant's, under lock.
+    """Return the release's row and its privacy budget's, under lock.
 
     Raises LedgerError if there is no such release, or if the reservation is not the newest for it.
     """
@@ -99,7 +99,8 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
         )
     if release.amendment != grant.amendment:
         raise LedgerError(
-            f"{describe(*key)} was planned under a promise that was amended since: run it again to plan anew"
+            f"{describe(*key)} was planned under a privacy guarantee that was amended since: "
+            "run it again to plan anew"
         )
     _require_unknown_noise(connection, key, release, grant)
     move(connection, release, "draw begun", now, drawing=True)
@@ -131,7 +132,7 @@ def record_drawn(
     outcome: Sequence[Spend],
     now: datetime,
 ) -> LedgerError | None:
-    """RESERVED -> DRAWN. An error that is returned, not raised, comes with a VOID to keep."""
+    """Record RESERVED -> DRAWN. An error that is returned, not raised, comes with a VOID to keep."""
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
     release, grant = held_row(connection, key, reservation)
@@ -189,7 +190,7 @@ def record_staged(
 def record_published(
     connection: Connection, key: Key, now: datetime, reservation: Reservation | None
 ) -> None:
-    """DRAWN -> PUBLISHED. Once more changes nothing."""
+    """Record DRAWN -> PUBLISHED. Once more changes nothing."""
     release, _ = held_row(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
         return
@@ -252,7 +253,7 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=until))
 
 
-def let_go(connection: Connection, reservation: Reservation, now: datetime) -> None:
+def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """End the owner's lease now, unless its draw was begun and not recorded: that is not for others yet."""
     release, _ = held_row(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:

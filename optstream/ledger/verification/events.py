@@ -8,7 +8,7 @@ import orjson
 from sqlalchemy import Connection, select
 
 from optstream.errors import OptStreamError
-from optstream.ledger.accounting.amendments import PROMISED
+from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database.engine import plain_batches
 from optstream.ledger.database.schema import events
 from optstream.ledger.hash_chain import GENESIS, HASHED, hashes_of
@@ -20,22 +20,22 @@ Generation = tuple[str, int, int]
 """Period, revision, generation of its spends."""
 EVENTS_AT_ONCE = 200
 
-Promised = dict[tuple[Any, Any], list[Any]]
-"""What events say of each promise, by grant and number."""
+RecordedGuarantees = dict[tuple[Any, Any], list[Any]]
+"""What events say of each privacy guarantee, by privacy budget and number."""
 
 
 @dataclass
-class Told:
+class EventRecord:
     """What a stream's events say. releases: column to value, by period and revision. spends: their hashes."""
 
     releases: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
     spends: dict[Generation, str] = field(default_factory=dict)
     vintages: ToldOfVintages = field(default_factory=dict)
-    promises: Promised = field(default_factory=dict)
+    guarantees: RecordedGuarantees = field(default_factory=dict)
     terms: dict[str, Any] | None = None
 
 
-def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[str]:
+def chain_problems(connection: Connection, stream: Any, told: EventRecord) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say."""
     before, expected = GENESIS, 0
     columns = [events.c[name] for name in HASHED]
@@ -52,7 +52,9 @@ def chain_problems(connection: Connection, stream: Any, told: Told) -> Iterator[
 
 
 def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -> Iterator[str]:
-    """What breaks the chain in consecutive rows. before, expected: what the first follows, and its number."""
+    """Yield what breaks the chain in consecutive rows. before, expected: what the first follows, and its
+    number.
+    """
     computed = hashes_of(name, rows)
     previous, numbers, *_, found = zip(*rows, strict=True)
     is_linked = previous == (before, *found[:-1]) and numbers == tuple(range(expected, expected + len(rows)))
@@ -70,11 +72,11 @@ def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -
 
 
 def _after(row: Sequence[Any], expected: int) -> tuple[str, int]:
-    """What the next event should follow, and its number. SQLite keeps text among numbers."""
+    """Return what the next event should follow, and its number. SQLite keeps text among numbers."""
     return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
-def _replay(rows: Sequence[Any], told: Told) -> None:
+def _replay(rows: Sequence[Any], told: EventRecord) -> None:
     """Add what consecutive events say to what was told before them."""
     release: tuple[str, int] | None = None
     said: dict[str, Any] = {}
@@ -89,7 +91,7 @@ def _replay(rows: Sequence[Any], told: Told) -> None:
             if period is None:
                 told.terms = body
                 number = body.get("amendment", 0)
-                told.promises[body.get("grant"), number] = [body.get(name) for name in PROMISED]
+                told.guarantees[body.get("grant"), number] = [body.get(name) for name in GUARANTEE_COLUMNS]
                 continue
             if "vintage" in body:
                 told.vintages.setdefault((period, revision, body["vintage"]), {}).update(body)
@@ -107,7 +109,7 @@ def _replay(rows: Sequence[Any], told: Told) -> None:
 
 
 def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
-    """A stream's terms; None where its row cannot be read as such."""
+    """Return a stream's terms; None where its row cannot be read as such."""
     try:
         return terms_of(connection, stream)
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError, OptStreamError):
@@ -115,6 +117,6 @@ def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
 
 
 def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
-    """Whether the last event about a stream's terms tells these."""
+    """Return whether the last event about a stream's terms tells these."""
     told = event_body(terms, 0)
     return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")

@@ -1,10 +1,10 @@
 """Checking a large ledger in several processes, each of which reads a share of the streams.
 
 What a stream says of itself (its chain, its releases, its spends) is judged within one process. A price is
-not: a window adds up the spends of all streams of a grant, so all processes must see the ledger of one
-moment, or a settlement between two of them could show an overspend that never was. On PostgreSQL they read
-one exported snapshot. SQLite exports none, but it has one writer at a time, whose every change of what is
-compared appends an event: the processes open their snapshots, name the last event that they see, and begin
+not: a window adds up the spends of all streams of a privacy budget, so all processes must see the ledger of
+one moment, or a settlement between two of them could show an overspend that never was. On PostgreSQL they
+read one exported snapshot. SQLite exports none, but it has one writer at a time, whose every change of what
+is compared appends an event: the processes open their snapshots, name the last event that they see, and begin
 once all name the same.
 
 Processes are spawned, not forked: each opens what it reads. If one cannot be had, or ends early, the ledger
@@ -37,31 +37,33 @@ PATIENCE_SECONDS = 30.0
 
 
 class Part(NamedTuple):
-    """Streams of a grant that one process reads; if they are all of it, it prices the grant as well."""
+    """Streams of a privacy budget that one process reads; if they are all of it, it prices the privacy budget
+    as well.
+    """
 
     grant_id: int
     stream_ids: tuple[int, ...]
     whole: bool
 
 
-Place = tuple[str, bool, str]
-"""Where a finding stands in the report: grant, after its streams or among them, stream."""
+Position = tuple[str, bool, str]
+"""Where a finding stands in the report: privacy budget, after its streams or among them, stream."""
 
 
 class Finding(NamedTuple):
-    """What was found of a stream or a grant."""
+    """What was found of a stream or a privacy budget."""
 
-    place: Place
+    place: Position
     said: list[str]
 
 
 Report = tuple[list[Finding], dict[int, Account]]
-"""Findings, and of every grant what was read of it."""
+"""Findings, and of every privacy budget what was read of it."""
 
 
 def problems_by_processes(engine: Engine, n_processes: int) -> list[str]:
-    """As `problems`, the streams shared out; by this process alone if the ledger is small, or SQLite keeps
-    text in it that is none.
+    """Return what `problems` does, the streams shared out; by this process alone if the ledger is small, or
+    SQLite keeps text in it that is none.
     """
     try:
         return _problems(engine, n_processes)
@@ -90,12 +92,12 @@ def _problems(engine: Engine, n_processes: int) -> list[str]:
 
 
 def _size(stream: Any) -> int:
-    """How many events a stream's row says that it has. SQLite keeps text among numbers."""
+    """Return how many events a stream's row says that it has. SQLite keeps text among numbers."""
     return stream.n_events if isinstance(stream.n_events, int) else 0
 
 
 def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
-    """What the processes find; None if writers never left them the same moment."""
+    """Return what the processes find; None if writers never left them the same moment."""
     for _ in range(TRIES):
         with reading(engine) as connection:
             exported = None
@@ -158,14 +160,16 @@ def _spawned(engine: Engine, n_processes: int) -> Iterator[list[End]]:
 
 
 def _moment(connection: Connection) -> tuple[Any, ...] | None:
-    """The last event that a snapshot sees."""
+    """Return the last event that a snapshot sees."""
     last = select(events.c.id, events.c.hash).order_by(events.c.id.desc()).limit(1)
     row = connection.execute(last).one_or_none()
     return None if row is None else tuple(row)
 
 
 def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
-    """The streams, dealt out so that all read about as many events; only large grants are divided."""
+    """Return the streams, dealt out so that all read about as many events; only large privacy budgets are
+    divided.
+    """
     rows = connection.execute(select(streams).where(streams.c.grant_id.in_(select(grants.c.id)))).all()
     by_grant: dict[int, list[Any]] = {}
     for row in rows:

@@ -13,7 +13,7 @@ from optstream.ledger.accounting.spends import PlainSpend, hash_of_lines, lines_
 from optstream.ledger.database.engine import plain_rows
 from optstream.ledger.database.schema import releases, spends
 from optstream.ledger.transactions.transitions import describe
-from optstream.ledger.verification.events import Generation, Promised, Told
+from optstream.ledger.verification.events import EventRecord, Generation, RecordedGuarantees
 
 # a renewed lease leaves no event
 REPLAYED = tuple(
@@ -30,30 +30,33 @@ _n_steps = itemgetter(2)
 
 @dataclass
 class Account:
-    """What was read of a grant's spends: those in force, the most steps of any, how many rows there are.
+    """What was read of a privacy budget's spends: those in force, the most steps of any, how many rows there
+    are.
 
-    promised: what the events of its streams say of its promises.
-    priced: the windows were judged already, and the history let go.
+    recorded_guarantees: what the events of its streams say of its privacy guarantees.
+    priced: the windows were judged already, and the history dropped.
     """
 
     history: History = field(default_factory=History)
     longest: int = 0
     n_spends: int = 0
-    promised: Promised = field(default_factory=dict)
+    recorded_guarantees: RecordedGuarantees = field(default_factory=dict)
     priced: bool = False
 
     def include(self, other: "Account") -> None:
-        """Add what was read of other streams of the grant."""
+        """Add what was read of other streams of the privacy budget."""
         self.history.include(other.history)
-        self.promised |= other.promised
+        self.recorded_guarantees |= other.recorded_guarantees
         self.longest = max(self.longest, other.longest)
         self.n_spends += other.n_spends
         self.priced |= other.priced
 
 
-def release_problems(connection: Connection, stream: Any, told: Told, account: Account) -> Iterator[str]:
-    """What differs between a stream's releases and spends and what its events record of them; the spends are
-    entered into its grant's account.
+def release_problems(
+    connection: Connection, stream: Any, told: EventRecord, account: Account
+) -> Iterator[str]:
+    """Yield what differs between a stream's releases and spends and what its events record of them; the
+    spends are entered into its privacy budget's account.
     """
     rows = yield from _releases(connection, stream, told.releases)
     yield from _spends(connection, stream, rows, told.spends, account)
@@ -134,7 +137,7 @@ def _spends(
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
-    """Whether what comes before the documents is numbers: then a line can be read in one way only.
+    """Return whether what comes before the documents is numbers: then a line can be read in one way only.
 
     SQLite keeps text among numbers, and a line whose spaces are in other columns has the same hash.
     """

@@ -15,7 +15,7 @@ COLUMNS = ("basis", "staged_hash", "published_name", "published")
 
 
 def vintage_problems(connection: Connection, stream: Any, told: ToldOfVintages) -> Iterator[str]:
-    """What differs between a stream's vintages and what its events record of them."""
+    """Yield what differs between a stream's vintages and what its events record of them."""
     left = dict(told)
     query = (
         select(releases.c.period, releases.c.revision, *(vintages.c[name] for name in ("number", *COLUMNS)))

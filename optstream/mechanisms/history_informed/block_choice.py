@@ -82,7 +82,7 @@ def best_blocks(
 
 @lru_cache(maxsize=1024)
 def _expected(public: Figures, blocks: tuple[int, int], components: tuple[Component, ...]) -> float:
-    """The root mean square error of the last window's steps, after as much past as is looked at."""
+    """Return the root mean square error of the last window's steps, after as much past as is looked at."""
     (window, slots, noise), (count, long) = public, blocks
     starts, lengths, period = looked_at(window, slots, count, long)
     variance = 2.0 * (noise * count) ** 2
@@ -90,7 +90,9 @@ def _expected(public: Figures, blocks: tuple[int, int], components: tuple[Compon
 
 
 def looked_at(window: int, slots: int, count: int, long: int) -> tuple[Integers, Integers, range]:
-    """The blocks of as much past as is looked at, their starts and lengths, and the last window's steps."""
+    """Return the blocks of as much past as is looked at, their starts and lengths, and the last window's
+    steps.
+    """
     rule = DriftingBlocks(window, count, long, drift_for(window, slots))
     windows = int(np.clip(MOST_BLOCKS // count, 2, MOST_PAST_WINDOWS))
     parts = rule.parts(0, windows * window)

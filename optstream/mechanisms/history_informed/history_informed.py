@@ -10,7 +10,7 @@ import numpy as np
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
-from optstream.estimation.gaussian_process.filter import Belief
+from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
@@ -91,7 +91,7 @@ class HistoryInformed(OnlineMechanism):
 
     @property
     def public_days(self) -> PublicDays:
-        """`days`, or days of w steps."""
+        """The public days: `days`, or days of w steps."""
         return self.days or PublicDays(self.model.window_length)
 
     @property
@@ -105,19 +105,21 @@ class HistoryInformed(OnlineMechanism):
         return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """One spend: the steps of the blocks for which all windows have room. Raises ParameterError for
-        another's state.
+        """Return one spend: the steps of the blocks for which all windows have headroom. Raises
+        ParameterError for another's state.
         """
         parts = self._parts(n_steps, first_step, own_state(state, NAME))
         return (self._spend(_weights(parts, n_steps), first_step),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """All that other periods spent, of whatever mechanism; and what the period before remembered."""
+        """Return all that other periods spent, of whatever mechanism; and what the period before
+        remembered.
+        """
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The posterior mean of every step and its variance."""
+        """Return the posterior mean of every step and its variance."""
         belief = self._belief(measured.before, len(measured.sums[0]))
         return self._estimate(measured, belief, BlockHistory.of(measured))
 
@@ -126,7 +128,8 @@ class HistoryInformed(OnlineMechanism):
         return self._with_errors(measured, self.fitted(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Days, by number on the public clock, that were found unlike all others, this period's included.
+        """Return the days, by number on the public clock, that were found unlike all others, this period's
+        included.
 
         The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
         is estimated with wider priors. A function of noisy sums; free.
@@ -136,7 +139,7 @@ class HistoryInformed(OnlineMechanism):
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """The same period estimated again, from what was measured after it too.
+        """Return the same period estimated again, from what was measured after it too.
 
         later: the following periods' measurements, in order. Spends are those of `measured`: a revision draws
         nothing and costs nothing.
@@ -148,7 +151,7 @@ class HistoryInformed(OnlineMechanism):
         return self._with_errors(measured, self._estimate(measured, belief, nothing))
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
-        """The memory that these consecutive periods leave, from their stored measurements alone.
+        """Return the memory that these consecutive periods leave, from their stored measurements alone.
 
         Nothing is lost with a state: blocks are in the measurements, the prior is learned again, and what
         they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
@@ -163,7 +166,7 @@ class HistoryInformed(OnlineMechanism):
         return {"mechanism": NAME, **belief.to_document(), "spends": near}
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
         memory = own_state(state, NAME)
         if not memory.get("history") or memory.get(READY) == first_step:
             return state
@@ -172,17 +175,17 @@ class HistoryInformed(OnlineMechanism):
         return {**memory, **belief.to_document(), READY: first_step}
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
-        """Those that share a window with a step at or after `end`, JSON-ready."""
+        """Return those that share a window with a step at or after `end`, JSON-ready."""
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
 
-    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> Belief:
-        return Belief.from_document(document, n_series, self.public_days, self.components)
+    def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
+        return FilterState.from_document(document, n_series, self.public_days, self.components)
 
-    def _estimate(self, measured: Measured, belief: Belief, own: BlockHistory) -> Estimate:
+    def _estimate(self, measured: Measured, belief: FilterState, own: BlockHistory) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         values, variances = belief.fitted(own, steps, self.history_days, self.scale_units)
         unit = float(measured.resolution)
@@ -218,7 +221,7 @@ class HistoryInformed(OnlineMechanism):
 
     @property
     def scale_units(self) -> float | None:
-        """`scale` in units of the resolution."""
+        """The `scale` in units of the resolution."""
         return None if self.scale is None else self.scale / float(self.model.resolution)
 
     def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:

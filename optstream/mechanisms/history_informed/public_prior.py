@@ -57,7 +57,7 @@ def learn_from_public(public: Measured, days: PublicDays) -> tuple[Component, ..
 
 
 def _stretch(public: Measured, start: int, days: PublicDays) -> BlockHistory:
-    """Single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
+    """Return single steps at drifting times over `STRETCH_DAYS`, with next to no noise."""
     slots, first = days.steps_per_day, public.first_step + start
     rule = DriftingBlocks(slots, min(BLOCKS_A_DAY, slots), 1, drift_for(slots, slots))
     n_steps = min(STRETCH_DAYS * slots, public.n_steps - start)
@@ -72,7 +72,9 @@ def _learned(history: BlockHistory, days: PublicDays) -> TemporalPrior:
 
 
 def medians_of(components: Sequence[Component]) -> dict[str, list[float]]:
-    """For each component that a proxy shows: shared, own and lengths, to four digits; for `with_medians`."""
+    """Return for each component that a proxy shows: shared, own and lengths, to four digits; for
+    `with_medians`.
+    """
     return {
         one.name: [float(f"{value:.4g}") for value in (one.shared, one.own, *one.lengths)]
         for one in components
@@ -100,7 +102,9 @@ def with_medians(medians: Medians) -> tuple[Component, ...]:
 
 
 def _is_shown(component: Component) -> bool:
-    """Sizes are relative to the stream's own public scale, and ordinary days tell nothing of events."""
+    """Return whether a proxy shows the parameter. Sizes are relative to the stream's own public scale, and
+    ordinary days tell nothing of events.
+    """
     return component.kernel is not constant and component.gate != "event"
 
 

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate, make_consistent
-from optstream.estimation.gaussian_process.filter import MOST_FITTED, MOST_LEARNED, Belief, latest, nearest
+from optstream.estimation.gaussian_process.filter import (
+    MOST_FITTED,
+    MOST_LEARNED,
+    FilterState,
+    latest,
+    nearest,
+)
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.hyperparameters import learn
 from optstream.estimation.gaussian_process.tree_filter import events_of_tree, fit_tree, judged_tree, seen_tree
@@ -73,12 +79,12 @@ class HistoryInformedTree(Hierarchical):
 
     @property
     def pattern(self) -> HistoryInformed:
-        """`mechanism`, as what it is."""
+        """The `mechanism`, with its own type."""
         assert isinstance(self.mechanism, HistoryInformed)
         return self.mechanism
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Each level's state, from that level's spends, and what the tree learned."""
+        """Return each level's state, from that level's spends, and what the tree learned."""
         charged = list(spends)
         state = super().recall(charged, before)
         assert state is not None  # every level has one
@@ -88,14 +94,14 @@ class HistoryInformedTree(Hierarchical):
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """The levels' plans in a row, at blocks for which all levels together have room."""
+        """Return the levels' plans in a row, at blocks for which all levels together have headroom."""
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
 
     def _with_parts(self, state: State | None, n_steps: int, first_step: int) -> State:
-        """The state, each level told which blocks are measured: one choice for the tree (Lemma 13).
+        """Return the state, each level told which blocks are measured: one choice for the tree (Lemma 13).
 
         A level that looked at its own past alone would not see what another level, or another plan's shares,
-        has spent: two that each have room may have none together.
+        has spent: two that each have headroom may have none together.
         """
         levels, states = self._informed, level_states(state)
         others = [one for known in states.values() for one in (known or {}).get("spends", ())]
@@ -116,22 +122,24 @@ class HistoryInformedTree(Hierarchical):
 
     @property
     def _informed(self) -> tuple[tuple[int, HistoryInformed], ...]:
-        """`levels`, as what they are."""
+        """The `levels`, with their own type."""
         return tuple((level, own) for level, own in self.levels if isinstance(own, HistoryInformed))
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The posterior mean of every node and its variance; consistent, and not below the bound."""
+        """Return the posterior mean of every node and its variance; consistent, and not below the bound."""
         return self._estimate(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """As `HistoryInformed.events`; free. Raises ParameterError for measurements of other levels."""
+        """Return the events as `HistoryInformed.events` does; free. Raises ParameterError for measurements of
+        other levels.
+        """
         belief, histories = self._known(measured)
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
         return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
 
-    def _known(self, measured: Measured) -> tuple[Belief, dict[int, BlockHistory]]:
-        """What the tree had learned before, and each level's blocks, the period's own among them.
+    def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
+        """Return what the tree had learned before, and each level's blocks, the period's own among them.
 
         Raises ParameterError for measurements of other levels.
         """
@@ -147,7 +155,9 @@ class HistoryInformedTree(Hierarchical):
         return self.pattern._belief(_learned(measured.before), 0), histories
 
     def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Not known: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
+        """Return None, for it is not known: sizes, kernels and events were learned from the same blocks, so
+        nothing is linear.
+        """
         return None
 
     def estimate(self, measured: Measured) -> Release:
@@ -155,7 +165,9 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, self.fitted(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """As `HistoryInformed.revise`: the same period again, from what was measured after it too; free."""
+        """Return a new estimate as `HistoryInformed.revise` does: the same period again, from what was
+        measured after it too; free.
+        """
         last = later[-1] if later else measured
         belief = self.pattern._belief(_learned(last.state), 0)
         histories = {}
@@ -165,7 +177,9 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, self._estimate(measured, belief, histories))
 
     def measured(self, measured: Measured) -> bool:
-        """Whether these are measurements as this mechanism makes them, of this tree: what `revise` takes."""
+        """Return whether these are measurements as this mechanism makes them, of this tree: what `revise`
+        takes.
+        """
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
         of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
         return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
@@ -174,7 +188,7 @@ class HistoryInformedTree(Hierarchical):
         return self._release(measured, found.values, np.sqrt(found.variances))
 
     def _estimate(
-        self, measured: Measured, belief: Belief, histories: Mapping[int, BlockHistory]
+        self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
@@ -204,15 +218,15 @@ class HistoryInformedTree(Hierarchical):
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judges the last day, and learns again when due: before anything is drawn, for it may fail."""
+        """Judge the last day, and learns again when due: before anything is drawn, for it may fail."""
         level_states(state)  # refuses another's
         if state is None or state.get(READY) == first_step:
             return state
         learned = self._refreshed(state, first_step).to_document()
         return {**state, **{key: learned[key] for key in LEARNED}, READY: first_step}
 
-    def _refreshed(self, state: State | None, first_step: int) -> Belief:
-        """What the tree learned so far, learned again when due."""
+    def _refreshed(self, state: State | None, first_step: int) -> FilterState:
+        """Return what the tree learned so far, learned again when due."""
         levels = level_states(state)
         belief = self.pattern._belief(_learned(state), 0)
         histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
@@ -226,7 +240,7 @@ class HistoryInformedTree(Hierarchical):
             return belief
         return replace(belief, prior=learn(belief.prior, found[0]), learned=belief.day_of(first_step))
 
-    def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> Belief:
+    def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
         n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
         return self.pattern._belief(document, n_series)

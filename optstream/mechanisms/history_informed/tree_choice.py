@@ -106,7 +106,8 @@ def expected_error_of(
     blocks: Blocks,
     components: tuple[Component, ...] = COMPONENTS,
 ) -> float:
-    """The geometric mean over levels of a node's expected root mean square error, relative to its size.
+    """Return the geometric mean over levels of a node's expected root mean square error, relative to its
+    size.
 
     Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
     leaf's, and a plain mean would give it away. blocks: how many a window has, and their steps. Leaves are
@@ -122,7 +123,9 @@ def expected_error_of(
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:
-    """Equal shares; twice as much from level to level, downwards and upwards; all for levels with leaves."""
+    """Return a plan of equal shares; twice as much from level to level, downwards and upwards; all for levels
+    with leaves.
+    """
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     rows = [[1] * tree.n_levels, [2**level for level in range(tree.n_levels)]]
     rows += [rows[1][::-1], [int(level in with_leaves) for level in range(tree.n_levels)]]
@@ -130,7 +133,7 @@ def _simple(tree: AggregationTree) -> list[Shares]:
 
 
 def _moved(shares: Shares, move: Fraction, tree: AggregationTree) -> Iterator[Shares]:
-    """The shares with so much taken from one level and given to another."""
+    """Yield the shares with so much taken from one level and given to another."""
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     for giver, taker in permutations(range(len(shares)), 2):
         left = shares[giver] - min(move, shares[giver])

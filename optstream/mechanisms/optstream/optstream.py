@@ -39,7 +39,7 @@ class OptStream(Mechanism):
     partitions of the period. level_shares: of epsilon, one a level, root first; 0 above the leaves means
     derived. stage_shares: of a level's epsilon, for (samples, features), or (sampling, samples, features)
     with L1 sampling; equal by default. weights: "variance" or "paper" (estimation). calibration: "strict"
-    costs at most epsilon in any window, for ever; "paper" takes the paper's scales and costs more than it
+    costs at most epsilon in any window, without end; "paper" takes the paper's scales and costs more than it
     says, which `epsilon` of its releases states (with L1 sampling for periods of `shortest_period`: longer
     ones cost more). lower_bound: of every leaf, None for no bound.
     post_processing: False leaves out features and program: the perturbed points, reconstructed.
@@ -106,11 +106,11 @@ class OptStream(Mechanism):
 
     @property
     def epsilon(self) -> Fraction:
-        """What the plan, repeated for ever, costs any window: the sum of its levels' costs (Lemma 1)."""
+        """What the plan, repeated without end, costs any window: the sum of its levels' costs (Lemma 1)."""
         return _cost(self)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """The most that a period will cost, known before anything is drawn. Costs no privacy.
+        """Return the most that a period will cost, known before anything is drawn. Costs no privacy.
 
         state: the points of other periods, from a release's `state` or from `recall`.
         Raises ParameterError if the features are for a period of another length, or it is too short.
@@ -156,7 +156,9 @@ class OptStream(Mechanism):
         return with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """The state that the spends of other periods imply, earlier and later ones: their measured steps."""
+        """Return the state that the spends of other periods imply, earlier and later ones: their measured
+        steps.
+        """
         return state_of(self.levels, spends) if self.adaptive else None
 
     def _spends(
@@ -225,6 +227,8 @@ def _cost(mechanism: OptStream) -> Fraction:
 
 @lru_cache(maxsize=512)
 def _public_plan(mechanism: OptStream, residue: int, n_steps: int) -> tuple[Spend, ...]:
-    """The spends of a period that starts at this residue modulo the window, as if at that very step."""
+    """Return the spends of a period that starts at this residue modulo the window, as if at that very
+    step.
+    """
     points = {level.level: equal_points(level, n_steps, residue) or () for level in mechanism.levels}
     return mechanism._spends(n_steps, residue, points, None)

@@ -12,7 +12,7 @@ from optstream.stream import Feature
 
 
 def settled(given: Mapping[str, Any]) -> dict[str, Any]:
-    """OptStream's parameters, checked and in their final types. Raises ParameterError."""
+    """Return OptStream's parameters, checked and in their final types. Raises ParameterError."""
     calibration, weights, features = given["calibration"], given["weights"], given["features"]
     if calibration not in ("strict", "paper"):
         raise ParameterError(f'calibration of OptStream must be "strict" or "paper"; got {calibration!r}')
@@ -39,7 +39,7 @@ def _check_features(features: Sequence[Feature]) -> None:
 
 
 def stage_names(sampling: EquallySpaced | L1Sampling, features: Sequence[Feature]) -> tuple[str, ...]:
-    """The stages that share a level's epsilon, in order."""
+    """Return the stages that share a level's epsilon, in order."""
     first = ("sampling",) if isinstance(sampling, L1Sampling) else ()
     return (*first, "samples", *(("features",) if features else ()))
 

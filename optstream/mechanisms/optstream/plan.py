@@ -45,12 +45,15 @@ class LevelPlan:
 
     @property
     def samples_scale(self) -> Fraction:
-        """Any window holds k points, each charged alpha / scale (Lemmas 3, 4 and 7)."""
+        """The scale of the points' noise: any window holds k points, each charged alpha / scale (Lemmas 3, 4
+        and 7).
+        """
         return _rounded_up(self.alpha_units * self.sampling.n_samples / self.epsilon_samples)
 
     @property
     def features_scale(self) -> Fraction:
-        """Any window holds w steps of each feature, each charged alpha / scale (Lemma 3).
+        """The scale of the features' noise: any window holds w steps of each feature, each charged alpha /
+        scale (Lemma 3).
 
         The paper's calibration takes alpha for a whole window (its Theorem 9), which is too little.
         """
@@ -58,7 +61,9 @@ class LevelPlan:
         return _rounded_up(self.alpha_units * steps * len(self.features) / self.epsilon_features)
 
     def largest_scale(self, n_steps: int) -> Fraction:
-        """Of all the level's noise in a period of this length; the sampler's grows with the length."""
+        """Return the largest scale of the level's noise in a period of this length; the sampler's grows with
+        the length.
+        """
         sampler = self.sampler_scales(n_steps)
         scales: list[Fraction] = [
             self.samples_scale,
@@ -68,7 +73,7 @@ class LevelPlan:
         return max(scales)
 
     def sampler_scales(self, n_steps: int) -> SparseVectorScales | None:
-        """The sparse vector's noise for a period of this length; None where nothing is asked."""
+        """Return the sparse vector's noise for a period of this length; None where nothing is asked."""
         if not isinstance(self.sampling, L1Sampling):
             return None
         window = self.model.window_length
@@ -85,7 +90,9 @@ class LevelPlan:
         return sparse_vector_scales(sensitivity, points - 1, epsilon, self.sampling.allocation)
 
     def sampler_charges(self, n_steps: int) -> tuple[Fraction, ...]:
-        """What choosing the points costs when n of a period's steps change, n = 0 .. n_steps (Lemma 6)."""
+        """Return what choosing the points costs when n of a period's steps change, n = 0 .. n_steps (Lemma
+        6).
+        """
         return _sampler_charges(self, n_steps)
 
     def spends(
@@ -96,8 +103,8 @@ class LevelPlan:
         taken: Sequence[int],
         features: Sequence[Feature],
     ) -> tuple[Spend, ...]:
-        """The level's spends for one period. points: the measured steps, or None while they are not chosen:
-        then the worst outcome of the rule. taken: points of other periods, running indices.
+        """Return the level's spends for one period. points: the measured steps, or None while they are not
+        chosen: then the worst outcome of the rule. taken: points of other periods, running indices.
         """
         found: list[Spend] = []
         charges = self.sampler_charges(n_steps)
@@ -133,7 +140,7 @@ class LevelPlan:
         )
 
     def cost(self) -> Fraction:
-        """What this level's plan, repeated for ever, costs any window."""
+        """Return what this level's plan, repeated without end, costs any window."""
         model, sampling = self.model, self.sampling
         unit = self.alpha_units / self.samples_scale
         points = sampling.n_samples * unit
@@ -148,7 +155,9 @@ class LevelPlan:
         return points
 
     def _repeated_cost(self) -> Fraction:
-        """The paper has no window rule: a window that straddles periods may hold the points of both."""
+        """Return the cost where plans repeat; the paper has no window rule: a window that straddles periods
+        may hold the points of both.
+        """
         length = self.shortest_period
         n_periods = -(-self.model.window_length // length) + 2
         plans = [self._undecided(length, number * length, ()) for number in range(n_periods)]
@@ -156,7 +165,7 @@ class LevelPlan:
 
 
 def equal_points(plan: LevelPlan, n_steps: int, first_step: int) -> tuple[int, ...] | None:
-    """The points of a period where the rule is public; None where they are still to be chosen."""
+    """Return the points of a period where the rule is public; None where they are still to be chosen."""
     if isinstance(plan.sampling, EquallySpaced):
         return plan.sampling.positions(n_steps, first_step, plan.model.window_length)
     return None
@@ -180,7 +189,7 @@ def _rounded_up(scale: Fraction) -> Fraction:
 
 
 def _repeated(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
-    """The worst window over periods of one length that follow each other, each charged alike."""
+    """Return the worst window over periods of one length that follow each other, each charged alike."""
     length = len(charges) - 1
     n_periods = -(-model.window_length // length) + 2
     spends = [PeriodSpend(0, SAMPLING, number * length, charges) for number in range(n_periods)]
@@ -189,7 +198,7 @@ def _repeated(charges: tuple[Fraction, ...], model: PrivacyModel) -> Fraction:
 
 @lru_cache(maxsize=256)
 def _worst_overlap(plan: LevelPlan) -> Fraction:
-    """How many times a period's sampling cost a window can meet, over periods of any allowed lengths.
+    """Return how many times a period's sampling cost a window can meet, over periods of any allowed lengths.
 
     Lemma 7 (docs/privacy.md): relative to the full cost, shorter periods cost a window more (the profile
     falls with the period's length, by parity), so periods of the shortest length are the worst.

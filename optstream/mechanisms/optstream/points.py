@@ -13,7 +13,7 @@ from optstream.stream import State
 
 
 def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
-    """The state that the spends of other periods imply, earlier and later ones."""
+    """Return the state that the spends of other periods imply, earlier and later ones."""
     known = list(spends)
     return {
         "points": {
@@ -30,10 +30,11 @@ def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
 
 
 def taken_points(plan: LevelPlan, state: State | None) -> tuple[int, ...]:
-    """Points of other periods that the level's rule counts; the paper's calibration has no such rule.
+    """Return the points of other periods that the level's rule counts; the paper's calibration has no such
+    rule.
 
     Raises ParameterError for a state that `state_of` or a release did not make: read as "no points", it
-    would void the promise in silence.
+    would void the privacy guarantee in silence.
     """
     if state is None or plan.calibration == "paper":
         return ()
@@ -55,7 +56,9 @@ def next_state(
     window_length: int,
     state: State | None,
 ) -> State:
-    """The points that a window of the next period can still see. points: of this period, from its start."""
+    """Return the points that a window of the next period can still see. points: of this period, from its
+    start.
+    """
     seen = first_step + n_steps - window_length
     before = {} if state is None else state["points"]
     return {
@@ -70,7 +73,7 @@ def next_state(
 
 
 def choices(plans: Sequence[LevelPlan], n_steps: int, first_step: int, state: State | None) -> list[Choice]:
-    """How each level's points of a period are to be chosen."""
+    """Return how each level's points of a period are to be chosen."""
     found = []
     for plan in plans:
         sampling, window = plan.sampling, plan.model.window_length

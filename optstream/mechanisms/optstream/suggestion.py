@@ -63,7 +63,7 @@ def error_bound(window_length: int, n_samples: int, epsilon: Real, alpha: Real, 
 
 
 def _missed(window_length: int, counts: NDArray[np.int64]) -> NDArray[np.float64]:
-    """The bound's part for the reconstruction at L = 1, for each number of points."""
+    """Return the bound's part for the reconstruction at L = 1, for each number of points."""
     gaps = counts - 1
     shorter, n_longer = np.divmod(window_length - 1, gaps)
     inside = n_longer * ((shorter + 1) ** 2 - 1) + (gaps - n_longer) * (shorter**2 - 1)

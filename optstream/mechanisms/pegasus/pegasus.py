@@ -83,11 +83,11 @@ class PeGaSus(OnlineMechanism):
     def plan(
         self, n_steps: int, first_step: int = 0, state: State | None = None
     ) -> tuple[StepSpend, StepSpend]:
-        """Two spends, weight 1 at every step: the perturber's and the grouper's. Costs no privacy."""
+        """Return two spends, weight 1 at every step: the perturber's and the grouper's. Costs no privacy."""
         return self._spends(n_steps, first_step)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """What the period before left; its groups close if steps after it were measured already.
+        """Return what the period before left; its groups close if steps after it were measured already.
 
         Then its raw state has served, or may have.
         """
@@ -98,7 +98,7 @@ class PeGaSus(OnlineMechanism):
         return memory
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Each step smoothed over its group up to that step."""
+        """Return each step smoothed over its group up to that step."""
         return smooth(measured, self.smoother)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

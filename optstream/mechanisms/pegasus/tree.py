@@ -91,15 +91,15 @@ class GroupedBelow(Laplace):
     adaptive: ClassVar[bool] = True
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """What the period before left."""
+        """Return what the period before left."""
         return {**memory_of(before, NAME), "mechanism": NAME}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """Each step smoothed over its group up to that step. measured: what `grouped` returned."""
+        """Return each step smoothed over its group up to that step. measured: what `grouped` returned."""
         return smooth(measured, self.smoother)
 
     def grouped(self, measured: Measured, begins: NDArray[np.int64]) -> Measured:
-        """The measurements with these groups and a state for the next period. Costs no privacy.
+        """Return the measurements with these groups and a state for the next period. Costs no privacy.
 
         begins: (n_series, n_steps), the running index of the first step of each step's group. A group that
         began before the period goes on if all of its noisy values are known.

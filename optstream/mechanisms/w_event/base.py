@@ -57,7 +57,8 @@ class PublishByDistance(OnlineMechanism):
         return self.model.window_length * self._distance(1, 0).unit_charge + self._for_publications
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Two spends: a distance at every step, and publications as far as other periods leave room.
+        """Return two spends: a distance at every step, and publications as far as other periods leave
+        headroom.
 
         Costs no privacy. Raises ParameterError for another's state.
         """
@@ -65,25 +66,29 @@ class PublishByDistance(OnlineMechanism):
         return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """What all other periods' publications took, and what the period before left to compare with."""
+        """Return what all other periods' publications took, and what the period before left to compare
+        with.
+        """
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 
     def fitted(self, measured: Measured) -> Estimate:
-        """The last published value of each series, held."""
+        """Return the last published value of each series, held."""
         return hold(measured)
 
     @property
     @abstractmethod
     def _n_grains(self) -> int:
-        """Into how many parts a window's publication budget is cut."""
+        """The number of parts into which a window's publication budget is cut."""
 
     @abstractmethod
     def _rule(self, budget: WindowBudget, fewest: int, first_step: int, memory: State) -> PublicationRule:
-        """The rule for a period. memory: what the period before left, and all spends that are known."""
+        """Return the rule for a period. memory: what the period before left, and all spends that are
+        known.
+        """
 
     def _memory(self, rule: PublicationRule) -> State:
-        """What the rule hands to the next period, beside the spends."""
+        """Return what the rule hands to the next period, beside the spends."""
         return {}
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

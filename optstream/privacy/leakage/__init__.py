@@ -1,6 +1,6 @@
 """What is lost to an adversary who knows how one customer's values follow each other: a Markov chain.
 
-Source of the whole room: Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous
+Source of the whole package: Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous
 Data Release under Temporal Correlations, IEEE TKDE 2018. docs/leakage.md says what it is for.
 """
 

@@ -1,4 +1,4 @@
-"""Amounts of privacy as the functions of this room take them: scalars or arrays, and the same out."""
+"""Amounts of privacy as the functions of this package take them: scalars or arrays, and the same out."""
 
 from typing import TypeVar
 
@@ -13,7 +13,9 @@ Amounts = TypeVar("Amounts", float, Floats)
 
 
 def checked(amounts: ArrayLike, name: str) -> Floats:
-    """The amounts as an array of their own shape. Raises ParameterError unless all are finite and >= 0."""
+    """Return the amounts as an array of their own shape. Raises ParameterError unless all are finite and >=
+    0.
+    """
     try:
         given = np.asarray(amounts, dtype=np.float64)
     except (TypeError, ValueError):
@@ -25,7 +27,7 @@ def checked(amounts: ArrayLike, name: str) -> Floats:
 
 
 def checked_series(amounts: ArrayLike, name: str) -> Floats:
-    """The same, one a step: a scalar is a series of one. Raises ParameterError for more dimensions."""
+    """Return the same, one a step: a scalar is a series of one. Raises ParameterError for more dimensions."""
     given = checked(amounts, name)
     if given.ndim > 1:
         raise ParameterError(f"{name} must be a number or have one dimension, steps; got {given.ndim}")
@@ -33,7 +35,7 @@ def checked_series(amounts: ArrayLike, name: str) -> Floats:
 
 
 def checked_number(amount: ArrayLike, name: str) -> float:
-    """One amount. Raises ParameterError for an array."""
+    """Return one amount as a float. Raises ParameterError for an array."""
     given = checked(amount, name)
     if given.ndim:
         raise ParameterError(f"{name} must be one number; got an array")
@@ -41,7 +43,7 @@ def checked_number(amount: ArrayLike, name: str) -> float:
 
 
 def shaped_as(result: Floats, given: Amounts) -> Amounts:
-    """The result as a float where the amounts were a scalar, else as the array that it is."""
+    """Return the result as a float where the amounts were a scalar, else as the array that it is."""
     if isinstance(given, np.ndarray) or np.ndim(given):
         return result  # type: ignore[return-value]  # mypy: no type variable says list in, array out
     return float(result.reshape(-1)[0])

@@ -22,14 +22,15 @@ class Budgets:
     last: float
 
     def series(self, n_steps: int) -> Floats:
-        """One epsilon a step, shape (n_steps,). Raises ParameterError for fewer than two steps."""
+        """Return one epsilon a step, shape (n_steps,). Raises ParameterError for fewer than two steps."""
         if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 2:
             raise ParameterError(f"n_steps must be an integer of at least 2; got {n_steps!r}")
         return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
 
 
 def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
-    """Return the greatest epsilon a step that keeps total leakage at or below alpha for ever; 0 if none does.
+    """Return the greatest epsilon a step that keeps total leakage at or below alpha at all times; 0 if none
+    does.
 
     alpha: the bound on the total leakage at any step, > 0. backward, forward: as `total_leakage`. The sum of
     both suprema, minus epsilon, rises with epsilon; bisection, rounded down. 0 where a supremum is infinite
@@ -70,7 +71,9 @@ def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
 
 
 def _border(beyond: Callable[[float], bool], high: float) -> tuple[float, float]:
-    """Neighbours in [0, high] between which `beyond`, false below and true above, turns; or an end twice."""
+    """Return neighbours in [0, high] between which `beyond`, false below and true above, turns; or an end
+    twice.
+    """
     if beyond(0.0):
         return 0.0, 0.0
     if not beyond(high):

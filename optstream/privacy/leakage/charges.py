@@ -8,7 +8,7 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
 def step_charges(spend: Spend) -> Floats:
-    """What each step of the spend's period loses when only that step changes, shape (n_steps,).
+    """Return what each step of the spend's period loses when only that step changes, shape (n_steps,).
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
     at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
@@ -27,7 +27,8 @@ def step_charges(spend: Spend) -> Floats:
 
 
 def period_charge(spend: Spend, window_length: int) -> float:
-    """What the spend loses when all steps of its period change. Raises ParameterError as `step_charges`.
+    """Return what the spend loses when all steps of its period change. Raises ParameterError as
+    `step_charges`.
 
     window_length: a capped spend holds its cap in every window, so a longer period may hold it several times.
     """

@@ -11,7 +11,7 @@ LARGEST_EXPONENT = 700.0
 
 
 def log_ratio(q: Floats, d: Floats, a: Floats) -> Floats:
-    """Elementwise, shapes broadcast; 0 <= d <= q <= 1, a >= 0 and finite.
+    """Return the logarithm elementwise, shapes broadcast; 0 <= d <= q <= 1, a >= 0 and finite.
 
     Up to 700 as log1p((q - d)(e^a - 1) / (1 + d (e^a - 1))), which is also exact for small a; beyond it both
     sides are divided by e^a, and d = 0 leaves a + log q: no overflow, and nothing that silently becomes 0.
@@ -29,7 +29,7 @@ def log_ratio(q: Floats, d: Floats, a: Floats) -> Floats:
 
 
 def log_ratio_of_numbers(q: float, d: float, a: float) -> float:
-    """The same for three floats, without numpy's overhead: time series are followed step by step."""
+    """Return the same for three floats, without numpy's overhead: time series are followed step by step."""
     if a <= LARGEST_EXPONENT:
         rise = math.expm1(a)
         return math.log1p((q - d) * rise / (1 + d * rise))

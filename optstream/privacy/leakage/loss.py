@@ -12,7 +12,8 @@ from optstream.privacy.leakage.transition import checked_transition
 
 
 class LossFunction:
-    """L(a): of a leakage `a` about the value one step away, how much reaches the value at this step.
+    """The function L(a): of a leakage `a` about the value one step away, how much reaches the value at this
+    step.
 
     transition: (n_states, n_states), row-stochastic. Row i is what the adversary expects of the neighbouring
         value given that this one is i: a backward matrix, Pr(l_t-1 = j | l_t = i), for backward leakage, a
@@ -46,15 +47,15 @@ class LossFunction:
         return shaped_as(losses, a)
 
     def at(self, a: float) -> float:
-        """L of one float that is known to be finite and >= 0: no check, about a microsecond."""
+        """Return L of one float that is known to be finite and >= 0: no check, about a microsecond."""
         if not self._corners:
             return 0.0
         q, d = self._corners[bisect_right(self._starts, a) - 1]
         return log_ratio_of_numbers(q, d, a)
 
     @property
-    def carried_for_ever(self) -> float:
-        """lim L(a) - a for large a: log q of the piece with d = 0, or -inf where L is bounded."""
+    def carried_in_the_limit(self) -> float:
+        """Return lim L(a) - a for large a: log q of the piece with d = 0, or -inf where L is bounded."""
         if not self._corners or self._corners[-1][1] > 0:
             return -np.inf
         return float(np.log(self._corners[-1][0]))
@@ -68,7 +69,7 @@ Known = ArrayLike | LossFunction | None
 
 
 def loss_of(known: Known) -> LossFunction:
-    """The loss function; of one who knows nothing it is 0."""
+    """Return the loss function; of one who knows nothing it is 0."""
     if isinstance(known, LossFunction):
         return known
     return LossFunction([[1.0]] if known is None else known)

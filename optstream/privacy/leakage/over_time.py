@@ -69,7 +69,7 @@ def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forwa
 
 
 def _followed(series: Floats, loss: LossFunction) -> Floats:
-    """x_1 = e_1, x_t = L(x_t-1) + e_t."""
+    """Return x with x_1 = e_1, x_t = L(x_t-1) + e_t."""
     leakage, followed = 0.0, []
     for epsilon in series.tolist():
         leakage = loss.at(leakage) + epsilon

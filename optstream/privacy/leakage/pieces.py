@@ -21,7 +21,8 @@ Points = tuple[Floats, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)).
+    """The pieces of L: from a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a
+    - 1) + 1)).
 
     starts: rising, starts[0] = 0. All of shape (n_pieces,); no piece where L is 0 everywhere. Along the
     pieces both q and d fall: large a belongs to the columns that tell two rows apart best.
@@ -33,7 +34,7 @@ class Pieces:
 
 
 def find_pieces(transition: Floats) -> Pieces:
-    """The pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
+    """Return the pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
     with np.errstate(divide="ignore"):
         logs = np.log(transition)
     n_states = len(transition)
@@ -46,7 +47,9 @@ def find_pieces(transition: Floats) -> Pieces:
 
 
 def _prefix_sums(transition: Floats, logs: Floats, rows: slice) -> Points:
-    """Sums over the best columns, for the pairs (one of `rows`, any row): all points with q > d, flat."""
+    """Return the sums over the best columns, for the pairs (one of `rows`, any row): all points with q > d,
+    flat.
+    """
     own = transition[rows, None]
     better = own > transition
     with np.errstate(invalid="ignore"):
@@ -60,7 +63,9 @@ def _prefix_sums(transition: Floats, logs: Floats, rows: slice) -> Points:
 
 
 def _front(d: Floats, q: Floats) -> Points:
-    """Points that have a greater q than all of smaller d: d and q rise. Of equal d some may be too many."""
+    """Return the points that have a greater q than all of smaller d: d and q rise. Of equal d some may be too
+    many.
+    """
     order = np.argsort(d)
     d, q = d[order], q[order]
     best_before = np.concatenate(([-np.inf], np.maximum.accumulate(q)[:-1])) if q.size else q
@@ -69,7 +74,7 @@ def _front(d: Floats, q: Floats) -> Points:
 
 
 def _hull(d: Floats, q: Floats) -> Points:
-    """Corners of the upper hull from the origin on, as far as its edges are steeper than 1."""
+    """Return the corners of the upper hull from the origin on, as far as its edges are steeper than 1."""
     chain = [(0.0, 0.0)]
     for point in zip(d.tolist(), q.tolist(), strict=True):
         while len(chain) > 1 and _lies_below(chain[-1], chain[-2], point):
@@ -82,14 +87,14 @@ def _hull(d: Floats, q: Floats) -> Points:
 
 
 def _lies_below(middle: tuple[float, float], left: tuple[float, float], right: tuple[float, float]) -> bool:
-    """Whether the middle point is not strictly above the line through the others."""
+    """Return whether the middle point is not strictly above the line through the others."""
     to_middle = (middle[0] - left[0], middle[1] - left[1])
     to_right = (right[0] - left[0], right[1] - left[1])
     return to_middle[0] * to_right[1] >= to_middle[1] * to_right[0]
 
 
 def _starts(d: Floats, q: Floats) -> Floats:
-    """From which a on each corner is best, in the hull's order: falling, the last 0.
+    """Return from which a on each corner is best, in the hull's order: falling, the last 0.
 
     The edge from corner k to the next, drawn on, meets the diagonal at (-u, -u); a = log(1 + 1/u).
     """

@@ -27,7 +27,7 @@ def loss_by_row_pairs(transition: ArrayLike, a: float) -> float:
 
 
 def _losses_of_row(rows: Floats, logs: Floats, row: int, a: float) -> Floats:
-    """The losses of the pairs (row, every row), shape (n_states,)."""
+    """Return the losses of the pairs (row, every row), shape (n_states,)."""
     kept = rows[row] > rows
     with np.errstate(invalid="ignore"):
         ratios = np.where(kept, logs[row] - logs, -np.inf)

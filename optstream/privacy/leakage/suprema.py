@@ -1,4 +1,4 @@
-"""Where leakage ends if releases go on for ever: Theorem 11, Algorithm 6, and for a repeated period."""
+"""Where leakage ends if releases continue without end: Theorem 11, Algorithm 6, and for a repeated period."""
 
 import math
 
@@ -32,7 +32,7 @@ def supremum(transition: Known, epsilon: Amounts) -> Amounts:
 
 
 def _fixed_point(q: float, d: float, epsilon: Floats) -> Floats:
-    """The a > 0 with e^a (d (e^a - 1) + 1) = e^epsilon (q (e^a - 1) + 1), or inf.
+    """Return the a > 0 with e^a (d (e^a - 1) + 1) = e^epsilon (q (e^a - 1) + 1), or inf.
 
     In w = (e^a - 1) e^-epsilon it reads d w^2 + slope w = offset, with neither overflow nor, for small
     epsilon, cancellation.
@@ -50,7 +50,8 @@ def _fixed_point(q: float, d: float, epsilon: Floats) -> Floats:
 
 
 def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) -> tuple[Floats, Floats]:
-    """Return the backward and forward leakage where a period of these epsilons was and is repeated for ever.
+    """Return the backward and forward leakage where a period of these epsilons was and is repeated without
+    end.
 
     epsilons: of each step of the period, shape (n_steps,), at least one. Both results have its shape; BPL +
     FPL - epsilons is then the supremum of the total leakage at each step of the period. inf everywhere if
@@ -66,8 +67,8 @@ def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) ->
 
 
 def _cycle(epsilons: list[float], loss: LossFunction) -> Floats:
-    """The values on which x -> L(x) + e settles when the e come round and round."""
-    mean, carried = math.fsum(epsilons) / len(epsilons), loss.carried_for_ever
+    """Return the values on which x -> L(x) + e settles when the e come round and round."""
+    mean, carried = math.fsum(epsilons) / len(epsilons), loss.carried_in_the_limit
     if mean == 0:
         return np.zeros(len(epsilons))
     if mean + carried >= -ROUNDING:

@@ -92,7 +92,7 @@ def backward_transition(transition: ArrayLike, prior: ArrayLike | None = None) -
 
 
 def _irreducible(transition: Floats) -> bool:
-    """Whether every state leads to every other: paths of up to 1, 2, 4, … steps."""
+    """Return whether every state leads to every other: paths of up to 1, 2, 4, … steps."""
     n_states = len(transition)
     reached = (transition > 0) | np.eye(n_states, dtype=bool)
     for _ in range(n_states.bit_length()):

@@ -13,7 +13,7 @@ from optstream.catalogue import (
     replace_page,
     withdraw,
 )
-from optstream.catalogue.backends.object_store import ObjectTurn
+from optstream.catalogue.backends.object_store import ObjectTransaction
 from optstream.catalogue.page import BLANK, MARKER, MOST_TRIES
 from optstream.catalogue.times import catalogue_time
 from optstream.errors import PublicationError
@@ -122,13 +122,13 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
         return found
 
     seen = []
-    real_put = ObjectTurn.replace_marked
+    real_put = ObjectTransaction.replace_marked
 
     def watched(turn, name, data, mark):
         real_put(turn, name, data, mark)
         seen.append(in_store.read(PAGE).count(b"2016-"))
 
-    monkeypatch.setattr(ObjectTurn, "replace_marked", watched)
+    monkeypatch.setattr(ObjectTransaction, "replace_marked", watched)
     monkeypatch.setattr(module, "read_catalogue", racing)
     replace_page(in_store.name, made)
     assert raced

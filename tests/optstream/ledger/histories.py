@@ -23,7 +23,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_sta
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
-from optstream.ledger.accounting.kept_promises import losses_with
+from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import grants, streams
 from optstream.ledger.verification.releases import Account
@@ -162,7 +162,7 @@ class Histories(RuleBasedStateMachine):
             if same or not refused:
                 raise AssertionError("refused, and no promise would be broken") from error
             self.counts["refused"] += 1
-            self.counts["refused by an earlier promise"] += "by promise" in str(error)
+            self.counts["refused by an earlier promise"] += "by privacy guarantee" in str(error)
             return
         self.charged[key] = asked
         assert same or not refused, f"reserved, and promise, window and cost are {refused}"

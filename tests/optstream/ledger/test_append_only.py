@@ -62,7 +62,7 @@ def life(ledger, url, kit):
     ledger.begin_draw(third, now)
     ledger.record_drawn(third, "measured", kit.plan(0, "1/16"), now)  # settled: a third generation
     yield
-    ledger.let_go(third, now)
+    ledger.end_lease(third, now)
     fourth = ledger.adopt(*key, "fourth", now + timedelta(hours=1), kit.lease)
     ledger.record_staged(*key, "staged", "release-1.parquet", now, fourth)
     ledger.record_published(*key, now, fourth)

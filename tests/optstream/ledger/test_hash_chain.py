@@ -73,7 +73,7 @@ def tamper(publish, ledger, kit, round_the_library):
         (
             "INSERT INTO amendments (grant_id, number, epsilon, window_length, alpha, unit, leaves_per_step, "
             "windows) SELECT id, 7, '9', window_length, alpha, unit, leaves_per_step, windows FROM grants",
-            "its promises are not those",
+            "its privacy guarantees are not those",
         ),
     ],
 )

@@ -17,7 +17,7 @@ def random_taken(generator, window, n_grains):
     budget = WindowBudget(n_grains, window, 0, 50, [])
     for step in (*range(FIRST), *range(FIRST + STEPS, 50)):
         if generator.random() < 0.5:
-            budget.take(step, int(generator.integers(0, budget.room(step) + 1)))
+            budget.take(step, int(generator.integers(0, budget.headroom(step) + 1)))
     return {step: int(amount) for step, amount in enumerate(budget._spent[window - 1 :][:50]) if amount}
 
 

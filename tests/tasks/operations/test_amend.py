@@ -41,7 +41,7 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     done = released.release(*DAYS[2:])
     assert [done[day].outcome.status for day in DAYS[2:]] == [Status.REFUSED, Status.PUBLISHED]
     refused = done[DAYS[2]].outcome.message
-    assert "by promise 0 of grant 'people' (epsilon 1, window 48, alpha 10)" in refused
+    assert "by privacy guarantee 0 of privacy budget 'people' (epsilon 1, window 48, alpha 10)" in refused
     assert released.ledger.verify() == []
     (page,) = read_book(released.settings, released.ledger, DAYS[2], DAYS[2])
     assert page.days[0].may is False

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import pytest
 
-from optstream.catalogue.backends.local import LocalTurn
+from optstream.catalogue.backends.local import LocalTransaction
 from optstream.errors import HeldError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks.config import load_settings
@@ -131,14 +131,14 @@ def test_a_day_with_another_run_says_until_when(house, there):
 def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(house, there, monkeypatch):
     """Its files are there before its catalogue is: no catalogue was lost, so its turn is waited for."""
     running, listed, looked = threading.Event(), threading.Event(), threading.Event()
-    genuine = LocalTurn.replace_catalogue
+    genuine = LocalTransaction.replace_catalogue
 
     def slowly(turn, data):
         running.set()
         assert listed.wait(60)
         genuine(turn, data)
 
-    monkeypatch.setattr(LocalTurn, "replace_catalogue", slowly)
+    monkeypatch.setattr(LocalTransaction, "replace_catalogue", slowly)
     done = {}
 
     def publish_first():

@@ -7,7 +7,7 @@ import pytest
 
 from benchmarks.fixture import lay_out_published
 from optstream.catalogue import read_catalogue, withdraw
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from tasks.reports import PublicFacts, public_facts
 from tasks.reports.summaries import Summaries
 
@@ -34,5 +34,5 @@ def without_noise(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def facts_of(folder: Path) -> PublicFacts:
-    place = open_place(folder)
+    place = open_storage(folder)
     return public_facts(place, read_catalogue(place), Summaries.empty())[0]

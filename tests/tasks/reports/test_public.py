@@ -11,7 +11,7 @@ import pytest
 from benchmarks.fixture import NOISE_MW
 from optstream import read_published
 from optstream.catalogue import read_catalogue
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
 from tasks.reports import public_facts, public_page
 from tasks.reports.calendar import marks_of_facts
@@ -98,7 +98,7 @@ def test_a_copy_of_the_folder_alone_gives_the_same_page_wherever_and_whenever(fo
 
 
 def test_what_is_kept_spares_reading_and_changes_no_byte(forty_days, tmp_path, monkeypatch):
-    place = open_place(forty_days)
+    place = open_storage(forty_days)
     catalogue = read_catalogue(place)
     facts, summaries = public_facts(place, catalogue, Summaries.empty())
     kept = tmp_path / "kept.parquet"
@@ -154,7 +154,7 @@ def test_what_is_kept_of_a_file_that_is_gone_is_not_shown(forty_days, tmp_path):
     """The page is the same with and without what is kept, also of a folder that lost a file."""
     copy = tmp_path / "published"
     shutil.copytree(forty_days, copy)
-    place, catalogue = open_place(copy), read_catalogue(copy)
+    place, catalogue = open_storage(copy), read_catalogue(copy)
     _, summaries = public_facts(place, catalogue, Summaries.empty())
     (copy / catalogue.entries[3].file).unlink()
     with_them, _ = public_facts(place, catalogue, summaries)

@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.columns import read_statement
 from optstream.errors import LedgerError
 from tasks.ledger.horizon import read_horizons
@@ -63,7 +63,7 @@ def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(h
     write(house)
     report, public = report_of(house), page_of(house).decode()
     (entry, _) = read_catalogue(house.folder / "published").entries
-    statement = read_statement(open_place(house.folder / "published"), entry)
+    statement = read_statement(open_storage(house.folder / "published"), entry)
     assert [span.n_days for span in statement.long_spans] == [30, 365]
     for span in statement.long_spans:
         for page in (report, public):

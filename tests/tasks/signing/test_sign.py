@@ -18,7 +18,7 @@ from jsonschema import Draft202012Validator
 
 from optstream.catalogue import publish, read_catalogue, read_published, stage
 from optstream.catalogue import withdraw as withdraw_published
-from optstream.catalogue.backends import open_place
+from optstream.catalogue.backends import open_storage
 from optstream.catalogue.columns import read_statement
 from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, PublicationError
@@ -97,7 +97,7 @@ def forged(house, day):
     """A consistent release of made-up values in the place of a day's, published without the ledger."""
     folder = house.settings.published_folder
     entry = read_catalogue(folder).entry(day)
-    statement = read_statement(open_place(folder), entry)
+    statement = read_statement(open_storage(folder), entry)
     rows = read_published(folder).filter(date=day)
     staged = stage(rows.with_columns(load_mw=rows["load_mw"] + 1000), statement)
     catalogue = read_catalogue(folder)

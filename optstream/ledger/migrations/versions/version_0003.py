@@ -1,4 +1,4 @@
-"""A promise may be amended, a release withdrawn, its noise found to be compromised."""
+"""A privacy guarantee may be amended, a release withdrawn, its noise found to be compromised."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -12,7 +12,7 @@ PROMISE = "epsilon, window_length, alpha, unit, leaves_per_step, windows"
 
 
 def upgrade() -> None:
-    """Keep what each grant has promised so far as its amendment 0, and say so of every release."""
+    """Keep the guarantee of each privacy budget so far as its amendment 0, and say so of every release."""
     op.create_table(
         "amendments",
         sa.Column("id", KEY, primary_key=True),

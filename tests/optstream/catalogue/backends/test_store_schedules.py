@@ -9,7 +9,7 @@ from importlib import import_module
 import pytest
 
 from optstream.catalogue import check_files, find_catalogue, publish, read_published, stage, withdraw
-from optstream.catalogue.backends.object_store import ObjectTurn
+from optstream.catalogue.backends.object_store import ObjectTransaction
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.storage.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import make_rows, make_statement
@@ -216,7 +216,7 @@ def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     """So that whoever is publishing the day is not overtaken."""
     module = import_module("optstream.catalogue.withdraw")
-    monkeypatch.setattr(module, "_overtake", lambda *given: given[1])
+    monkeypatch.setattr(module, "_relist", lambda *given: given[1])
     assert told_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 
 
@@ -224,5 +224,5 @@ def test_a_replacement_without_its_condition_is_caught(monkeypatch):
     def replace_catalogue(turn, data):
         turn._store.filesystem.pipe_file(turn._store.path("catalogue.json"), data)
 
-    monkeypatch.setattr(ObjectTurn, "replace_catalogue", replace_catalogue)
+    monkeypatch.setattr(ObjectTransaction, "replace_catalogue", replace_catalogue)
     assert told_in_some_order(monkeypatch, "revisions", "heads went back")

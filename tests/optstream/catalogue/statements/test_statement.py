@@ -51,7 +51,7 @@ def test_words_state_the_accounted_cost_rounded_up(statement):
     assert "at most 16.6667;" in words
     assert "alone cost at most 0.6667" in words
     assert "at most 10 in the unit of load_mw" in words
-    assert "outside the promise" in words
+    assert "outside the guarantee" in words
     assert "paper" not in words
 
 
@@ -60,7 +60,7 @@ def test_words_state_what_windows_over_different_plans_cost(statement):
     words = statement(DAY, epsilon_plan=Fraction(1, 10)).in_words()
     assert "with epsilon at most 0.1;" in words
     assert "releases made under another plan" in words
-    assert "grant costs at most 1 with all of them together" in words
+    assert "privacy budget costs at most 1 with all of them together" in words
 
 
 def test_words_say_for_whom_windows_over_different_plans_are_within_the_grant(statement):

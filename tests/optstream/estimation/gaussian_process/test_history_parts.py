@@ -8,7 +8,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import is_unlike, variance_factor
-from optstream.estimation.gaussian_process.filter import Belief, latest, nearest
+from optstream.estimation.gaussian_process.filter import FilterState, latest, nearest
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.posterior import Question, event_numbers, fit
 from optstream.estimation.gaussian_process.prior import TemporalPrior
@@ -134,7 +134,7 @@ def test_days_in_a_row_are_one_event():
 
 
 def test_a_prior_of_other_components_is_forgotten():
-    belief = Belief.from_document({"prior": [0.0, 1.0]}, 2, DAYS)
+    belief = FilterState.from_document({"prior": [0.0, 1.0]}, 2, DAYS)
     assert np.array_equal(belief.prior.logs, TemporalPrior.broad(SLOTS).logs)
 
 

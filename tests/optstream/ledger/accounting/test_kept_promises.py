@@ -88,7 +88,7 @@ def test_a_day_beside_one_of_an_earlier_promise_waits_for_its_windows(after):
     with pytest.raises(BudgetError) as refused:
         after.reserve("day 1", beside, stream=stream)
     said = str(refused.value)
-    assert "by promise 0 of grant 'people' (epsilon 1," in said
+    assert "by privacy guarantee 0 of privacy budget 'people' (epsilon 1," in said
     assert f"window {old.window_length}, alpha {old.alpha})" in said
     assert f"begins at step {free} or later" in said
     after.draw("day 2", plan_of(after.new, free), stream)
@@ -104,7 +104,7 @@ def test_the_wait_is_no_shorter_than_the_message_says(ledger, kit):
 
 def test_a_day_before_one_of_an_earlier_promise_waits_too(ledger, kit):
     found = amended(ledger, kit, *models("a smaller alpha"))
-    with pytest.raises(BudgetError, match="by promise 0"):
+    with pytest.raises(BudgetError, match="by privacy guarantee 0"):
         found.reserve("late dump", plan_of(found.new, -4), stream="people's load")
     found.draw("long before", plan_of(found.new, -7), "people's load")
     assert ledger.verify() == []
@@ -113,7 +113,7 @@ def test_a_day_before_one_of_an_earlier_promise_waits_too(ledger, kit):
 def test_a_stream_of_the_same_population_waits_too(ledger, kit):
     found = amended(ledger, kit, *models("a smaller alpha"))
     ledger.enrol(terms_of(found.new, "second"), kit.now)
-    with pytest.raises(BudgetError, match="by promise 0"):
+    with pytest.raises(BudgetError, match="by privacy guarantee 0"):
         found.reserve("day 1", plan_of(found.new, 4), stream="second")
 
 
@@ -131,7 +131,7 @@ def test_an_earlier_promise_is_kept_through_further_amendments(ledger, kit):
     found = amended(ledger, kit, first, second)
     third = PrivacyModel("5", 2, "1", resolution="1")
     ledger.amend(terms_of(third, "people's load"), "again", kit.now)
-    with pytest.raises(BudgetError, match="by promise 0"):
+    with pytest.raises(BudgetError, match="by privacy guarantee 0"):
         found.reserve("day 1", plan_of(third, 12), stream="people's load")
     found.draw("day 2", plan_of(third, 15), "people's load")
     assert ledger.verify() == []
@@ -140,7 +140,7 @@ def test_an_earlier_promise_is_kept_through_further_amendments(ledger, kit):
 def test_verify_names_the_window_that_an_earlier_version_let_through(after, let_through):
     """What the code before did: the plan was priced by the promise in force alone."""
     after.reserve("day 1", plan_of(after.new, after.old.window_length), stream="people's load")
-    assert any("which promise 0 gives" in problem for problem in after.ledger.verify())
+    assert any("which privacy guarantee 0 allows" in problem for problem in after.ledger.verify())
 
 
 def exact_loss(scale, change):

@@ -6,7 +6,7 @@ from random import Random
 
 import pytest
 
-from optstream.ledger.accounting.amendments import Promises
+from optstream.ledger.accounting.amendments import Guarantees
 from optstream.ledger.accounting.history import History
 from optstream.ledger.accounting.spends import covers, lines_of, spend_rows
 from optstream.privacy import (
@@ -28,7 +28,7 @@ def random_spend(random, first_step, n_steps):
 
 
 def promised(window_length, windows="sliding"):
-    return Promises({0: PrivacyModel("1", window_length, "1", windows=windows)}, 0)
+    return Guarantees({0: PrivacyModel("1", window_length, "1", windows=windows)}, 0)
 
 
 @pytest.mark.parametrize("window_length", [1, 3, 7, 12])
@@ -124,7 +124,7 @@ def test_a_plan_recurs_only_with_every_word_of_it(kit):
 @pytest.mark.parametrize("planned_under", [(0, 1), (1, 0), (1, 1)])
 def test_the_same_plan_under_two_promises_is_priced_by_each(kit, planned_under):
     """Far apart and alike but for their steps; what was planned for half of alpha counts twice."""
-    promises = Promises({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
+    promises = Guarantees({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
     plans, history = [*kit.plan(3, "1/4"), *kit.plan(400, "1/4")], History()
     for row, number in zip(spend_rows(plans), planned_under, strict=True):
         history.add(0, row["first_step"], row["document"], number)

@@ -15,7 +15,7 @@ from sqlalchemy import inspect, text
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
-from optstream.ledger.accounting.amendments import PROMISED
+from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database import engine, upgrade
 from optstream.ledger.database.schema import SCHEMA, metadata
 
@@ -107,8 +107,8 @@ def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(firs
         assert rows_of(connection, before) == before
         assert upgrade.version_of(connection) == SCHEMA
         (promise,) = rows_of(connection)["amendments"]
-        assert {name: promise[name] for name in PROMISED} == {
-            name: before["grants"][0][name] for name in PROMISED
+        assert {name: promise[name] for name in GUARANTEE_COLUMNS} == {
+            name: before["grants"][0][name] for name in GUARANTEE_COLUMNS
         }
     assert ledger.verify() == []
     heads = [row["head"] for row in before["streams"]] + [row["hash"] for row in before["events"]]

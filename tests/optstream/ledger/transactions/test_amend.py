@@ -129,7 +129,9 @@ def test_all_streams_of_a_grant_follow(ledger, publish, kit):
     ledger.amend(changed(kit, epsilon="3"), "more", kit.now)
     assert ledger.terms("second").model == ledger.terms("load").model
     assert ledger.terms("second").hierarchy_hash == "another"
-    with pytest.raises(LedgerError, match="grant 'customers' is shared, and the epsilon of stream 'second'"):
+    with pytest.raises(
+        LedgerError, match="privacy budget 'customers' is shared, and the epsilon of stream 'second'"
+    ):
         ledger.enrol(kit.terms("second", hierarchy="another"), kit.now)
     assert ledger.verify() == []
 

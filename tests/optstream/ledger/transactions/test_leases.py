@@ -103,7 +103,7 @@ def test_a_draw_that_was_called_off_never_was(ledger, reserve, kit):
         ledger.begin_draw(held, now)
         ledger.call_off_draw(held, now)
         ledger.call_off_draw(held, now)
-        ledger.let_go(held, now)
+        ledger.end_lease(held, now)
     assert held.redraws == 0
     following = reserve(owner="next", now=now)
     with pytest.raises(LedgerError, match="taken over"):
