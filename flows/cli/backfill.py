@@ -14,7 +14,7 @@ from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
 from tasks.config import Settings
 from tasks.planning.backfill_plan import BackfillPlan
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Status
 
 MOST_LISTED = 20
 
@@ -66,13 +66,13 @@ def backfill(
     started = monotonic()
     works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
     _show_end(works, plan, settings, monotonic() - started, terminal)
-    left = plan.absent or any(not work.outcome or not work.outcome.status.is_good for work in works)
+    left = plan.absent or any(not day.outcome.status.is_good for day in works)
     raise typer.Exit(1 if left else 0)
 
 
 def _run(
     settings: Settings, plan: BackfillPlan, workers: int, dask: str | None, terminal: Terminal
-) -> list[Work]:
+) -> list[Ended]:
     from flows.orchestration.environment import prepare
 
     # Prefect reads its settings on import; the flow is imported while its server starts.
@@ -96,7 +96,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
     started = monotonic()
     n_done = 0
 
-    def line(works: Sequence[Work]) -> None:
+    def line(works: Sequence[Ended]) -> None:
         nonlocal n_done
         n_done += _n_over(works)
         rate = n_done / max(1e-9, monotonic() - started)
@@ -121,7 +121,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
     with Progress(*columns, console=terminal.console) as bar:
         shown = bar.add_task("days", total=n_days, rate="")
 
-        def advance(works: Sequence[Work]) -> None:
+        def advance(works: Sequence[Ended]) -> None:
             nonlocal n_done
             n_done += _n_over(works)
             bar.update(
@@ -134,23 +134,23 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
         yield advance
 
 
-def _counted(works: Sequence[Work]) -> str:
-    counts = Counter(work.outcome.status for work in works if work.outcome)
+def _counted(works: Sequence[Ended]) -> str:
+    counts = Counter(day.outcome.status for day in works)
     told = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
-    n_out = sum(_is_published(work) for work in works) - counts[Status.PUBLISHED]
+    n_out = sum(map(_is_published, works)) - counts[Status.PUBLISHED]
     if n_out:
         told[Status.FAILED] += f" ({n_out} after {'it was' if n_out == 1 else 'they were'} published)"
     return ", ".join(told.values())
 
 
-def _n_over(works: Sequence[Work]) -> int:
+def _n_over(works: Sequence[Ended]) -> int:
     """How many need not be waited for: what another run holds comes once more."""
-    return sum(not (work.outcome and work.outcome.status is Status.BUSY) for work in works)
+    return sum(day.outcome.status is not Status.BUSY for day in works)
 
 
-def _is_published(work: Work) -> bool:
+def _is_published(day: Ended) -> bool:
     """Whether this run gave it to readers, also where something failed after that."""
-    return bool(work.outcome and work.outcome.file)
+    return day.outcome.file is not None
 
 
 def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> None:
@@ -180,14 +180,14 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
 
 
 def _show_end(
-    works: Sequence[Work], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
+    works: Sequence[Ended], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
 ) -> None:
     from optstream.ledger import open_ledger
     from tasks.planning.backfill_documents import backfill_document
     from tasks.release.outcomes import budget_of
 
     budget = budget_of(settings, open_ledger(settings.ledger_url))
-    left = [work for work in works if not work.outcome or not work.outcome.status.is_good]
+    left = [day for day in works if not day.outcome.status.is_good]
     if left:
         terminal.outcomes(left, settings, budget)
     elif works:

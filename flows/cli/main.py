@@ -111,7 +111,7 @@ def run(
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))
-    raise typer.Exit(0 if all(work.outcome and work.outcome.status.is_good for work in works) else 1)
+    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
 
 
 def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
