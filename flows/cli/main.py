@@ -84,7 +84,7 @@ def run(
     ] = None,
 ) -> None:
     """Release days, from dump to published file. Safe to repeat: a day is released once."""
-    from flows.orchestration.environment import prepare
+    from flows.orchestration.environment import named_server
     from tasks.config import load_settings
     from tasks.operations.permissions import check_trusted
 
@@ -96,17 +96,15 @@ def run(
     if dry_run:
         raise typer.Exit(_price(settings, day, lipschitz, terminal))
     check_trusted(settings)
-    # Prefect reads its settings on import; the flow is imported while its server starts.
-    orchestrator = prepare(settings.trusted_folder)
-    with terminal.step("start the orchestrator"):
-        from data_contracts.judge import preload
+    # Prefect reads its settings on import
+    server = named_server(settings.trusted_folder)
+    with terminal.step("prepare"):
         from flows.orchestration.release import run_days
         from optstream.ledger import open_ledger
         from tasks.release.outcomes import budget_of, outcomes_document
 
-        if orchestrator.process:
-            preload()
-        orchestrator.wait()
+        if server is not None:
+            server.wait()
     works = run_days(settings, day, terminal, restate=restate)
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)
     terminal.outcomes(works, settings, budget)

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from flows.orchestration.server import Orchestrator, start_server
 from optstream.errors import ConfigurationError
+from tasks.storage.private_files import make_private_folder
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -48,18 +49,31 @@ def prepare(trusted_folder: Path) -> Orchestrator:
     Otherwise the server stops when Python exits, after Prefect has sent its last events: this exit hook is
     registered first, so it runs last. Raises RuntimeError if prefect was imported before and knows no server.
     """
-    if "prefect" in sys.modules:
-        os.environ.update(ALWAYS)
-        return Orchestrator(_known_server())
     # a folder and a database that the operator chose are the operator's to clear
     bounded = not {"PREFECT_HOME", "PREFECT_API_DATABASE_CONNECTION_URL"} & set(os.environ)
-    os.environ.update(environment(trusted_folder, os.environ))
-    if "PREFECT_API_URL" in os.environ:
-        return Orchestrator(os.environ["PREFECT_API_URL"].rstrip("/"))
+    named = named_server(trusted_folder)
+    if named is not None:
+        return named
+    if "prefect" in sys.modules:
+        raise RuntimeError("call prepare before anything imports prefect: it has read its settings already")
     secret = f"optstream:{secrets.token_hex(16)}"
     orchestrator = start_server(Path(os.environ["PREFECT_HOME"]), secret, bounded=bounded)
     atexit.register(orchestrator.stop)
     return orchestrator
+
+
+def named_server(trusted_folder: Path) -> Orchestrator | None:
+    """Set the environment that prefect will read. Returns the server that it names, None without one."""
+    if "prefect" in sys.modules:
+        from prefect.settings import get_current_settings
+
+        os.environ.update(ALWAYS)
+        url = get_current_settings().api.url
+    else:
+        os.environ.update(environment(trusted_folder, os.environ))
+        url = os.environ.get("PREFECT_API_URL")
+        make_private_folder(trusted_folder)  # where Prefect makes its home on import
+    return Orchestrator(url.rstrip("/")) if url else None
 
 
 def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, str]:
@@ -86,12 +100,3 @@ def heartbeat_seconds(current: Mapping[str, str]) -> int:
             f"for {HEARTBEAT_SECONDS}; got {given!r:.20}"
         )
     return int(given)
-
-
-def _known_server() -> str:
-    from prefect.settings import get_current_settings
-
-    url = get_current_settings().api.url
-    if url is None:
-        raise RuntimeError("call prepare before anything imports prefect: it has read its settings already")
-    return url.rstrip("/")

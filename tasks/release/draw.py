@@ -19,7 +19,6 @@ from optstream.stream import Measured
 from optstream.stream.state import raw_bytes, with_raw
 from tasks.config import Settings
 from tasks.processes.core_dumps import forbid_core_dumps
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Charged, Drawn, Held, Reserved
 from tasks.release.input_hashes import hand_over_inputs, keep_inputs
 from tasks.release.lease_renewal import held
@@ -72,7 +71,7 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     """Draw, and make it durable."""
     make_ready(run.noise)
     settings, memory = run.settings, day.memory
-    mechanism = mechanism_for(settings, day.day, day.revision)
+    mechanism = run.mechanism_of(day.day, day.revision)
     plan = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
     # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)

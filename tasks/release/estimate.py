@@ -9,7 +9,6 @@ from optstream.catalogue import StagedRelease, find_catalogue, read_staged, stag
 from optstream.errors import ContractError, LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
 from tasks.release.rows import published_rows
 from tasks.release.run import Run, renewed, void
@@ -32,7 +31,7 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
             run.ledger.record_published(run.stream, day.isoformat(), revision, run.clock(), drawn.reservation)
             return drawn.ended(Status.PUBLISHED, "was published already; its trusted files are lost")
     measured = _stored(run, drawn, record)
-    release = mechanism_for(settings, day, revision).estimate(measured)
+    release = run.mechanism_of(day, revision).estimate(measured)
     rows = published_rows(settings, day, release, revision, vintage=0)
     statement = statement_of(settings, day, release, revision, vintage=0)
     return Estimated(day, revision, drawn.lease, rows, statement)

@@ -27,7 +27,6 @@ from optstream.mechanisms import Release
 from optstream.storage.bounded_read import LARGEST_RELEASE
 from optstream.stream import Measured
 from tasks.release import revise
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Ended, Requested, Status
 from tasks.release.rows import published_rows
 from tasks.release.run import Run
@@ -146,7 +145,7 @@ def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> Relea
         return revise.estimated_again(run, record, number)
     folder = run.settings.measurements_of(day, record.revision)
     measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    release: Release = mechanism_for(run.settings, day, record.revision).estimate(measured)
+    release: Release = run.mechanism_of(day, record.revision).estimate(measured)
     return release
 
 

@@ -11,7 +11,6 @@ from optstream.catalogue.backends import StoreUrl, open_storage
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
 from optstream.privacy import Spend, worst_window
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.carry_over import recall
 from tasks.release.day import Judged, Lease, Reserved, Stage, TakenOver, Unreleased
 from tasks.release.lineage import told_releases
@@ -113,7 +112,7 @@ def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
         )
     is_drawn = _is_drawn(run, judged, shown)
     calendar = settings.calendar
-    mechanism = mechanism_for(settings, day, revision)
+    mechanism = run.mechanism_of(day, revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
     memory = recall(settings, run.ledger, mechanism, day, revision)
     plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)

@@ -19,7 +19,6 @@ from optstream.errors import HeldError, LedgerError, PublicationError
 from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import HistoryInformedTree, Release
 from optstream.stream import Measured
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Stage, Staged, Status
 from tasks.release.estimate import keep_bytes
@@ -218,7 +217,7 @@ def _rests_on(
 ) -> tuple[HistoryInformedTree, Measured, Sequence[Measured]] | str:
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
     record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
-    mechanism = mechanism_for(run.settings, due.day, due.revision)
+    mechanism = run.mechanism_of(due.day, due.revision)
     own = stored(due.day, record.measurements_hash if record else None)
     if not isinstance(mechanism, HistoryInformedTree) or not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"

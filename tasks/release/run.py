@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import cached_property, lru_cache, partial
 from typing import TypeVar
 
 from optstream.errors import LedgerError
@@ -13,6 +14,7 @@ from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from tasks.config import Settings
 from tasks.ingest import Reader
+from tasks.release.build_mechanism import Mechanism, mechanism_for
 from tasks.release.day import Drawn, Ended, Held, Lease, Requested, Stage, Status, Unreleased, reservation_of
 from tasks.storage.private_files import destroy_raw, fence_off
 
@@ -20,6 +22,8 @@ PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the grant look for the head of this one."""
 LEASE = timedelta(minutes=15)
 PATIENCE = timedelta(minutes=10)
+MOST_MECHANISMS = 32
+"""In memory: those of a month."""
 HeldDay = TypeVar("HeldDay", bound=Held)
 
 
@@ -44,6 +48,11 @@ class Run:
     @property
     def stream(self) -> str:
         return self.settings.stream.name
+
+    @cached_property
+    def mechanism_of(self) -> Callable[[date, int], Mechanism]:
+        """What gives the mechanism of a day and revision, each built once. Raises as `mechanism_for`."""
+        return lru_cache(maxsize=MOST_MECHANISMS)(partial(mechanism_for, self.settings))
 
 
 def terms_of(settings: Settings) -> StreamTerms:

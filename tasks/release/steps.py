@@ -16,7 +16,6 @@ from tasks.ingest.validate import validate
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import (
     Ahead,
     Charged,
@@ -184,6 +183,6 @@ def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
     """The days that are released together: all of a chunk, or one by one where a day's plan depends on what
     was measured on the days before.
     """
-    if days and mechanism_for(run.settings, days[0].day).adaptive:
+    if days and run.mechanism_of(days[0].day, 0).adaptive:
         return [[day] for day in days]
     return [list(days)]
