@@ -1,7 +1,6 @@
 """The release flow's graph: what may be repeated, what is kept, and the same steps without a server."""
 
 import gc
-from dataclasses import replace
 from datetime import date
 from functools import partial
 
