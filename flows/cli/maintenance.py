@@ -68,7 +68,8 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     from tasks.config import load_settings
     from tasks.ledger.open import need_ledger
     from tasks.operations.withdraw import withdraw as take_back
-    from tasks.release.day import Requested, Status, each
+    from tasks.release.day import Requested, Status
+    from tasks.release.each import each
     from tasks.release.outcomes import budget_of, outcomes_document
     from tasks.release.run import Run
     from tasks.reports import write_pages

@@ -5,24 +5,21 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
 from socket import gethostname
-from time import sleep
-from typing import Any, TypeVar
+from typing import Any
 from uuid import uuid4
 
-from prefect import Task, flow, tags, task
+from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
-from prefect.context import FlowRunContext
-from prefect.runtime import task_run
 from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows.cli.console import Terminal
 from flows.orchestration.artifacts import keep_artifacts
+from flows.orchestration.calls import PAUSE_SECONDS, RETRIES, WATCHER, done_or_again, in_prefect, taken
 from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import reader_of
@@ -41,86 +38,63 @@ from tasks.release.day import (
     Judged,
     Requested,
     Reserved,
-    Stage,
     Staged,
-    Status,
     Unreleased,
 )
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
 
-RETRIES, PAUSE_SECONDS = 2, 2
-"""Of the steps where a repeat is harmless."""
-WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
-At = TypeVar("At", bound=Stage)
-Next = TypeVar("Next", bound=Stage)
+NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
+"""Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
 
 
-@task(name="look up", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="look up", retries=0, **NOTHING_KEPT)
 def look_up(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
     return steps.look_up_days(run, days)
 
 
-@task(name="discover dumps", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="discover dumps", retries=0, **NOTHING_KEPT)
 def discover(run: Run, days: Sequence[Unreleased | Ahead]) -> list[Found | Ahead]:
     return steps.discover_dumps(run, days)
 
 
-@task(
-    name="ingest",
-    retries=RETRIES,
-    retry_delay_seconds=PAUSE_SECONDS,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(name="ingest", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
 def ingest(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahead]:
     return done_or_again(days, steps.ingest_dumps(run, days))
 
 
-@task(name="validate", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="validate", retries=0, **NOTHING_KEPT)
 def validate(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
     return steps.validate_days(run, days)
 
 
-@task(name="reserve", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="reserve", retries=0, **NOTHING_KEPT)
 def reserve(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
     return steps.reserve_budget(run, days)
 
 
-@task(name="draw", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="draw", retries=0, **NOTHING_KEPT)
 def draw(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn | Ended]:
     """Never repeated: a second draw would cost a second time."""
     return steps.draw_measurements(run, days)
 
 
-@task(name="estimate", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="estimate", retries=0, **NOTHING_KEPT)
 def estimate(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | Ended]:
     return steps.estimate_releases(run, days)
 
 
-@task(
-    name="publish",
-    retries=RETRIES,
-    retry_delay_seconds=PAUSE_SECONDS,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(name="publish", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
 def publish(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
     return done_or_again(days, steps.publish_releases(run, days))
 
 
-@task(name="revise", retries=0, cache_policy=NO_CACHE, persist_result=False)
+@task(name="revise", retries=0, **NOTHING_KEPT)
 def estimate_anew(run: Run, days: Sequence[vintage.Due]) -> list[vintage.StagedVintage | Ended]:
     return steps.revise_estimates(run, days)
 
 
-@task(
-    name="publish revisions",
-    retries=RETRIES,
-    retry_delay_seconds=PAUSE_SECONDS,
-    cache_policy=NO_CACHE,
-    persist_result=False,
-)
+@task(name="publish revisions", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
 def publish_anew(run: Run, days: Sequence[vintage.StagedVintage | Ended]) -> list[Ended]:
     return done_or_again(days, steps.publish_revisions(run, days))
 
@@ -203,54 +177,6 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
     owner = f"{gethostname()}:{getpid()}:{uuid4()}"
     lease = timedelta(minutes=lease_minutes)
     return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
-
-
-def in_prefect() -> bool:
-    """Whether this is called in a flow run."""
-    return FlowRunContext.get() is not None
-
-
-def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
-    """Take days one step on: as a task of the flow run, or plainly outside of one. No task for no day."""
-    n_days = sum(not isinstance(day, Ended) for day in days)
-    if not n_days:
-        return step.fn(run, days)
-    watcher = WATCHER.get()
-    label = f"{step.name}, {n_days} day{'' if n_days == 1 else 's'}"
-    with watcher.step(label) if watcher else nullcontext():
-        return step(run, days) if in_prefect() else _plainly(step, run, days)
-
-
-def _plainly(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
-    """Call a step without Prefect's engine, and repeat it as that would."""
-    for _ in range(step.retries):
-        done = step.fn(run, days)
-        if not _failed(days, done):
-            return done
-        sleep(PAUSE_SECONDS)
-    return step.fn(run, days)
-
-
-class StepFailedError(Exception):
-    """Some day failed a step that may be repeated: raised to let Prefect repeat it."""
-
-
-def done_or_again(before: Sequence[Stage], after: list[Next]) -> list[Next]:
-    """Return what a step made of the days. Raises StepFailedError if one failed and Prefect has tries left:
-    after the last, failures are values.
-    """
-    failed = _failed(before, after)
-    if failed and 0 < task_run.run_count <= RETRIES:
-        raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
-    return after
-
-
-def _failed(before: Sequence[Stage], after: Sequence[Stage]) -> list[str]:
-    return [
-        str(now.day)
-        for day, now in zip(before, after, strict=True)
-        if isinstance(now, Ended) and now.outcome.status is Status.FAILED and not isinstance(day, Ended)
-    ]
 
 
 def no_heartbeat() -> AbstractContextManager[Any]:

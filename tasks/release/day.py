@@ -5,18 +5,16 @@
 A day that an earlier run drew joins as TakenOver or Drawn, and any day may end at any step.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
-from optstream.errors import BudgetError, ContractError, DumpError, HeldError, OptStreamError
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release.carry_over import Memory
-from tasks.storage.failures import is_failure, unexpected
 
 if TYPE_CHECKING:
     import polars as pl
@@ -55,14 +53,6 @@ class Outcome:
     message: str
     file: str | None = None
     free_at: datetime | None = None
-
-
-class PublishedError(OptStreamError):
-    """What failed came after readers had the day. file: what they have, in the published folder."""
-
-    def __init__(self, message: str, file: str) -> None:
-        super().__init__(message)
-        self.file = file
 
 
 @dataclass(frozen=True)
@@ -183,71 +173,8 @@ class Ended(Stage):
 
 Ahead = TakenOver | Drawn | Ended
 """What the steps that read and reserve pass on as it is."""
-At = TypeVar("At", bound=Stage)
-Passed = TypeVar("Passed", bound=Stage)
-Next = TypeVar("Next", bound=Stage)
-Result = TypeVar("Result")
 
 
 def reservation_of(stage: Stage) -> Reservation | None:
     """Return what holds a day, None for one that this run does not hold."""
     return stage.reservation if isinstance(stage, Held) else None
-
-
-def each(
-    days: Iterable[At | Passed], at: type[At], step: Callable[[At], Next]
-) -> list[Next | Passed | Ended]:
-    """Take the days at a stage one step on, and pass the others; one that fails ends, and stops no other."""
-    return [_one(day, step) if isinstance(day, at) else cast("Passed", day) for day in days]
-
-
-def together(
-    days: Sequence[At | Passed],
-    at: type[At],
-    step: Callable[[Sequence[At]], Sequence[Result]],
-    then: Callable[[At, Result], Next],
-) -> list[Next | Passed | Ended]:
-    """Take the days at a stage one step on, all at once; `then` makes of each day's result its next stage.
-
-    Should a library fail on them, they are taken one by one, so that one day costs no other.
-    """
-    results = _results([day for day in days if isinstance(day, at)], step)
-
-    def take(day: At) -> Next:
-        result = results[day.day]
-        if isinstance(result, BaseException):
-            raise result
-        return then(day, result)
-
-    return [_one(day, take) if isinstance(day, at) else cast("Passed", day) for day in days]
-
-
-def _results(
-    days: Sequence[At], step: Callable[[Sequence[At]], Sequence[Result]]
-) -> dict[date, Result | BaseException]:
-    if not days:
-        return {}
-    try:
-        return dict(zip([day.day for day in days], step(days), strict=True))
-    except BaseException as error:  # what a library says may hold a reading: it is not passed on
-        if not is_failure(error):
-            raise
-        if len(days) == 1:
-            return {days[0].day: error}
-    return {day: result for one in days for day, result in _results([one], step).items()}
-
-
-def _one(day: At, step: Callable[[At], Next]) -> Next | Ended:
-    try:
-        return step(day)
-    except HeldError as error:
-        return day.ended(Status.BUSY, str(error), free_at=error.until)
-    except PublishedError as error:
-        return day.ended(Status.FAILED, str(error), error.file)
-    except OptStreamError as error:
-        refused = isinstance(error, (BudgetError, ContractError, DumpError))
-        return day.ended(Status.REFUSED if refused else Status.FAILED, str(error))
-    except BaseException as error:  # a library's message may hold a raw value: say only what and where
-        if not is_failure(error):
-            raise
-        return day.ended(Status.FAILED, unexpected(error))

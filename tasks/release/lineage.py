@@ -19,7 +19,8 @@ from optstream.catalogue import ReleaseStatement, error_columns
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.storage.location import name_below
 from tasks.config import Settings
-from tasks.release.day import PublishedError, Staged
+from tasks.release.day import Staged
+from tasks.release.each import PublishedError
 from tasks.release.input_hashes import UNKNOWN, Inputs, drawn_inputs, inputs_below
 from tasks.release.run import Run as ReleaseRun
 from tasks.storage.private_files import exclusive_in

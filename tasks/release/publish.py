@@ -6,7 +6,8 @@ from optstream.catalogue import Publication, find_catalogue
 from optstream.catalogue import publish as publish_releases
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
-from tasks.release.day import Ended, PublishedError, Staged, Status
+from tasks.release.day import Ended, Staged, Status
+from tasks.release.each import PublishedError
 from tasks.release.revise import StagedVintage, check_later
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of

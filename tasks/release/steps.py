@@ -31,9 +31,8 @@ from tasks.release.day import (
     Staged,
     Status,
     Unreleased,
-    each,
-    together,
 )
+from tasks.release.each import each, together
 from tasks.release.input_hashes import Inputs, hashing
 from tasks.release.lineage import emit_lineage
 from tasks.release.revise import Due, Revised, StagedVintage

@@ -20,7 +20,8 @@ from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
 from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
-from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved, each
+from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved
+from tasks.release.each import each
 from tasks.release.run import Run, enrol, let_go
 from tasks.reports import write_pages
 from tests.faults import acts

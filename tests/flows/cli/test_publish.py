@@ -8,7 +8,8 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.reports import write_pages
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, House

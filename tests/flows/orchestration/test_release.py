@@ -8,7 +8,7 @@ import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration import configuration, release
+from flows.orchestration import calls, configuration, release
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.stream import PrivatePeriod
@@ -35,7 +35,7 @@ TASKS = (
 @pytest.fixture
 def house(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(release, "PAUSE_SECONDS", 0)
+    monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     house = House(tmp_path)
     house.simulate(*DAYS)

@@ -9,7 +9,8 @@ from optstream.catalogue import find_catalogue, read_catalogue
 from tasks.monitoring import files
 from tasks.monitoring.files import lost_files
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.release.publish_again import publish_again
 from tasks.reports import write_pages
 

@@ -12,7 +12,8 @@ from tasks.ledger.verify import verify
 from tasks.operations import withdraw as withdraw_module
 from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Requested, Status, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.publish import publish
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)

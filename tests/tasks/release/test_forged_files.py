@@ -13,7 +13,8 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.parquet import decode
 from tasks.release import publish_again as again
-from tasks.release.day import Requested, Status, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.reports import write_pages
 
 DAY = date(2016, 6, 1)

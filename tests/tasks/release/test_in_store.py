@@ -21,7 +21,8 @@ from tasks.monitoring.document import status_document
 from tasks.operations.purge import purge
 from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Requested, Status, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.lineage import EVENTS
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.publish_again import publish_again

@@ -13,7 +13,8 @@ from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Requested, Status, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.publish_again import days_published, publish_again
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import House

@@ -17,7 +17,8 @@ from tasks.ledger.horizon import read_horizons
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.reports import write_pages
 from tasks.reports.numbers import at_most
 from tasks.reports.one_day import day_in_markdown

@@ -10,7 +10,8 @@ from optstream.catalogue.index import LARGEST_SEQUENCE
 from optstream.errors import ConfigurationError
 from tasks.operations.permissions import check_trusted
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Requested, Status, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.publish_again import publish_again
 from tasks.signing.key import new_key
 from tests.tasks.signing.test_sign import (
