@@ -14,7 +14,7 @@ from optstream.ledger import Vintage
 from tests.optstream.ledger.test_append_only import life
 
 STORED = json.loads(Path(__file__).with_name("stored_events.json").read_text(encoding="utf-8"))
-"""One event of each kind, the terms' and spends' columns, and the chain's head, as they were on 2026-11-22."""
+"""One event of each kind, columns of terms and spends, and the head of the chain, as of 2026-11-22."""
 COLUMNS = "period, revision, number, at, kind, body, previous"
 
 
