@@ -1,7 +1,6 @@
 """What can be asked of the ledger without changing it: each method is one transaction."""
 
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, and_, or_, select
 
@@ -11,13 +10,12 @@ from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import charged_to_grant, cost_touching, window_reach
 from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
-from optstream.ledger.database import schema
-from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import grants, releases
+from optstream.ledger.database.engine import one_row, reading, rows
+from optstream.ledger.database.schema import ReleaseRow, VintageRow
 from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
 from optstream.ledger.survey import Survey
 from optstream.ledger.transactions import revisions, transitions
-from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
+from optstream.ledger.transactions.enrol import find_grant, find_stream, grant_of, terms_of
 from optstream.ledger.transactions.revisions import Vintage
 from optstream.ledger.verification.parallel import problems_by_processes
 from optstream.privacy import PrivacyModel, Spend
@@ -46,9 +44,9 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 return ()
-            query = select(releases).where(releases.c.stream_id == row.id)
-            rows = connection.execute(query.order_by(releases.c.first_step, releases.c.revision)).all()
-            return tuple(_record(connection, stream, release) for release in rows)
+            query = select(ReleaseRow).where(ReleaseRow.stream_id == row.id)
+            found = rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
+            return tuple(_record(connection, stream, release) for release in found)
 
     def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
         """Return the last release before this step that has measurements, DRAWN or PUBLISHED; None if none
@@ -60,14 +58,14 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 return None
-            query = select(releases).where(
-                releases.c.stream_id == row.id,
-                releases.c.revision == 0,
-                releases.c.first_step < first_step,
-                releases.c.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
+            query = select(ReleaseRow).where(
+                ReleaseRow.stream_id == row.id,
+                ReleaseRow.revision == 0,
+                ReleaseRow.first_step < first_step,
+                ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
             )
-            newest = query.order_by(releases.c.first_step.desc()).limit(1)
-            release = connection.execute(newest).one_or_none()
+            newest = query.order_by(ReleaseRow.first_step.desc()).limit(1)
+            release = one_row(connection, newest)
             return None if release is None else _record(connection, stream, release)
 
     def guarantee_number(self, stream: str) -> int:
@@ -76,8 +74,7 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 return 0
-            number = select(grants.c.amendment).where(grants.c.id == row.grant_id)
-            return int(connection.execute(number).scalar_one())
+            return grant_of(connection, row).amendment
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """Return the period's release with the highest revision, or None."""
@@ -86,9 +83,9 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 return None
-            query = select(releases).where(releases.c.stream_id == row.id, releases.c.period == period)
-            newest = query.order_by(releases.c.revision.desc()).limit(1)
-            release = connection.execute(newest).one_or_none()
+            query = select(ReleaseRow).where(ReleaseRow.stream_id == row.id, ReleaseRow.period == period)
+            newest = query.order_by(ReleaseRow.revision.desc()).limit(1)
+            release = one_row(connection, newest)
             return None if release is None else _record(connection, stream, release)
 
     def vintages(
@@ -98,7 +95,7 @@ class Reader(Survey):
 
         unpublished: only those that the catalogue is not known to list.
         """
-        only = (schema.vintages.c.published.is_(False),) if unpublished else ()
+        only = (VintageRow.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return {} if row is None else revisions.of_stream(connection, row.id, *only)
@@ -140,17 +137,17 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 return ()
-            grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
+            grant = grant_of(connection, row)
             guarantees = guarantees_of(connection, grant)
             if amended is not None:
                 guarantees = guarantees.amended(amended)
             reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
-            others = or_(releases.c.period != period, releases.c.revision != revision)
+            others = or_(ReleaseRow.period != period, ReleaseRow.revision != revision)
             own = transitions.find_row(connection, row.id, period, revision)
             if own is not None and (own.drawing or own.redraws):
-                others = and_(others, releases.c.id < own.id)
-            same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
-            only = (releases.c.stream_id == row.id, same_share, others)
+                others = and_(others, ReleaseRow.id < own.id)
+            same_share = ReleaseRow.revision > 0 if revision else ReleaseRow.revision == 0
+            only = (ReleaseRow.stream_id == row.id, same_share, others)
             charges = charged_to_grant(connection, grant, reach, *only, guarantees=guarantees)
             return charges.spends
 
@@ -180,7 +177,7 @@ class Reader(Survey):
             if row is None:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
             hash_chain.check_contains(connection, [] if known is None else [known])
-            return str(row.head)
+            return row.head
 
     def contains_head(self, head: str) -> bool:
         """Return whether some event has this hash; if not, the ledger is older than what gave the hash."""
@@ -200,7 +197,7 @@ class Reader(Survey):
         return problems_by_processes(self._engine, processes)
 
 
-def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:
+def _record(connection: Connection, stream: str, release: ReleaseRow) -> ReleaseRecord:
     return ReleaseRecord(
         stream=stream,
         period=release.period,

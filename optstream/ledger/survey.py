@@ -11,8 +11,8 @@ from optstream.ledger.accounting import summaries
 from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.long_span import Spent, spent_over
-from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import events, streams
+from optstream.ledger.database.engine import reading, rows
+from optstream.ledger.database.schema import EventRow, StreamRow
 from optstream.ledger.export import Batch, batches
 from optstream.ledger.records import GuaranteeLoss, ReleaseState, StreamTerms
 from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
@@ -31,9 +31,9 @@ class Survey:
             row = find_stream(connection, stream)
             if row is None:
                 return ()
-            others = select(streams).where(streams.c.grant_id == row.grant_id, streams.c.id != row.id)
+            others = select(StreamRow).where(StreamRow.grant_id == row.grant_id, StreamRow.id != row.id)
             return tuple(
-                terms_of(connection, other) for other in connection.execute(others.order_by(streams.c.id))
+                terms_of(connection, other) for other in rows(connection, others.order_by(StreamRow.id))
             )
 
     def heads(self, stream: str) -> dict[str, tuple[int, str]]:
@@ -44,8 +44,8 @@ class Survey:
             row = find_stream(connection, stream)
             if row is None:
                 return {}
-            columns = (streams.c.name, streams.c.n_events, streams.c.head)
-            found = connection.execute(select(*columns).where(streams.c.grant_id == row.grant_id))
+            columns = (StreamRow.name, StreamRow.n_events, StreamRow.head)
+            found = connection.execute(select(*columns).where(StreamRow.grant_id == row.grant_id))
             return {name: (n_events, head) for name, n_events, head in found.all()}
 
     def documents(self, stream: str) -> tuple[str, ...]:
@@ -56,9 +56,9 @@ class Survey:
             row = find_stream(connection, stream)
             if row is None:
                 return ()
-            of_grant = select(streams.c.id).where(streams.c.grant_id == row.grant_id)
-            query = select(events.c.body).where(events.c.period.is_(None), events.c.stream_id.in_(of_grant))
-            bodies = connection.execute(query.order_by(events.c.id)).scalars()
+            of_grant = select(StreamRow.id).where(StreamRow.grant_id == row.grant_id)
+            query = select(EventRow.body).where(EventRow.period.is_(None), EventRow.stream_id.in_(of_grant))
+            bodies = connection.execute(query.order_by(EventRow.id)).scalars()
             return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
@@ -154,6 +154,6 @@ class Survey:
             row = find_stream(connection, stream)
             if row is None:
                 return None
-            last = select(events.c.at).where(events.c.stream_id == row.id).order_by(events.c.number.desc())
+            last = select(EventRow.at).where(EventRow.stream_id == row.id).order_by(EventRow.number.desc())
             at = connection.execute(last.limit(1)).scalar()
             return None if at is None else datetime.fromisoformat(at)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection
 
@@ -14,7 +14,7 @@ from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
 from optstream.ledger.accounting.kept_guarantees import joined
 from optstream.ledger.accounting.spends import PlainSpend, charged_rows
 from optstream.ledger.database.engine import plain_rows
-from optstream.ledger.database.schema import spends
+from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.ledger.records import WindowLoss
 from optstream.privacy import PrivacyModel, WindowCost, worst_of_repeated, worst_window
 from optstream.privacy.accounting import NO_COST
@@ -174,11 +174,11 @@ def _charges_anything(document: str) -> bool:
     return worst_window([spend_from_document(json.loads(document))], 1).epsilon > 0
 
 
-def cost_of_all(connection: Connection, grant: Any) -> WindowLoss:
+def cost_of_all(connection: Connection, grant: GrantRow) -> WindowLoss:
     """Return the worst window of the privacy budget's whole history, by its present privacy guarantee."""
     history = History()
-    query = charged_rows().add_columns(spends.c.first_step, spends.c.position)
-    query = query.where(spends.c.grant_id == grant.id)
+    query = charged_rows().add_columns(SpendRow.first_step, SpendRow.position)
+    query = query.where(SpendRow.grant_id == grant.id)
     for document, amendment, compromised, first_step, position in plain_rows(connection, query):
         if compromised is not None and _charges_anything(document):
             return WindowLoss(math.inf, first_step)

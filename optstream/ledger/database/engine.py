@@ -1,26 +1,29 @@
 """Opening the database: files that only their owner reads, transactions that really lock, a known schema."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
 from sqlite3 import OperationalError
 from time import monotonic, sleep
-from typing import Any
+from typing import Any, TypeVar, cast
 
-from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
+from sqlalchemy import URL, Connection, Engine, Select, create_engine, event, insert, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger.database.connections import keep_across_forks, watch_file
-from optstream.ledger.database.schema import SCHEMA
+from optstream.ledger.database.schema import SCHEMA, Row
 from optstream.ledger.database.upgrade import upgrade, version_of
 
 UPGRADE_LOCK = 7_034_158_201
 """PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
+
+Found = TypeVar("Found", bound=Row)
+Columns = TypeVar("Columns", bound=tuple[Any, ...])
 
 KEPT: dict[str, Any] = {
     "poolclass": QueuePool,
@@ -233,13 +236,29 @@ def _text_or_bytes(raw: bytes) -> str | bytes:
         return raw
 
 
-def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
+def rows(connection: Connection, query: Select[tuple[Found]], **values: object) -> Sequence[Found]:
+    """Return the rows of one table that a query finds. values: of its bound parameters.
+
+    They are SQLAlchemy's plain rows, with the columns of the class that they are typed as, and nothing else.
+    """
+    found: Any = connection.execute(query, values).all()
+    return cast(Sequence[Found], found)
+
+
+def one_row(connection: Connection, query: Select[tuple[Found]], **values: object) -> Found | None:
+    """Return the only row that a query finds, as `rows` does; None if it finds none."""
+    found: Any = connection.execute(query, values).one_or_none()
+    return cast(Found | None, found)
+
+
+def insert_row(connection: Connection, table: type[Row], **columns: object) -> int:
     """Insert one row and return its key."""
-    keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key
+    keys = connection.execute(insert(table).values(**columns)).inserted_primary_key
+    assert keys is not None
     return int(keys[0])
 
 
-def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
+def plain_rows(connection: Connection, query: Select[Columns]) -> Iterator[Columns]:
     """Yield the rows of a long query as the driver gives them, plain tuples: for columns of text and
     integers.
     """
@@ -247,7 +266,7 @@ def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
     return iter(cursor)
 
 
-def plain_batches(connection: Connection, query: Select[Any], n_rows: int) -> Iterator[list[Any]]:
+def plain_batches(connection: Connection, query: Select[Columns], n_rows: int) -> Iterator[list[Columns]]:
     """Yield the rows as `plain_rows` does, at most so many at once."""
-    rows = plain_rows(connection, query)
-    return iter(lambda: list(islice(rows, n_rows)), [])
+    found = plain_rows(connection, query)
+    return iter(lambda: list(islice(found, n_rows)), [])

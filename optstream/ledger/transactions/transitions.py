@@ -2,15 +2,15 @@
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, bindparam, select, update
 
 from optstream.errors import BudgetError, HeldError, LedgerError
 from optstream.ledger.accounting.charges import cost_touching
 from optstream.ledger.accounting.kept_guarantees import outcome_is_covered
-from optstream.ledger.accounting.spends import charged_to_release, spend_rows, spends_hash, store
-from optstream.ledger.database.schema import releases
+from optstream.ledger.accounting.spends import charged_to_release, spends_hash, store
+from optstream.ledger.database.engine import one_row
+from optstream.ledger.database.schema import GrantRow, ReleaseRow
 from optstream.ledger.hash_chain import move
 from optstream.ledger.records import (
     ReleaseState,
@@ -26,25 +26,24 @@ from optstream.privacy import Spend
 Key = tuple[str, str, int]
 """Stream, period and revision."""
 
-_RELEASE = select(releases).where(
-    releases.c.stream_id == bindparam("stream"),
-    releases.c.period == bindparam("period"),
-    releases.c.revision == bindparam("revision"),
+_RELEASE = select(ReleaseRow).where(
+    ReleaseRow.stream_id == bindparam("stream"),
+    ReleaseRow.period == bindparam("period"),
+    ReleaseRow.revision == bindparam("revision"),
 )
 
 
-def describe(stream: str, period: str, revision: int) -> str:
+def describe(stream: str, period: str, revision: int | None) -> str:
     """Return how messages name a release."""
     return f"stream {stream!r}, period {period!r}, revision {revision}"
 
 
-def find_row(connection: Connection, stream_id: int, period: str, revision: int) -> Any:
+def find_row(connection: Connection, stream_id: int, period: str, revision: int) -> ReleaseRow | None:
     """Return a release's row, or None."""
-    key = {"stream": stream_id, "period": period, "revision": revision}
-    return connection.execute(_RELEASE, key).one_or_none()
+    return one_row(connection, _RELEASE, stream=stream_id, period=period, revision=revision)
 
 
-def held(release: Any, named: str) -> HeldError:
+def held(release: ReleaseRow, named: str) -> HeldError:
     """Return the error for a release whose owner is another run, and alive as far as its lease tells."""
     return HeldError(
         f"another run ({release.owner}) holds {named} until {release.lease_until}: wait for it, "
@@ -59,7 +58,9 @@ def key_of(reservation: Reservation) -> Key:
     return reservation.stream, reservation.period, reservation.revision
 
 
-def held_row(connection: Connection, key: Key, reservation: Reservation | None) -> tuple[Any, Any]:
+def held_row(
+    connection: Connection, key: Key, reservation: Reservation | None
+) -> tuple[ReleaseRow, GrantRow]:
     """Return the release's row and its privacy budget's, under lock.
 
     Raises LedgerError if there is no such release, or if the reservation is not the newest for it.
@@ -79,7 +80,7 @@ def held_row(connection: Connection, key: Key, reservation: Reservation | None) 
     return release, grant
 
 
-def _require(key: Key, release: Any, state: ReleaseState, action: str) -> None:
+def _require(key: Key, release: ReleaseRow, state: ReleaseState, action: str) -> None:
     if release.state != state:
         raise LedgerError(f"{describe(*key)} cannot be {action}: it is {release.state}, not {state}")
 
@@ -115,10 +116,10 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
         move(connection, release, "draw called off", now, drawing=False)
 
 
-def _require_unknown_noise(connection: Connection, key: Key, release: Any, grant: Any) -> None:
+def _require_unknown_noise(connection: Connection, key: Key, release: ReleaseRow, grant: GrantRow) -> None:
     """Raise BudgetError if noise in a window of the release became known, maybe after it was reserved."""
     steps = range(release.first_step, release.first_step + release.n_steps)
-    if cost_touching(connection, grant, steps, (), releases.c.compromised.is_not(None)).epsilon > 0:
+    if cost_touching(connection, grant, steps, (), ReleaseRow.compromised.is_not(None)).epsilon > 0:
         raise BudgetError(
             f"{describe(*key)}: noise in its windows was compromised after it was reserved, and they lost "
             "everything: it is not drawn; give it up with `optstream withdraw`"
@@ -150,12 +151,12 @@ def record_drawn(
         return LedgerError(
             f"{describe(*key)} is VOID and stays charged for its plan: {reason}; mend the mechanism"
         )
-    columns: dict[str, Any] = {
+    columns: dict[str, object] = {
         "state": ReleaseState.DRAWN.value,
         "drawing": False,
         "measurements_hash": measurements_hash,
     }
-    settled_hash = spends_hash(grant.id, spend_rows(outcome))
+    settled_hash = spends_hash(grant.id, outcome)
     if settled_hash != release.spends_hash:
         store(connection, grant, release.id, release.generation + 1, outcome)
         columns |= {"generation": release.generation + 1, "spends_hash": settled_hash}
@@ -198,7 +199,7 @@ def record_published(
     if release.staged_hash is None:
         raise LedgerError(f"{describe(*key)} cannot be published: nothing was recorded as staged")
     # nobody holds it any more: who gives it a new estimate takes it anew
-    columns: dict[str, Any] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
+    columns: dict[str, object] = {"state": ReleaseState.PUBLISHED.value, "lease_until": stamp(now)}
     move(connection, release, "published", now, **columns)
 
 
@@ -215,7 +216,7 @@ def void(
     _void(connection, release, reason, now)
 
 
-def _void(connection: Connection, release: Any, reason: str, now: datetime) -> None:
+def _void(connection: Connection, release: ReleaseRow, reason: str, now: datetime) -> None:
     move(connection, release, "void", now, state=ReleaseState.VOID.value, drawing=False, reason=reason)
 
 
@@ -250,14 +251,16 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
         raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
     until = max(release.lease_until, lease_end(now, lease))
-    connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=until))
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
     """End the owner's lease now, unless its draw was begun and not recorded: that is not for others yet."""
     release, _ = held_row(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
-        connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=stamp(now)))
+        connection.execute(
+            update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=stamp(now))
+        )
 
 
 def release_lease(connection: Connection, key: Key, reason: str, now: datetime) -> None:

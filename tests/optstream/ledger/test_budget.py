@@ -14,7 +14,7 @@ from sqlalchemy import select
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
 from optstream.ledger.database import engine as engine_module
-from optstream.ledger.database.schema import grants
+from optstream.ledger.database.schema import GrantRow
 from optstream.ledger.transactions import enrol
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
@@ -227,7 +227,7 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch):
 
 def lock_nothing(connection, stream):
     row = enrol.find_stream(connection, stream)
-    return row, connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
+    return row, connection.execute(select(GrantRow).where(GrantRow.id == row.grant_id)).one()
 
 
 @contextmanager
