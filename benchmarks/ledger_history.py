@@ -17,7 +17,7 @@ from benchmarks.fixture import STEPS, french_tree, optstream
 from optstream import PrivacyModel
 from optstream.ledger import Ledger, ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.spends import COLUMNS, spend_rows, spends_hash
-from optstream.ledger.hash_chain import hashes_of
+from optstream.ledger.hash_chain import HASHED, hashes_of
 from optstream.ledger.records import stamp
 from optstream.privacy import Spend
 
@@ -97,14 +97,12 @@ class History:
                     key = {"period": period, "revision": revision}
                     journal = []
                     for kind, changed in _moves(release, now):
-                        event = {
-                            "number": numbers[stream], "at": stamp(now), "kind": kind, **key,
-                            "body": BODY(changed), "previous": heads[stream],
-                        }  # fmt: skip
-                        hashed = (heads[stream], numbers[stream], event["at"], kind, period, revision)
-                        (heads[stream],) = hashes_of(name, [(*hashed, event["body"], "")])
+                        at, text = stamp(now), BODY(changed)
+                        event = (heads[stream], numbers[stream], at, kind, period, revision, text)
+                        (heads[stream],) = hashes_of(name, [(*event, "")])
                         numbers[stream] += 1
-                        journal.append({"stream_id": stream, **event, "hash": heads[stream]})
+                        columns = dict(zip(HASHED, event, strict=True))
+                        journal.append({"stream_id": stream, **columns, "hash": heads[stream]})
                         release |= changed
                     charged = {"grant_id": stream, "release_id": release_id, "generation": 1}
                     yield {

@@ -12,10 +12,18 @@ from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
 from optstream.ledger.database.engine import one_row, reading, rows
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
-from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
+from optstream.ledger.records import (
+    ReleaseOutline,
+    ReleaseRecord,
+    ReleaseState,
+    StreamTerms,
+    WindowLoss,
+    check_key,
+)
 from optstream.ledger.survey import Survey
-from optstream.ledger.transactions import revisions, transitions
-from optstream.ledger.transactions.enrol import find_grant, find_stream, grant_of, terms_of
+from optstream.ledger.transactions import revisions
+from optstream.ledger.transactions.enrol import find_grant, find_stream, grant_of, id_of, terms_of
+from optstream.ledger.transactions.held import find_row
 from optstream.ledger.transactions.revisions import Vintage
 from optstream.ledger.verification.parallel import problems_by_processes
 from optstream.privacy import PrivacyModel, Spend
@@ -34,17 +42,13 @@ class Reader(Survey):
         """Return the release, or None."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            release = None if row is None else transitions.find_row(connection, row.id, period, revision)
+            release = find_row(connection, stream, period, revision)
             return None if release is None else _record(connection, stream, release)
 
     def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
         """Return all releases of a stream, by first step, then revision; empty for an unknown one."""
+        query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return ()
-            query = select(ReleaseRow).where(ReleaseRow.stream_id == row.id)
             found = rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
             return tuple(_record(connection, stream, release) for release in found)
 
@@ -54,38 +58,28 @@ class Reader(Survey):
 
         Restatements are left out: they go on from nothing, and nothing goes on from them.
         """
+        query = select(ReleaseRow).where(
+            ReleaseRow.stream_id == id_of(stream),
+            ReleaseRow.revision == 0,
+            ReleaseRow.first_step < first_step,
+            ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
+        )
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return None
-            query = select(ReleaseRow).where(
-                ReleaseRow.stream_id == row.id,
-                ReleaseRow.revision == 0,
-                ReleaseRow.first_step < first_step,
-                ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
-            )
-            newest = query.order_by(ReleaseRow.first_step.desc()).limit(1)
-            release = one_row(connection, newest)
+            release = one_row(connection, query.order_by(ReleaseRow.first_step.desc()).limit(1))
             return None if release is None else _record(connection, stream, release)
 
     def guarantee_number(self, stream: str) -> int:
         """Return the number of the privacy guarantee in force for a stream; 0 until the first amendment."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            if row is None:
-                return 0
-            return grant_of(connection, row).amendment
+            return 0 if row is None else grant_of(connection, row).amendment
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """Return the period's release with the highest revision, or None."""
         check_key(stream, period, 0)
+        query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), ReleaseRow.period == period)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return None
-            query = select(ReleaseRow).where(ReleaseRow.stream_id == row.id, ReleaseRow.period == period)
-            newest = query.order_by(ReleaseRow.revision.desc()).limit(1)
-            release = one_row(connection, newest)
+            release = one_row(connection, query.order_by(ReleaseRow.revision.desc()).limit(1))
             return None if release is None else _record(connection, stream, release)
 
     def vintages(
@@ -97,15 +91,13 @@ class Reader(Survey):
         """
         only = (VintageRow.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return {} if row is None else revisions.of_stream(connection, row.id, *only)
+            return revisions.of_stream(connection, stream, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
         """Return new estimates of one release, rising; none for an unknown one."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            release = None if row is None else transitions.find_row(connection, row.id, period, revision)
+            release = find_row(connection, stream, period, revision)
             return () if release is None else tuple(revisions.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
@@ -143,7 +135,7 @@ class Reader(Survey):
                 guarantees = guarantees.amended(amended)
             reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
             others = or_(ReleaseRow.period != period, ReleaseRow.revision != revision)
-            own = transitions.find_row(connection, row.id, period, revision)
+            own = find_row(connection, stream, period, revision)
             if own is not None and (own.drawing or own.redraws):
                 others = and_(others, ReleaseRow.id < own.id)
             same_share = ReleaseRow.revision > 0 if revision else ReleaseRow.revision == 0
@@ -198,24 +190,14 @@ class Reader(Survey):
 
 
 def _record(connection: Connection, stream: str, release: ReleaseRow) -> ReleaseRecord:
+    outline = {name: getattr(release, name) for name in ReleaseOutline.__dataclass_fields__}
     return ReleaseRecord(
+        **{**outline, "state": ReleaseState(release.state)},
         stream=stream,
-        period=release.period,
-        revision=release.revision,
-        state=ReleaseState(release.state),
         owner=release.owner,
         lease_until=datetime.fromisoformat(release.lease_until),
         fencing_token=release.fence,
         drawing=release.drawing,
         redraws=release.redraws,
-        first_step=release.first_step,
-        n_steps=release.n_steps,
         spends=charged_to_release(connection, release.id),
-        measurements_hash=release.measurements_hash,
-        staged_hash=release.staged_hash,
-        published_name=release.published_name,
-        reason=release.reason,
-        withdrawn=release.withdrawn,
-        compromised=release.compromised,
-        amendment=release.amendment,
     )

@@ -113,11 +113,13 @@ def _translated(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def time_of_database(connection: Connection) -> datetime | None:
-    """Return the instant by the clock of the database's server; None for SQLite, which has the caller's."""
-    if connection.dialect.name != "postgresql":
-        return None
-    now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+def lease_time(connection: Connection, now: datetime) -> datetime:
+    """Return the instant by which leases end: `now`, or the database server's, where the ledger goes by that.
+
+    SQLite has no clock but the caller's.
+    """
+    if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
+        now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
     return now
 
 

@@ -6,7 +6,7 @@ import json
 from dataclasses import replace
 from datetime import datetime
 
-from sqlalchemy import Connection, Select, and_, bindparam, or_, select, update
+from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
@@ -53,6 +53,11 @@ def find_stream(connection: Connection, stream: str) -> StreamRow | None:
     return one_row(connection, select(StreamRow).where(StreamRow.name == stream))
 
 
+def id_of(stream: str) -> ScalarSelect[int]:
+    """Return the key of a stream, within a query; NULL, which equals nothing, for an unknown one."""
+    return select(StreamRow.id).where(StreamRow.name == stream).scalar_subquery()
+
+
 def find_grant(connection: Connection, grant: str) -> GrantRow:
     """Return the row of a privacy budget. Raises LedgerError if there is none."""
     row = one_row(connection, select(GrantRow).where(GrantRow.name == grant))
@@ -62,7 +67,11 @@ def find_grant(connection: Connection, grant: str) -> GrantRow:
 
 
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
-    """Insert the stream, or compare it with what is there."""
+    """Make the stream known, or check that it is known under these terms.
+
+    Raises LedgerError naming what differs, if the stream has releases made under another privacy
+    guarantee, or if it does not agree with the other streams of its privacy budget.
+    """
     stream = one_row(connection, _LOCKED_STREAM, stream=terms.stream)
     if stream is not None:
         known = terms_of(connection, stream)
@@ -87,8 +96,12 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
-    """Change the privacy guarantee of a stream that has releases, and with it that of all streams of its
+    """Change the privacy guarantee of a stream that has releases, and of all streams that share its
     privacy budget.
+
+    Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
+    judged across the change; what was reserved and not drawn is planned again. reason: why, short. Raises
+    LedgerError if nothing differs, and for another privacy budget or calendar, which nothing can change.
     """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)

@@ -1,7 +1,7 @@
 """Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -11,7 +11,7 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting.charges import cost_touching
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.spends import hull, spends_hash, store
-from optstream.ledger.database.engine import insert_row
+from optstream.ledger.database.engine import insert_row, lease_time
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
@@ -25,7 +25,7 @@ from optstream.ledger.records import (
     stamp,
 )
 from optstream.ledger.transactions.enrol import lock, terms_of
-from optstream.ledger.transactions.transitions import describe, find_row, held
+from optstream.ledger.transactions.held import describe, find_row, held
 from optstream.privacy import PeriodSpend, Spend
 
 REDRAWS_THAT_VOID = 3
@@ -63,12 +63,13 @@ class Request:
 
 def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
     """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
+    request = replace(request, now=lease_time(connection, request.now))
     stream, grant = lock(connection, request.stream)
     check_contains(connection, request.catalogue_heads)
     _check_guarantee(connection, stream, request)
-    release = find_row(connection, stream.id, request.period, request.revision)
+    release = find_row(connection, request.stream, request.period, request.revision)
     if release is None:
-        _check_earlier_revision(connection, stream, request)
+        _check_earlier_revision(connection, request)
         return _insert(connection, stream, grant, request)
     if release.state != ReleaseState.RESERVED:
         raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
@@ -107,10 +108,10 @@ def _check_guarantee(connection: Connection, stream: StreamRow, request: Request
             )
 
 
-def _check_earlier_revision(connection: Connection, stream: StreamRow, request: Request) -> None:
+def _check_earlier_revision(connection: Connection, request: Request) -> None:
     if request.revision == 0:
         return
-    earlier = find_row(connection, stream.id, request.period, request.revision - 1)
+    earlier = find_row(connection, request.stream, request.period, request.revision - 1)
     if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
         raise LedgerError(
             f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"

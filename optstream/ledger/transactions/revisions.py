@@ -10,11 +10,12 @@ from sqlalchemy import Connection, select, update
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger.accounting.charges import Condition
-from optstream.ledger.database.engine import insert_row
+from optstream.ledger.database.engine import insert_row, lease_time
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
 from optstream.ledger.hash_chain import append, move
 from optstream.ledger.records import ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.transactions.transitions import Key, describe, held, held_row, key_of
+from optstream.ledger.transactions.enrol import id_of
+from optstream.ledger.transactions.held import Key, describe, held, held_row, key_of
 
 
 @dataclass(frozen=True)
@@ -35,8 +36,21 @@ class Vintage:
 _COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
 
 
-def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
-    """Hold a PUBLISHED release to give it a new estimate; whoever held it is fenced off. Charges nothing."""
+def revise(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+) -> Reservation:
+    """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
+
+    Earlier reservations are stale. Refused while another run holds it (HeldError), and for a release that
+    is withdrawn, compromised or restated.
+    """
+    key, now = (stream, period, revision), lease_time(connection, now)
     check_name(owner, "owner of a release")
     release, _ = held_row(connection, key, None)
     _require_shown(connection, key, release)
@@ -48,7 +62,10 @@ def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: t
 
 
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
-    """Record the bytes of a new estimate. Once more changes nothing; others of its number are refused."""
+    """Record the bytes of a new estimate before the catalogue shows them. Repeating changes nothing.
+
+    Its number must be above all others of the release; spends and measurements stay as they are.
+    """
     for name in ("basis", "staged_hash", "published_name"):
         check_name(getattr(vintage, name), f"{name} of a vintage")
     number = vintage.number
@@ -72,8 +89,10 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
     append(connection, release.stream_id, "vintage staged", now, body, (release.period, release.revision))
 
 
-def vintage_published(connection: Connection, reservation: Reservation, number: int, now: datetime) -> None:
-    """Record that the catalogue lists a vintage, and release its lease. Once more changes nothing."""
+def record_vintage_published(
+    connection: Connection, reservation: Reservation, number: int, now: datetime
+) -> None:
+    """Record that the catalogue lists a staged vintage, and release its lease. Repeating changes nothing."""
     key = key_of(reservation)
     release, _ = held_row(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
@@ -112,7 +131,7 @@ def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
 
 
 def of_stream(
-    connection: Connection, stream_id: int, *only: Condition
+    connection: Connection, stream: str, *only: Condition
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
     """Return the vintages of a stream's releases, rising, by period and revision; those without are left out.
 
@@ -121,7 +140,7 @@ def of_stream(
     query = (
         select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
-        .where(ReleaseRow.stream_id == stream_id, *only)
+        .where(ReleaseRow.stream_id == id_of(stream), *only)
         .order_by(VintageRow.release_id, VintageRow.number)
     )
     found: dict[tuple[str, int], tuple[Vintage, ...]] = {}

@@ -11,7 +11,7 @@ from optstream.ledger.accounting.history import History
 from optstream.ledger.accounting.spends import PlainSpend, hash_of_lines, lines_of
 from optstream.ledger.database.engine import plain_rows
 from optstream.ledger.database.schema import ReleaseRow, SpendRow, StreamRow
-from optstream.ledger.transactions.transitions import describe
+from optstream.ledger.transactions.held import describe
 from optstream.ledger.verification.events import EventRecord, Generation, Named, RecordedGuarantees, Said
 
 # a renewed lease leaves no event

@@ -6,7 +6,7 @@ from sqlalchemy import Connection, select
 
 from optstream.ledger.database.engine import plain_rows
 from optstream.ledger.database.schema import ReleaseRow, StreamRow, VintageRow
-from optstream.ledger.transactions.transitions import describe
+from optstream.ledger.transactions.held import describe
 
 ToldOfVintages = dict[tuple[str, int | None, object], dict[str, object]]
 """What the events say of each vintage, by period, revision and number."""
