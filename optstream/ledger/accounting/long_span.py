@@ -1,17 +1,15 @@
 """What a privacy budget's releases were charged over a span that is longer than a window."""
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.charges import charged_to_grant, window_reach
 from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.privacy import Spend
 from optstream.privacy.exact import exact_from_text
-
-UNDECIDED = '%"kind":"capped"%'
-"""In the text of a spend whose steps, or what each of them pays, was still to be chosen."""
 
 
 @dataclass(frozen=True)
@@ -34,16 +32,16 @@ def spent_over(connection: Connection, grant: GrantRow, steps: range) -> Spent:
     charged = charged_to_grant(connection, grant, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
     reach = window_reach(grant, steps)
-    undecided = select(func.count()).where(
+    near = select(SpendRow.document).where(
         SpendRow.grant_id == grant.id,
         SpendRow.first_step < reach.stop,
         SpendRow.first_step > reach.start - grant.longest_spend,
         SpendRow.first_step + SpendRow.n_steps > reach.start,
-        SpendRow.document.like(UNDECIDED),
     )
     window = None
     if grant.windows == "sliding" and grant.amendment == 0:
         window = (grant.window_length, exact_from_text(grant.epsilon))
-    return Spent(
-        charged.spends, bool(charged.compromised), connection.execute(undecided).scalar_one() > 0, window
-    )
+    plans = connection.execute(near).scalars()
+    # of a capped spend the steps, or what each of them pays, were still to be chosen
+    adaptive = any(json.loads(document)["kind"] == "capped" for document in plans)
+    return Spent(charged.spends, bool(charged.compromised), adaptive, window)

@@ -125,15 +125,15 @@ def _spends(
             continue
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
-        lines = lines_of(plan)
         account.n_spends += len(plan)
         told = recorded.pop((period, revision, generation), None)
-        if told != hash_of_lines(grant_id, lines) or not _are_numbered(plan):
+        if told != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
             yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
             continue
         account.longest = max(account.longest, *map(_n_steps, plan))
         if generation == in_force:
-            account.history.add_plan(plan, lines, amendment)
+            for position, first_step, _, document in plan:
+                account.history.add(position, first_step, document, amendment)
     for key, digest in recorded.items():
         if digest != nothing:
             yield f"{describe(stream.name, *key[:2])}: its spends are gone"

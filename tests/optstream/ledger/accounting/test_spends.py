@@ -78,6 +78,11 @@ def test_a_history_goes_by_the_documents(kit):
     assert history.cost(promised(4)).epsilon == Fraction(3, 2)
 
 
+def add_plan(history, plan):
+    for position, first_step, _, document in plan:
+        history.add(position, first_step, document)
+
+
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])
 def test_plans_that_recur_cost_what_their_spends_do(windows):
     """Plans alike but for their steps, plans of several first steps, capped ones, and their mixtures."""
@@ -91,7 +96,7 @@ def test_plans_that_recur_cost_what_their_spends_do(windows):
                 plan.append(replace(plan[0], first_step=first_step + 5))
             if random.random() < 0.2:
                 plan.append(next(spend for spend in random_history(random) if isinstance(spend, CappedSpend)))
-            history.add_plan(spend_rows(plan), lines_of(spend_rows(plan)))
+            add_plan(history, spend_rows(plan))
             everything += plan
         assert history.cost(promised(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
 
@@ -106,13 +111,13 @@ def test_a_plan_recurs_only_with_every_word_of_it(kit):
     for changed, second in ((dearer, kit.plan(40, "9/8")), (other_step, kit.plan(0, "1/8"))):
         assert changed != again[1][3]
         history, plan = History(), [again[0], (*again[1][:3], changed)]
-        history.add_plan(first, lines_of(first))
-        history.add_plan(plan, lines_of(plan))
+        add_plan(history, first)
+        add_plan(history, plan)
         assert history.cost(promised(4)).epsilon == worst_window([*spends, *second], 4).epsilon
     history, joined = History(), [(*again[0][:3], f"{again[0][3]}\n{lines_of(again[1:])[:-1]}")]
     assert lines_of(joined) == lines_of(again)
-    history.add_plan(first, lines_of(first))
-    history.add_plan(joined, lines_of(joined))
+    add_plan(history, first)
+    add_plan(history, joined)
     with pytest.raises(ValueError, match=r"delimiter|Extra data"):
         history.cost(promised(4))
 
