@@ -68,7 +68,8 @@ class Ledger(Reader):
 
     Every method raises LedgerError when the database refuses or the state does not allow what was asked,
     and ParameterError for arguments that cannot be meant; then nothing was changed, unless the message says
-    that the release is VOID. `now` is an instant with a time zone.
+    that the release is VOID. `now` is an instant with a time zone. The methods that are named here alone are
+    the functions of `transactions`, which tell what they do.
     """
 
     enrol = transaction(enrolment.enrol)
