@@ -7,7 +7,7 @@ from sqlalchemy import Connection, and_, or_, select
 from optstream.errors import LedgerError
 from optstream.ledger import hash_chain
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.accounting.charges import charged_to_grant, cost_touching, window_reach
+from optstream.ledger.accounting.charges import Condition, charged_to_grant, cost_touching, window_reach
 from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
 from optstream.ledger.database.engine import one_row, reading, rows
@@ -41,13 +41,15 @@ class Reader(Survey):
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
         """Return the release, or None."""
         check_key(stream, period, revision)
-        with reading(self._engine) as connection:
-            release = find_row(connection, stream, period, revision)
-            return None if release is None else _record(connection, stream, release)
+        found = self._records(stream, ReleaseRow.period == period, ReleaseRow.revision == revision)
+        return found[0] if found else None
 
     def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
         """Return all releases of a stream, by first step, then revision; empty for an unknown one."""
-        query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream))
+        return self._records(stream)
+
+    def _records(self, stream: str, *only: Condition) -> tuple[ReleaseRecord, ...]:
+        query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), *only)
         with reading(self._engine) as connection:
             found = rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
             return tuple(_record(connection, stream, release) for release in found)
@@ -77,10 +79,8 @@ class Reader(Survey):
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """Return the period's release with the highest revision, or None."""
         check_key(stream, period, 0)
-        query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), ReleaseRow.period == period)
-        with reading(self._engine) as connection:
-            release = one_row(connection, query.order_by(ReleaseRow.revision.desc()).limit(1))
-            return None if release is None else _record(connection, stream, release)
+        found = self._records(stream, ReleaseRow.period == period)
+        return max(found, key=lambda release: release.revision, default=None)
 
     def vintages(
         self, stream: str, *, unpublished: bool = False
@@ -171,16 +171,11 @@ class Reader(Survey):
             hash_chain.check_contains(connection, [] if known is None else [known])
             return row.head
 
-    def contains_head(self, head: str) -> bool:
-        """Return whether some event has this hash; if not, the ledger is older than what gave the hash."""
-        with reading(self._engine) as connection:
-            return not hash_chain.missing(connection, [head])
-
     def verify(self, processes: int = 1) -> list[str]:
         """Return every edit, gap and reordering that the hash chain and the replay of the events show, in
         words.
 
-        Compare the catalogue's heads as well (`contains_head`): a chain that was cut at its end is whole in
+        Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
         lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
         processes: at most so many share out a large ledger; all judge the ledger of one moment. They are
