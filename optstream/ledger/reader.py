@@ -10,7 +10,8 @@ from optstream.ledger.accounting.amendments import guarantees_of
 from optstream.ledger.accounting.charges import Condition, charged_to_grant, cost_touching, window_reach
 from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
-from optstream.ledger.database.engine import one_row, reading, rows
+from optstream.ledger.database.engine import reading
+from optstream.ledger.database.rows import one_row, rows
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
 from optstream.ledger.records import (
     ReleaseOutline,

@@ -11,7 +11,8 @@ from optstream.ledger import hash_chain
 from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.long_span import Spent, spent_over
-from optstream.ledger.database.engine import reading, rows
+from optstream.ledger.database.engine import reading
+from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
 from optstream.ledger.export import Batch, batches
 from optstream.ledger.records import GuaranteeLoss, ReleaseOutline, ReleaseState, StreamTerms

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from sqlalchemy import Connection, insert, select, update
 
-from optstream.ledger.database.engine import insert_row, rows
+from optstream.ledger.database.rows import insert_row, rows
 from optstream.ledger.database.schema import AmendmentRow, GrantRow, GuaranteeColumns
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.amendment import repriced

@@ -12,7 +12,7 @@ from sqlalchemy import Connection
 from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
 from optstream.ledger.accounting.kept_guarantees import joined
 from optstream.ledger.accounting.spends import charged_rows
-from optstream.ledger.database.engine import plain_rows
+from optstream.ledger.database.rows import plain_rows
 from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.ledger.records import WindowLoss
 from optstream.privacy import PrivacyModel, WindowCost, worst_of_repeated, worst_window

@@ -2,7 +2,7 @@
 again.
 
 What is here is what the queries go by. Databases are made and changed by `migrations`, and by nothing else; a
-test compares the two. There are no sessions: `engine.rows` reads plain rows, typed as these classes.
+test compares the two. There are no sessions: `rows.rows` reads plain rows, typed as these classes.
 """
 
 from typing import Annotated

@@ -10,7 +10,7 @@ from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, or_, s
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.database.engine import insert_row, one_row, rows
+from optstream.ledger.database.rows import insert_row, one_row, rows
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms, check_name

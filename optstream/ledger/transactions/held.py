@@ -5,7 +5,7 @@ from datetime import datetime
 from sqlalchemy import Connection, bindparam, select
 
 from optstream.errors import HeldError, LedgerError
-from optstream.ledger.database.engine import one_row
+from optstream.ledger.database.rows import one_row
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.records import ReleaseState, Reservation, check_key
 from optstream.ledger.transactions.enrol import lock

@@ -11,7 +11,8 @@ from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting.charges import cost_touching
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.spends import hull, spends_hash, store
-from optstream.ledger.database.engine import insert_row, lease_time
+from optstream.ledger.database.engine import lease_time
+from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (

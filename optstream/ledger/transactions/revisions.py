@@ -10,7 +10,8 @@ from sqlalchemy import Connection, select, update
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger.accounting.charges import Condition
-from optstream.ledger.database.engine import insert_row, lease_time
+from optstream.ledger.database.engine import lease_time
+from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
 from optstream.ledger.hash_chain import append, move
 from optstream.ledger.records import ReleaseState, Reservation, check_name, lease_end, stamp

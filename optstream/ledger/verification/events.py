@@ -8,7 +8,7 @@ from sqlalchemy import Connection, select
 
 from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
-from optstream.ledger.database.engine import plain_batches
+from optstream.ledger.database.rows import plain_batches
 from optstream.ledger.database.schema import EventRow, StreamRow
 from optstream.ledger.hash_chain import GENESIS, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms

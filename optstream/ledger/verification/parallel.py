@@ -22,7 +22,8 @@ from typing import NamedTuple
 from sqlalchemy import Connection, Engine, select
 
 from optstream.errors import LedgerError
-from optstream.ledger.database.engine import any_text, is_undecodable, open_engine, reading, rows
+from optstream.ledger.database.engine import open_engine, reading
+from optstream.ledger.database.rows import any_text, is_undecodable, rows
 from optstream.ledger.database.schema import EventRow, GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, problems, stray_problems, stream_problems

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.history import History
 from optstream.ledger.accounting.spends import PlainSpend, hash_of_lines, lines_of
-from optstream.ledger.database.engine import plain_rows
+from optstream.ledger.database.rows import plain_rows
 from optstream.ledger.database.schema import ReleaseRow, SpendRow, StreamRow
 from optstream.ledger.transactions.held import describe
 from optstream.ledger.verification.events import EventRecord, Generation, Named, RecordedGuarantees, Said

@@ -6,7 +6,7 @@ from sqlalchemy import ColumnElement, Connection, func, or_, select
 
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, guarantees_of
 from optstream.ledger.accounting.history import History
-from optstream.ledger.database.engine import rows
+from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import (
     AmendmentRow,
     EventRow,

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from sqlalchemy import Connection, select
 
-from optstream.ledger.database.engine import plain_rows
+from optstream.ledger.database.rows import plain_rows
 from optstream.ledger.database.schema import ReleaseRow, StreamRow, VintageRow
 from optstream.ledger.transactions.held import describe
 
