@@ -6,7 +6,7 @@ would write are computed with the library's own functions and inserted together;
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import islice
@@ -16,8 +16,8 @@ from typing import Any
 from benchmarks.fixture import STEPS, french_tree, optstream
 from optstream import PrivacyModel
 from optstream.ledger import Ledger, ReleaseState, StreamTerms, open_ledger
-from optstream.ledger.accounting.spends import spend_rows, spends_hash
-from optstream.ledger.hash_chain import event_hash
+from optstream.ledger.accounting.spends import COLUMNS, spend_rows, spends_hash
+from optstream.ledger.hash_chain import HASHED, hashes_of
 from optstream.ledger.records import stamp
 from optstream.privacy import Spend
 
@@ -87,22 +87,22 @@ class History:
         release_id = 0
         numbers = dict.fromkeys(heads, 1)
         for day in range(self.days):
-            now, rows = START + timedelta(days=day), spend_rows(plan_of(day))
+            now, plan = START + timedelta(days=day), plan_of(day)
+            rows = [dict(zip(COLUMNS, row, strict=True)) for row in spend_rows(plan)]
             period = f"{now:%Y-%m-%d}"
             for stream, name in enumerate(names, start=1):
                 for revision in range(self.revisions):
                     release_id += 1
-                    release = _release(stream, stream, rows, now, release_id)
+                    release = _release(stream, stream, plan, now, release_id)
                     key = {"period": period, "revision": revision}
                     journal = []
                     for kind, changed in _moves(release, now):
-                        event = {
-                            "number": numbers[stream], "at": stamp(now), "kind": kind, **key,
-                            "body": BODY(changed), "previous": heads[stream],
-                        }  # fmt: skip
-                        heads[stream] = event_hash(name, event)
+                        at, text = stamp(now), BODY(changed)
+                        event = (heads[stream], numbers[stream], at, kind, period, revision, text)
+                        (heads[stream],) = hashes_of(name, [(*event, "")])
                         numbers[stream] += 1
-                        journal.append({"stream_id": stream, **event, "hash": heads[stream]})
+                        columns = dict(zip(HASHED, event, strict=True))
+                        journal.append({"stream_id": stream, **columns, "hash": heads[stream]})
                         release |= changed
                     charged = {"grant_id": stream, "release_id": release_id, "generation": 1}
                     yield {
@@ -117,13 +117,11 @@ def plan_of(day: int) -> tuple[Spend, ...]:
     return tuple(MECHANISM.plan(STEPS, STEPS * day))
 
 
-def _release(
-    stream: int, grant: int, rows: list[dict[str, Any]], now: datetime, number: int
-) -> dict[str, Any]:
+def _release(stream: int, grant: int, plan: Sequence[Spend], now: datetime, number: int) -> dict[str, Any]:
     return {
         "state": ReleaseState.RESERVED.value, "owner": f"night {number}", "lease_until": stamp(now + LEASE),
-        "fence": 1, "drawing": False, "redraws": 0, "first_step": rows[0]["first_step"], "n_steps": STEPS,
-        "generation": 1, "spends_hash": spends_hash(grant, rows), "amendment": 0, **UNDRAWN,
+        "fence": 1, "drawing": False, "redraws": 0, "first_step": plan[0].first_step, "n_steps": STEPS,
+        "generation": 1, "spends_hash": spends_hash(grant, plan), "amendment": 0, **UNDRAWN,
     }  # fmt: skip
 
 

@@ -1,6 +1,7 @@
 """The Python reference: a page for each room, of the names that it makes public."""
 
 from importlib import import_module
+from inspect import isclass, isfunction
 
 ROOMS = (
     "optstream.privacy",
@@ -35,6 +36,24 @@ def public_names(room: str) -> list[str]:
     return [name for name in own if not name.startswith("_")]
 
 
+def documented(room: str) -> list[str]:
+    """Return the full names of what a page tells: public names, and functions that are methods of a class.
+
+    A method of `Ledger` is a function of a connection, which a call of the method leaves out.
+    """
+    module, found = import_module(room), []
+    for name in public_names(room):
+        value = getattr(module, name)
+        found.append(f"{room}.{name}")
+        methods = [method for key, method in vars(value).items() if key[0] != "_"] if isclass(value) else []
+        found += [
+            f"{method.__module__}.{method.__qualname__}"
+            for method in methods
+            if isfunction(method) and "." not in method.__qualname__
+        ]
+    return found
+
+
 def python_pages() -> dict[str, str]:
     """Markdown by file name: the rooms, and for each a page of directives that mkdocstrings fills."""
     import optstream
@@ -47,6 +66,6 @@ def python_pages() -> dict[str, str]:
         file = f"python/{room.removeprefix('optstream.').replace('.', '-')}.md"
         said = (import_module(room).__doc__ or "").strip()
         index.append(f"| [`{room}`]({file}) | {said.splitlines()[0]} |")
-        names = "\n\n".join(f"::: {room}.{name}" for name in public_names(room))
+        names = "\n\n".join(f"::: {name}" for name in documented(room))
         pages[file] = f"# {room}\n\n{said}\n\n{names}\n"
     return {"python.md": "\n".join([*index, ""]), **pages}

@@ -1,10 +1,10 @@
 """Spends and releases, durable: exactly one release a period, and no window above its privacy budget."""
 
 from optstream.ledger.accounting.headroom import Stretch
-from optstream.ledger.accounting.summaries import ReleaseOutline
 from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.records import (
     GuaranteeLoss,
+    ReleaseOutline,
     ReleaseRecord,
     ReleaseState,
     Reservation,

@@ -5,7 +5,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Select, case, select
 
-from optstream.ledger.database.schema import events, grants, releases, spends, streams
+from optstream.ledger.accounting.spends import COLUMNS
+from optstream.ledger.database.schema import EventRow, GrantRow, ReleaseRow, SpendRow, StreamRow
 
 Batch = tuple[str, dict[str, list[Any]]]
 """A table's name, and some of its rows as columns."""
@@ -37,53 +38,55 @@ def batches(connection: Connection, n_rows: int) -> Iterator[Batch]:
 
 def _streams() -> Select[Any]:
     of_grant = ("epsilon", "window_length", "windows", "alpha", "unit", "leaves_per_step")
+    of_stream = ("model", "hierarchy_hash", "calibration", "calendar", "document", "n_events", "head")
     return (
         select(
-            streams.c.name.label("stream"),
-            grants.c.name.label("grant"),
-            *(grants.c[name] for name in of_grant),
-            *(streams.c[name] for name in ("model", "hierarchy_hash", "calibration", "calendar", "document")),
-            *(streams.c[name] for name in ("n_events", "head")),
+            StreamRow.name.label("stream"),
+            GrantRow.name.label("grant"),
+            *(getattr(GrantRow, name) for name in of_grant),
+            *(getattr(StreamRow, name) for name in of_stream),
         )
-        .join(grants, grants.c.id == streams.c.grant_id)
-        .order_by(streams.c.id)
+        .join(GrantRow, GrantRow.id == StreamRow.grant_id)
+        .order_by(StreamRow.id)
     )
 
 
 def _releases() -> Select[Any]:
-    own = [column for column in releases.columns if column.name not in ("id", "stream_id", "fence")]
+    own = [
+        column for column in ReleaseRow.__table__.columns if column.name not in ("id", "stream_id", "fence")
+    ]
     return (
-        select(streams.c.name.label("stream"), *own, releases.c.fence.label("fencing_token"))
-        .join(streams, streams.c.id == releases.c.stream_id)
-        .order_by(releases.c.id)
+        select(StreamRow.name.label("stream"), *own, ReleaseRow.fence.label("fencing_token"))
+        .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+        .order_by(ReleaseRow.id)
     )
 
 
 def _spends() -> Select[Any]:
-    in_force = spends.c.generation == releases.c.generation
+    in_force = SpendRow.generation == ReleaseRow.generation
     return (
         select(
-            streams.c.name.label("stream"),
-            grants.c.name.label("grant"),
-            releases.c.period,
-            releases.c.revision,
-            spends.c.generation,
+            StreamRow.name.label("stream"),
+            GrantRow.name.label("grant"),
+            ReleaseRow.period,
+            ReleaseRow.revision,
+            SpendRow.generation,
             case((in_force, 1), else_=0).label("in_force"),
-            *(spends.c[name] for name in ("position", "first_step", "n_steps", "document")),
-            grants.c.window_length,
-            grants.c.windows,
+            *(getattr(SpendRow, name) for name in COLUMNS),
+            GrantRow.window_length,
+            GrantRow.windows,
         )
-        .join(releases, releases.c.id == spends.c.release_id)
-        .join(streams, streams.c.id == releases.c.stream_id)
-        .join(grants, grants.c.id == spends.c.grant_id)
-        .order_by(spends.c.id)
+        .join(ReleaseRow, ReleaseRow.id == SpendRow.release_id)
+        .join(StreamRow, StreamRow.id == ReleaseRow.stream_id)
+        .join(GrantRow, GrantRow.id == SpendRow.grant_id)
+        .order_by(SpendRow.id)
     )
 
 
 def _events() -> Select[Any]:
     own = ("number", "at", "kind", "period", "revision", "body", "previous", "hash")
     return (
-        select(streams.c.name.label("stream"), *(events.c[name] for name in own))
-        .join(streams, streams.c.id == events.c.stream_id)
-        .order_by(events.c.id)
+        select(StreamRow.name.label("stream"), *(getattr(EventRow, name) for name in own))
+        .join(StreamRow, StreamRow.id == EventRow.stream_id)
+        .order_by(EventRow.id)
     )

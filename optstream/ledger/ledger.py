@@ -1,24 +1,23 @@
 """The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import TypeVar
+from functools import wraps
+from typing import Concatenate, ParamSpec, TypeVar
 
-from sqlalchemy import Connection, Engine
+from sqlalchemy import Connection
 from sqlalchemy.exc import IntegrityError
 
 from optstream.errors import LedgerError
-from optstream.ledger.database.engine import open_engine, reading, time_of_database, writing
+from optstream.ledger.database.engine import lease_time, open_engine, reading, writing
 from optstream.ledger.reader import Reader
 from optstream.ledger.records import Reservation, StreamTerms
-from optstream.ledger.transactions import revisions, transitions
-from optstream.ledger.transactions.enrol import amend, enrol
-from optstream.ledger.transactions.reserve import Request, reserve
-from optstream.ledger.transactions.revisions import Vintage
+from optstream.ledger.transactions import enrol as enrolment
+from optstream.ledger.transactions import leases, reserve, revisions, transitions
 from optstream.privacy import Spend
 
+Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
 
 
@@ -31,7 +30,37 @@ def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0, database_time: 
     that runs ahead can hold a release; SQLite has no clock but the caller's.
     Raises LedgerError for a URL that cannot be used, a database that refuses, a schema that is newer.
     """
-    return Ledger(open_engine(url, busy_timeout_seconds), database_time)
+    engine = open_engine(url, busy_timeout_seconds)
+    engine.update_execution_options(ledger_clock=database_time)
+    return Ledger(engine)
+
+
+def transaction(
+    work: Callable[Concatenate[Connection, Arguments], Result | LedgerError],
+) -> Callable[Concatenate["Ledger", Arguments], Result]:
+    """Return the method of `Ledger` that does `work` in a transaction of its own.
+
+    What it raises undoes the transaction; a LedgerError that it returns is raised once the rest is durable.
+    """
+
+    @wraps(work)
+    def method(self: "Ledger", /, *arguments: Arguments.args, **named: Arguments.kwargs) -> Result:
+        def attempt() -> Result | LedgerError:
+            with writing(self._engine) as connection:
+                return work(connection, *arguments, **named)
+
+        try:
+            outcome = attempt()
+        except LedgerError as error:
+            if not isinstance(error.__cause__, IntegrityError):
+                raise
+            # two first enrolments met (PostgreSQL): the second try finds what the other inserted
+            outcome = attempt()
+        if isinstance(outcome, LedgerError):
+            raise outcome
+        return outcome
+
+    return method
 
 
 class Ledger(Reader):
@@ -39,34 +68,32 @@ class Ledger(Reader):
 
     Every method raises LedgerError when the database refuses or the state does not allow what was asked,
     and ParameterError for arguments that cannot be meant; then nothing was changed, unless the message says
-    that the release is VOID. `now` is an instant with a time zone.
+    that the release is VOID. `now` is an instant with a time zone. The methods that are named here alone are
+    the functions of `transactions`, which tell what they do.
     """
 
-    def __init__(self, engine: Engine, database_time: bool = False) -> None:
-        super().__init__(engine)
-        self._database_time = database_time
+    enrol = transaction(enrolment.enrol)
+    amend = transaction(enrolment.amend)
 
-    def close(self) -> None:
-        """Close the database's connections."""
-        self._engine.dispose()
+    renew = transaction(leases.renew)
+    end_lease = transaction(leases.end_lease)
+    release_lease = transaction(leases.release_lease)
+    adopt = transaction(leases.adopt)
 
-    def enrol(self, terms: StreamTerms, now: datetime) -> None:
-        """Make the stream known, or check that it is known under these terms.
+    begin_draw = transaction(transitions.begin_draw)
+    call_off_draw = transaction(transitions.call_off_draw)
+    record_drawn = transaction(transitions.record_drawn)
+    record_staged = transaction(transitions.record_staged)
+    record_published = transaction(transitions.record_published)
+    void = transaction(transitions.void)
+    withdraw = transaction(transitions.withdraw)
+    compromise = transaction(transitions.compromise)
 
-        Raises LedgerError naming what differs, if the stream has releases made under another privacy
-        guarantee, or if it does not agree with the other streams of its privacy budget.
-        """
-        self._write(lambda connection: enrol(connection, terms, now))
+    revise = transaction(revisions.revise)
+    record_vintage = transaction(revisions.record_vintage)
+    record_vintage_published = transaction(revisions.record_vintage_published)
 
-    def amend(self, terms: StreamTerms, reason: str, now: datetime) -> None:
-        """Change the privacy guarantee of a stream that has releases, and of all streams that share its
-        privacy budget.
-
-        Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
-        judged across the change; what was reserved and not drawn is planned again. reason: why, short. Raises
-        LedgerError if nothing differs, and for another privacy budget or calendar, which nothing can change.
-        """
-        self._write(lambda connection: amend(connection, terms, reason, now))
+    _reserve = transaction(reserve.reserve)
 
     def reserve(
         self,
@@ -97,184 +124,16 @@ class Ledger(Reader):
         foreign head.
         """
         heads, plan = frozenset(catalogue_heads), tuple(spends)
-        request = Request(
-            stream, period, revision, plan, owner, now, lease, heads, terms, restatements_epsilon, is_drawn
-        )
-        outcome = self._write(
-            lambda connection: reserve(connection, replace(request, now=self._time(connection, now)))
-        )
-        if isinstance(outcome, LedgerError):
-            raise outcome
-        return outcome
-
-    def renew(self, reservation: Reservation, now: datetime, lease: timedelta) -> None:
-        """Hold the release until now + lease; never shortens. Refused once another run has taken it over."""
-        self._write(
-            lambda connection: transitions.renew(connection, reservation, self._time(connection, now), lease)
-        )
-
-    def end_lease(self, reservation: Reservation, now: datetime) -> None:
-        """End the owner's lease, so that the next run need not wait; nothing happens while a draw is open."""
-        self._write(
-            lambda connection: transitions.end_lease(connection, reservation, self._time(connection, now))
-        )
-
-    def release_lease(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
-        """End the lease of a run that will not come back, and fence it off; a person's decision.
-
-        What that run drew and did not record counts as a death, as if the lease had ended by itself.
-        reason: short, without any value. Raises LedgerError for a release that is VOID.
-        """
         key = (stream, period, revision)
-        self._write(
-            lambda connection: transitions.release_lease(connection, key, reason, self._time(connection, now))
+        return self._reserve(
+            reserve.Request(*key, plan, owner, now, lease, heads, terms, restatements_epsilon, is_drawn)
         )
-
-    def begin_draw(self, reservation: Reservation, now: datetime) -> None:
-        """Record that the first noise sample is about to be drawn; only then may it be.
-
-        Refused a second time, after the lease, and for a stale reservation; raises BudgetError where noise in
-        its windows became known since.
-        """
-        self._write(
-            lambda connection: transitions.begin_draw(connection, reservation, self._time(connection, now))
-        )
-
-    def call_off_draw(self, reservation: Reservation, now: datetime) -> None:
-        """Take `begin_draw` back: the owner knows that no sample was drawn since, and none will be.
-
-        Refused for a stale reservation: then it counts as a death.
-        """
-        self._write(
-            lambda connection: transitions.call_off_draw(connection, reservation, self._time(connection, now))
-        )
-
-    def record_drawn(
-        self, reservation: Reservation, measurements_hash: str, spends: Sequence[Spend], now: datetime
-    ) -> None:
-        """Record RESERVED -> DRAWN, once the measurements are durable; from now on the outcome's spends are
-        charged.
-
-        If they charge any window more than the plan did, the release is VOID, stays charged for its plan,
-        and LedgerError is raised. Repeating the same call changes nothing.
-        """
-        outcome = tuple(spends)
-        error = self._write(
-            lambda connection: transitions.record_drawn(
-                connection, reservation, measurements_hash, outcome, now
-            )
-        )
-        if error is not None:
-            raise error
-
-    def adopt(
-        self, stream: str, period: str, revision: int, owner: str, now: datetime, lease: timedelta
-    ) -> Reservation:
-        """Take up a DRAWN release whose lease is over or the owner's own; earlier reservations are stale."""
-        key = (stream, period, revision)
-        return self._write(
-            lambda connection: transitions.adopt(connection, key, owner, self._time(connection, now), lease)
-        )
-
-    def record_staged(
-        self,
-        stream: str,
-        period: str,
-        revision: int,
-        staged_hash: str,
-        published_name: str,
-        now: datetime,
-        reservation: Reservation | None = None,
-    ) -> None:
-        """Record the bytes that a DRAWN release will be published as; only ever the same ones."""
-        key = (stream, period, revision)
-        self._write(
-            lambda connection: transitions.record_staged(
-                connection, key, staged_hash, published_name, now, reservation
-            )
-        )
-
-    def record_published(
-        self, stream: str, period: str, revision: int, now: datetime, reservation: Reservation | None = None
-    ) -> None:
-        """Record DRAWN -> PUBLISHED, once the catalogue lists it; repeating it changes nothing."""
-        key = (stream, period, revision)
-        self._write(lambda connection: transitions.record_published(connection, key, now, reservation))
-
-    def revise(
-        self, stream: str, period: str, revision: int, owner: str, now: datetime, lease: timedelta
-    ) -> Reservation:
-        """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
-
-        Earlier reservations are stale. Refused while another run holds it (HeldError), and for a release that
-        is withdrawn, compromised or restated.
-        """
-        key = (stream, period, revision)
-        return self._write(
-            lambda connection: revisions.revise(connection, key, owner, self._time(connection, now), lease)
-        )
-
-    def record_vintage(self, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
-        """Record the bytes of a new estimate before the catalogue shows them. Repeating changes nothing.
-
-        Its number must be above all others of the release; spends and measurements stay as they are.
-        """
-        self._write(lambda connection: revisions.record_vintage(connection, reservation, vintage, now))
-
-    def record_vintage_published(self, reservation: Reservation, number: int, now: datetime) -> None:
-        """Record that the catalogue lists a staged vintage, and release its lease."""
-        self._write(lambda connection: revisions.vintage_published(connection, reservation, number, now))
-
-    def void(
-        self,
-        stream: str,
-        period: str,
-        revision: int,
-        reason: str,
-        now: datetime,
-        reservation: Reservation | None = None,
-    ) -> None:
-        """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again.
-
-        reason: short, without any value. Repeating it changes nothing; a PUBLISHED release is refused.
-        """
-        key = (stream, period, revision)
-        self._write(lambda connection: transitions.void(connection, key, reason, now, reservation))
-
-    def withdraw(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
-        """Record that a PUBLISHED release leaves the catalogue; it stays charged. Repeating changes nothing.
-
-        reason: short, without any value. A release that is not published is made VOID instead.
-        """
-        key = (stream, period, revision)
-        self._write(lambda connection: transitions.withdraw(connection, key, reason, now))
-
-    def compromise(self, stream: str, period: str, revision: int, reason: str, now: datetime) -> None:
-        """Record that the noise of a release is known to others: its windows have lost everything.
-
-        The accountant answers infinity for every window that the release charges; nothing more is reserved
-        or drawn in them, and a release that is DRAWN is VOID. Nothing is refunded, and this is never taken
-        back. Repeating it changes nothing.
-        """
-        key = (stream, period, revision)
-        self._write(lambda connection: transitions.compromise(connection, key, reason, now))
 
     def lease_time(self, now: datetime) -> datetime:
         """Return the instant by which leases are over: the database's with `database_time`, else `now`."""
         with reading(self._engine) as connection:
-            return self._time(connection, now)
+            return lease_time(connection, now)
 
-    def _time(self, connection: Connection, now: datetime) -> datetime:
-        """Return the instant by which leases end."""
-        return (time_of_database(connection) if self._database_time else None) or now
-
-    def _write(self, work: Callable[[Connection], Result]) -> Result:
-        try:
-            with writing(self._engine) as connection:
-                return work(connection)
-        except LedgerError as error:
-            if not isinstance(error.__cause__, IntegrityError):
-                raise
-        # two first enrolments met (PostgreSQL): the second try finds what the other inserted
-        with writing(self._engine) as connection:
-            return work(connection)
+    def close(self) -> None:
+        """Close the database's connections."""
+        self._engine.dispose()

@@ -1,23 +1,30 @@
 """What can be asked of the ledger without changing it: each method is one transaction."""
 
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection, and_, or_, select
 
 from optstream.errors import LedgerError
 from optstream.ledger import hash_chain
 from optstream.ledger.accounting.amendments import guarantees_of
-from optstream.ledger.accounting.charges import charged_to_grant, cost_touching, window_reach
+from optstream.ledger.accounting.charges import Condition, charged_to_grant, cost_touching, window_reach
 from optstream.ledger.accounting.history import cost_of_all
 from optstream.ledger.accounting.spends import charged_to_release
-from optstream.ledger.database import schema
 from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import grants, releases
-from optstream.ledger.records import ReleaseRecord, ReleaseState, StreamTerms, WindowLoss, check_key
+from optstream.ledger.database.rows import one_row, rows
+from optstream.ledger.database.schema import ReleaseRow, VintageRow
+from optstream.ledger.records import (
+    ReleaseOutline,
+    ReleaseRecord,
+    ReleaseState,
+    StreamTerms,
+    WindowLoss,
+    check_key,
+)
 from optstream.ledger.survey import Survey
-from optstream.ledger.transactions import revisions, transitions
-from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
+from optstream.ledger.transactions import revisions
+from optstream.ledger.transactions.enrol import find_grant, find_stream, grant_of, id_of, terms_of
+from optstream.ledger.transactions.held import find_row
 from optstream.ledger.transactions.revisions import Vintage
 from optstream.ledger.verification.parallel import problems_by_processes
 from optstream.privacy import PrivacyModel, Spend
@@ -35,20 +42,18 @@ class Reader(Survey):
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
         """Return the release, or None."""
         check_key(stream, period, revision)
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            release = None if row is None else transitions.find_row(connection, row.id, period, revision)
-            return None if release is None else _record(connection, stream, release)
+        found = self._records(stream, ReleaseRow.period == period, ReleaseRow.revision == revision)
+        return found[0] if found else None
 
     def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
         """Return all releases of a stream, by first step, then revision; empty for an unknown one."""
+        return self._records(stream)
+
+    def _records(self, stream: str, *only: Condition) -> tuple[ReleaseRecord, ...]:
+        query = select(ReleaseRow).where(ReleaseRow.stream_id == id_of(stream), *only)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return ()
-            query = select(releases).where(releases.c.stream_id == row.id)
-            rows = connection.execute(query.order_by(releases.c.first_step, releases.c.revision)).all()
-            return tuple(_record(connection, stream, release) for release in rows)
+            found = rows(connection, query.order_by(ReleaseRow.first_step, ReleaseRow.revision))
+            return tuple(_record(connection, stream, release) for release in found)
 
     def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
         """Return the last release before this step that has measurements, DRAWN or PUBLISHED; None if none
@@ -56,40 +61,27 @@ class Reader(Survey):
 
         Restatements are left out: they go on from nothing, and nothing goes on from them.
         """
+        query = select(ReleaseRow).where(
+            ReleaseRow.stream_id == id_of(stream),
+            ReleaseRow.revision == 0,
+            ReleaseRow.first_step < first_step,
+            ReleaseRow.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
+        )
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return None
-            query = select(releases).where(
-                releases.c.stream_id == row.id,
-                releases.c.revision == 0,
-                releases.c.first_step < first_step,
-                releases.c.state.in_([ReleaseState.DRAWN.value, ReleaseState.PUBLISHED.value]),
-            )
-            newest = query.order_by(releases.c.first_step.desc()).limit(1)
-            release = connection.execute(newest).one_or_none()
+            release = one_row(connection, query.order_by(ReleaseRow.first_step.desc()).limit(1))
             return None if release is None else _record(connection, stream, release)
 
     def guarantee_number(self, stream: str) -> int:
         """Return the number of the privacy guarantee in force for a stream; 0 until the first amendment."""
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
-            if row is None:
-                return 0
-            number = select(grants.c.amendment).where(grants.c.id == row.grant_id)
-            return int(connection.execute(number).scalar_one())
+            return 0 if row is None else grant_of(connection, row).amendment
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """Return the period's release with the highest revision, or None."""
         check_key(stream, period, 0)
-        with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return None
-            query = select(releases).where(releases.c.stream_id == row.id, releases.c.period == period)
-            newest = query.order_by(releases.c.revision.desc()).limit(1)
-            release = connection.execute(newest).one_or_none()
-            return None if release is None else _record(connection, stream, release)
+        found = self._records(stream, ReleaseRow.period == period)
+        return max(found, key=lambda release: release.revision, default=None)
 
     def vintages(
         self, stream: str, *, unpublished: bool = False
@@ -98,17 +90,15 @@ class Reader(Survey):
 
         unpublished: only those that the catalogue is not known to list.
         """
-        only = (schema.vintages.c.published.is_(False),) if unpublished else ()
+        only = (VintageRow.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return {} if row is None else revisions.of_stream(connection, row.id, *only)
+            return revisions.of_stream(connection, stream, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
         """Return new estimates of one release, rising; none for an unknown one."""
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            release = None if row is None else transitions.find_row(connection, row.id, period, revision)
+            release = find_row(connection, stream, period, revision)
             return () if release is None else tuple(revisions.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
@@ -140,17 +130,17 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             if row is None:
                 return ()
-            grant = connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
+            grant = grant_of(connection, row)
             guarantees = guarantees_of(connection, grant)
             if amended is not None:
                 guarantees = guarantees.amended(amended)
             reach = window_reach(guarantees.in_force, range(first_step, first_step + n_steps))
-            others = or_(releases.c.period != period, releases.c.revision != revision)
-            own = transitions.find_row(connection, row.id, period, revision)
+            others = or_(ReleaseRow.period != period, ReleaseRow.revision != revision)
+            own = find_row(connection, stream, period, revision)
             if own is not None and (own.drawing or own.redraws):
-                others = and_(others, releases.c.id < own.id)
-            same_share = releases.c.revision > 0 if revision else releases.c.revision == 0
-            only = (releases.c.stream_id == row.id, same_share, others)
+                others = and_(others, ReleaseRow.id < own.id)
+            same_share = ReleaseRow.revision > 0 if revision else ReleaseRow.revision == 0
+            only = (ReleaseRow.stream_id == row.id, same_share, others)
             charges = charged_to_grant(connection, grant, reach, *only, guarantees=guarantees)
             return charges.spends
 
@@ -180,18 +170,13 @@ class Reader(Survey):
             if row is None:
                 raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
             hash_chain.check_contains(connection, [] if known is None else [known])
-            return str(row.head)
-
-    def contains_head(self, head: str) -> bool:
-        """Return whether some event has this hash; if not, the ledger is older than what gave the hash."""
-        with reading(self._engine) as connection:
-            return not hash_chain.missing(connection, [head])
+            return row.head
 
     def verify(self, processes: int = 1) -> list[str]:
         """Return every edit, gap and reordering that the hash chain and the replay of the events show, in
         words.
 
-        Compare the catalogue's heads as well (`contains_head`): a chain that was cut at its end is whole in
+        Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
         lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
         processes: at most so many share out a large ledger; all judge the ledger of one moment. They are
@@ -200,25 +185,15 @@ class Reader(Survey):
         return problems_by_processes(self._engine, processes)
 
 
-def _record(connection: Connection, stream: str, release: Any) -> ReleaseRecord:
+def _record(connection: Connection, stream: str, release: ReleaseRow) -> ReleaseRecord:
+    outline = {name: getattr(release, name) for name in ReleaseOutline.__dataclass_fields__}
     return ReleaseRecord(
+        **{**outline, "state": ReleaseState(release.state)},
         stream=stream,
-        period=release.period,
-        revision=release.revision,
-        state=ReleaseState(release.state),
         owner=release.owner,
         lease_until=datetime.fromisoformat(release.lease_until),
         fencing_token=release.fence,
         drawing=release.drawing,
         redraws=release.redraws,
-        first_step=release.first_step,
-        n_steps=release.n_steps,
         spends=charged_to_release(connection, release.id),
-        measurements_hash=release.measurements_hash,
-        staged_hash=release.staged_hash,
-        published_name=release.published_name,
-        reason=release.reason,
-        withdrawn=release.withdrawn,
-        compromised=release.compromised,
-        amendment=release.amendment,
     )

@@ -92,40 +92,48 @@ class Reservation:
 
 
 @dataclass(frozen=True)
-class ReleaseRecord:
-    """One release as the ledger knows it.
+class ReleaseOutline:
+    """One release as the ledger knows it, without what it is charged and who holds it.
 
-    drawing: the draw was begun and is not recorded. redraws: how often a dead owner's draw was repeated.
-    spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
     first_step, n_steps: the steps of the plan. reason: why it is VOID.
     withdrawn: why it left the catalogue. compromised: why its noise protects nobody. None where neither.
     amendment: the number of the privacy guarantee that it was planned under.
     """
 
-    stream: str
     period: str
     revision: int
     state: ReleaseState
-    owner: str
-    lease_until: datetime
-    fencing_token: int
-    drawing: bool
-    redraws: int
     first_step: int
     n_steps: int
-    spends: tuple[Spend, ...]
     measurements_hash: str | None
     staged_hash: str | None
     published_name: str | None
     reason: str | None
     withdrawn: str | None
     compromised: str | None
-    amendment: int = 0
+    amendment: int
 
     @property
     def end(self) -> int:
         """The step after its last."""
         return self.first_step + self.n_steps
+
+
+@dataclass(frozen=True)
+class ReleaseRecord(ReleaseOutline):
+    """One release as the ledger knows it.
+
+    drawing: the draw was begun and is not recorded. redraws: how often a dead owner's draw was repeated.
+    spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
+    """
+
+    stream: str
+    owner: str
+    lease_until: datetime
+    fencing_token: int
+    drawing: bool
+    redraws: int
+    spends: tuple[Spend, ...]
 
 
 @dataclass(frozen=True)

@@ -4,19 +4,23 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, Select, func, select
+from sqlalchemy import Row as RowOfColumns
 
 from optstream.ledger import hash_chain
-from optstream.ledger.accounting import summaries
 from optstream.ledger.accounting.headroom import Stretch, last_charged, stretches
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.accounting.long_span import Spent, spent_over
 from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import events, streams
+from optstream.ledger.database.rows import rows
+from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
 from optstream.ledger.export import Batch, batches
-from optstream.ledger.records import GuaranteeLoss, ReleaseState, StreamTerms
-from optstream.ledger.transactions.enrol import find_grant, find_stream, terms_of
+from optstream.ledger.records import GuaranteeLoss, ReleaseOutline, ReleaseState, StreamTerms
+from optstream.ledger.transactions.enrol import find_grant, id_of, terms_of
 from optstream.privacy import PrivacyModel, Spend
+
+ROWS_AT_ONCE = 10_000
+_OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__dataclass_fields__))
 
 
 class Survey:
@@ -27,82 +31,84 @@ class Survey:
 
     def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
         """Return the terms of all other streams of a stream's privacy budget; empty for an unknown one."""
+        others = _members(stream).where(StreamRow.name != stream).order_by(StreamRow.id)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return ()
-            others = select(streams).where(streams.c.grant_id == row.grant_id, streams.c.id != row.id)
-            return tuple(
-                terms_of(connection, other) for other in connection.execute(others.order_by(streams.c.id))
-            )
+            return tuple(terms_of(connection, other) for other in rows(connection, others))
 
     def heads(self, stream: str) -> dict[str, tuple[int, str]]:
         """Return how many events each stream of a stream's privacy budget has, and the hash of the last; none
         if unknown.
         """
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return {}
-            columns = (streams.c.name, streams.c.n_events, streams.c.head)
-            found = connection.execute(select(*columns).where(streams.c.grant_id == row.grant_id))
-            return {name: (n_events, head) for name, n_events, head in found.all()}
+            return {one.name: (one.n_events, one.head) for one in rows(connection, _members(stream))}
 
     def documents(self, stream: str) -> tuple[str, ...]:
         """Return every document that terms of a stream's privacy budget ever had, of all its streams, the
         oldest first.
         """
+        of_grant = _members(stream).with_only_columns(StreamRow.id)
+        query = select(EventRow.body).where(EventRow.period.is_(None), EventRow.stream_id.in_(of_grant))
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return ()
-            of_grant = select(streams.c.id).where(streams.c.grant_id == row.grant_id)
-            query = select(events.c.body).where(events.c.period.is_(None), events.c.stream_id.in_(of_grant))
-            bodies = connection.execute(query.order_by(events.c.id)).scalars()
+            bodies = connection.execute(query.order_by(EventRow.id)).scalars()
             return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
         """Return the names of all enrolled streams, sorted."""
         with reading(self._engine) as connection:
-            return summaries.stream_names(connection)
+            return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
 
-    def outlines(self, stream: str, steps: range | None = None) -> Iterator[summaries.ReleaseOutline]:
+    def outlines(self, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
         """Yield a stream's releases without their spends, by first step, then revision; none for an unknown
         one.
 
         steps: only releases that begin at one of them. Memory does not grow with the history; the
         transaction is open until the last was taken.
         """
+        query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
+        if steps is not None:
+            query = query.where(ReleaseRow.first_step >= steps.start, ReleaseRow.first_step < steps.stop)
+        ordered = query.order_by(ReleaseRow.first_step, ReleaseRow.revision)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is not None:
-                yield from summaries.outlines(connection, row.id, steps)
+            for row in connection.execute(ordered.execution_options(yield_per=ROWS_AT_ONCE)):
+                yield _outline(row)
 
     def has_known_noise(self, stream: str, steps: range) -> bool:
         """Return whether the noise of a first release that begins at one of these steps was compromised."""
+        lost = select(ReleaseRow.id).where(
+            ReleaseRow.stream_id == id_of(stream),
+            ReleaseRow.first_step >= steps.start,
+            ReleaseRow.first_step < steps.stop,
+            ReleaseRow.compromised.is_not(None),
+            ReleaseRow.revision == 0,
+        )
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return row is not None and summaries.has_known_noise(connection, row.id, steps)
+            return connection.execute(lost.limit(1)).first() is not None
 
     def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
         """Return how many releases of a stream are in each state; empty for an unknown one."""
+        query = select(ReleaseRow.state, func.count()).where(ReleaseRow.stream_id == id_of(stream))
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return {} if row is None else summaries.count_by_state(connection, row.id)
+            found = dict(connection.execute(query.group_by(ReleaseRow.state)).tuples().all())
+        return {state: found[state] for state in ReleaseState if state in found}
 
-    def last_release(self, stream: str) -> summaries.ReleaseOutline | None:
+    def last_release(self, stream: str) -> ReleaseOutline | None:
         """Return the release of a stream that begins last, in its newest revision; None without releases."""
+        query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream)).limit(1)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return None if row is None else summaries.last_release(connection, row.id)
+            row = connection.execute(
+                query.order_by(ReleaseRow.first_step.desc(), ReleaseRow.revision.desc())
+            ).one_or_none()
+            return None if row is None else _outline(row)
 
     def event_times(self, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
         """Return when each release had its last event of a kind ("drawn", "published", …); reads all
         events.
         """
+        query = select(EventRow.period, EventRow.revision, EventRow.at).order_by(EventRow.number)
+        of_kind = query.where(EventRow.stream_id == id_of(stream), EventRow.kind == kind)
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            return {} if row is None else summaries.event_times(connection, row.id, kind)
+            found = connection.execute(of_kind)
+            return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
 
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
         """Return what each window with one of these steps is charged, equal neighbours together.
@@ -150,10 +156,17 @@ class Survey:
 
     def last_event_at(self, stream: str) -> datetime | None:
         """Return the instant of a stream's last event, by the clock of who wrote it; None without any."""
+        last = select(EventRow.at).where(EventRow.stream_id == id_of(stream)).order_by(EventRow.number.desc())
         with reading(self._engine) as connection:
-            row = find_stream(connection, stream)
-            if row is None:
-                return None
-            last = select(events.c.at).where(events.c.stream_id == row.id).order_by(events.c.number.desc())
             at = connection.execute(last.limit(1)).scalar()
             return None if at is None else datetime.fromisoformat(at)
+
+
+def _outline(row: RowOfColumns[tuple[object, ...]]) -> ReleaseOutline:
+    return ReleaseOutline(**{**row._mapping, "state": ReleaseState(row.state)})
+
+
+def _members(stream: str) -> Select[tuple[StreamRow]]:
+    """Return the streams of a stream's privacy budget, itself among them; none of an unknown one."""
+    grant = select(StreamRow.grant_id).where(StreamRow.name == stream).scalar_subquery()
+    return select(StreamRow).where(StreamRow.grant_id == grant)

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import PurePosixPath
 from typing import Annotated
 
-from pydantic import PlainSerializer, PlainValidator, StringConstraints
+from pydantic import Field, PlainSerializer, PlainValidator, StringConstraints
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
@@ -109,6 +109,9 @@ def _cron(value: object) -> str:
     return " ".join(fields)
 
 
+Count = Annotated[int, Field(ge=1, le=10**6, description="an integer of at least 1")]
+DAYS = "a number of days, an integer in [1, 36500]"
+Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
 Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]

@@ -6,13 +6,12 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from optstream.errors import ParameterError
-from tasks.config.fields import NotNegative, ProperShare
+from tasks.config.fields import Count, NotNegative, ProperShare
 from tasks.config.section import Section
 
 SHARE = 'a share between 0 and 1, such as "1/2"'
-COUNT = "an integer of at least 1"
-GAIN = "a number in [0, 1]; the three gains add up to 1"
-AMOUNT = "a number greater than 0"
+Gain = Annotated[float, Field(ge=0, le=1, description="a number in [0, 1]; the three gains add up to 1")]
+AMOUNT = Field(gt=0, allow_inf_nan=False, description="a number greater than 0")
 MOST_HOLIDAYS = 10_000
 PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
 
@@ -38,7 +37,7 @@ class Plain(Mechanism):
 
 
 class Fourier(Mechanism):
-    n_coefficients: int = Field(10, ge=1, le=10**6, description=COUNT)
+    n_coefficients: Count = 10
 
 
 class Kellaris(Mechanism):
@@ -62,15 +61,15 @@ class Fast(Mechanism):
     n_samples: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     sampling: Literal["adaptive", "fixed"] = Field("adaptive", description='"adaptive" or "fixed"')
     predictor: Literal["kalman", "linear"] = Field("kalman", description='"kalman" or "linear"')
-    proportional: float = Field(0.9, ge=0, le=1, description=GAIN)
-    integral: float = Field(0.1, ge=0, le=1, description=GAIN)
-    derivative: float = Field(0.0, ge=0, le=1, description=GAIN)
+    proportional: Gain = 0.9
+    integral: Gain = 0.1
+    derivative: Gain = 0.0
     integration_time: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, n_samples]")
-    interval_step: float = Field(5.0, gt=0, allow_inf_nan=False, description=AMOUNT)
-    set_point: float = Field(0.1, gt=0, allow_inf_nan=False, description=AMOUNT)
-    min_interval: int = Field(1, ge=1, le=10**6, description=COUNT)
-    process_deviation: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
-    error_floor: float | None = Field(None, gt=0, allow_inf_nan=False, description=AMOUNT)
+    interval_step: Annotated[float, AMOUNT] = 5.0
+    set_point: Annotated[float, AMOUNT] = 0.1
+    min_interval: Count = 1
+    process_deviation: Annotated[float | None, AMOUNT] = None
+    error_floor: Annotated[float | None, AMOUNT] = None
 
 
 class Proxy(Section):
@@ -99,7 +98,7 @@ class HistoryInformed(Mechanism):
     """Whatever stands here must be public; the clock and the week are the stream's own."""
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
-    block_length: int | None = Field(None, ge=1, le=10**6, description=COUNT)
+    block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
     history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
     relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")

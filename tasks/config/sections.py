@@ -5,11 +5,14 @@ from typing import Annotated, Literal
 from pydantic import ConfigDict, Field, SecretStr
 
 from tasks.config.fields import (
+    DAYS,
     Block,
     Bound,
     ClockTime,
     Column,
+    Count,
     Day,
+    Days,
     FileName,
     Name,
     NotNegative,
@@ -30,9 +33,7 @@ FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is
 MARKER = 'a plain file name such as "_SUCCESS"'
 FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
-COUNT = "an integer of at least 1"
 WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
-DAYS = "a number of days, an integer in [1, 36500]"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
@@ -49,7 +50,7 @@ class Stream(Section):
         description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
     )
     unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
-    leaves_per_step: int = Field(1, ge=1, le=10**6, description=COUNT)
+    leaves_per_step: Count = 1
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
     day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
@@ -57,7 +58,7 @@ class Stream(Section):
 
 class Privacy(Section):
     epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
-    window: int = Field(ge=1, le=10**6, description=COUNT)
+    window: Count
     population: Name = Field(
         description="the name of the source and its customers, to whom the grant belongs: 1 to 64 letters, "
         "digits, '_', '.' or '-'"
@@ -181,10 +182,10 @@ class Trusted(Section):
     """The retentions are what `optstream purge` goes by."""
 
     folder: str = Field(min_length=1, description=FOLDER)
-    staging_retention_days: int = Field(30, ge=1, le=36500, description=DAYS)
-    validation_retention_days: int = Field(90, ge=1, le=36500, description=DAYS)
-    lineage_retention_days: int = Field(3650, ge=1, le=36500, description=DAYS)
-    raw_state_retention_days: int = Field(7, ge=1, le=36500, description=DAYS)
+    staging_retention_days: Days = 30
+    validation_retention_days: Days = 90
+    lineage_retention_days: Days = 3650
+    raw_state_retention_days: Days = 7
     witness: str | None = Field(None, min_length=1, description=WITNESS)
 
 

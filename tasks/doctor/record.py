@@ -71,7 +71,7 @@ def _clock(settings: Settings, ledger: Ledger, now: datetime) -> Iterator[Findin
 
 
 def _heads(settings: Settings, ledger: Ledger, catalogue: Catalogue | None) -> Iterator[Finding]:
-    if catalogue is not None and not ledger.contains_head(catalogue.ledger_head):
+    if catalogue is not None and ledger.missing_heads([catalogue.ledger_head]):
         yield wrong(
             settings.published_folder,
             "its catalogue was written with another ledger than the configured one, or a newer copy",

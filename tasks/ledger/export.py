@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger
 from optstream.privacy import worst_window
+from optstream.privacy.model import Windows
 from optstream.privacy.spends import spend_from_document
 from optstream.storage.durable import sync_folder
 from tasks.config import Settings
@@ -115,10 +116,8 @@ def _releases(columns: Columns) -> Columns:
 def _spends(columns: Columns) -> Columns:
     lengths, windows = columns.pop("window_length"), columns.pop("windows")
     priced = [
-        _price(_shape(document, first), length, kind)
-        for document, first, length, kind in zip(
-            columns["document"], columns["first_step"], lengths, windows, strict=True
-        )
+        _price(_shape(document), length, kind)
+        for document, length, kind in zip(columns["document"], lengths, windows, strict=True)
     ]
     for place, name in enumerate(("kind", "level", "stage", "epsilon", "epsilon_float")):
         columns[name] = [facts[place] for facts in priced]
@@ -133,15 +132,15 @@ PREPARE: dict[str, Callable[[Columns], Columns]] = {
 }
 
 
-def _shape(document: str, first_step: int) -> str:
+def _shape(document: str) -> str:
     """The document of the same spend at step 0, so that spends that repeat are priced once."""
-    if '"kind":"capped"' in document:  # names steps of other periods, which would not move with it
-        return document
-    return document.replace(f'"first_step":{first_step},', '"first_step":0,', 1)
+    known = json.loads(document)
+    # a capped one names steps of other periods, which would not move with it
+    return json.dumps(known if known["kind"] == "capped" else known | {"first_step": 0})
 
 
 @lru_cache(maxsize=4096)
-def _price(document: str, window_length: int, windows: Any) -> tuple[str, int, str, str, float]:
+def _price(document: str, window_length: int, windows: Windows) -> tuple[str, int, str, str, float]:
     """Kind, level, stage, and the most that any window is charged by the spend."""
     known = json.loads(document)
     epsilon = worst_window([spend_from_document(known)], window_length, windows).epsilon

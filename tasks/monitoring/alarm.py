@@ -75,17 +75,3 @@ class Alarm:
             "suggestion": self.suggestion,
             "words": self.words,
         }
-
-    @classmethod
-    def from_document(cls, document: dict[str, Any]) -> "Alarm":
-        """Read it back. Raises KeyError, TypeError or ValueError if it is something else."""
-        day = document["day"]
-        return cls(
-            Kind(document["kind"]),
-            str(document["stream"]),
-            str(document["words"]),
-            None if day is None else date.fromisoformat(day),
-            document["node"],
-            document["suggestion"],
-            Severity(document["severity"]),
-        )

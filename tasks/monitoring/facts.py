@@ -106,7 +106,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         holds=_holds(settings, ledger, releases) if ledger else {},
         catalogue=catalogue,
         catalogue_error=error,
-        is_own_ledger=not (ledger and catalogue) or ledger.contains_head(catalogue.ledger_head),
+        is_own_ledger=not (ledger and catalogue and ledger.missing_heads([catalogue.ledger_head])),
         arrivals=_arrivals(settings, unreleased),
         refused=_refused(settings, unreleased),
         budget=budget_of(settings, ledger)

@@ -6,6 +6,8 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 
+from pydantic import TypeAdapter
+
 from tasks.config import Settings
 from tasks.monitoring.alarm import Alarm, Key
 from tasks.storage.private_files import write_private
@@ -24,6 +26,7 @@ class Told:
     heard: frozenset[str] = frozenset()
 
 
+_TOLD = TypeAdapter(Told)
 Memory = Mapping[Key, Told]
 
 
@@ -80,7 +83,7 @@ def read_told(settings: Settings) -> Memory:
     with suppress(OSError, ValueError, KeyError, TypeError):
         document = json.loads((settings.watch_folder / FILE).read_bytes())
         if document["format"] == FORMAT:
-            entries = [_from_document(entry) for entry in document["alarms"]]
+            entries = [_TOLD.validate_python({**entry, "alarm": entry}) for entry in document["alarms"]]
             return {told.alarm.key: told for told in entries}
     return {}
 
@@ -98,15 +101,3 @@ def _to_document(told: Told) -> dict[str, object]:
         "lasts": told.lasts,
         "heard": sorted(told.heard),
     }
-
-
-def _from_document(entry: dict[str, object]) -> Told:
-    since, heard_by = entry["since"], entry["heard"]
-    if not isinstance(since, str) or not isinstance(heard_by, list):
-        raise TypeError("a told alarm has an instant and a list of channels")
-    return Told(
-        Alarm.from_document(entry),
-        datetime.fromisoformat(since),
-        bool(entry["lasts"]),
-        frozenset(map(str, heard_by)),
-    )

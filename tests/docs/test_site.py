@@ -12,7 +12,7 @@ import pytest
 from docs.generate import __main__ as generate
 from docs.generate.configuration_page import meanings, tables
 from docs.generate.data_page import data_page
-from docs.generate.python_page import ROOMS, public_names
+from docs.generate.python_page import ROOMS, documented
 from flows.cli.help_texts import TEXTS
 
 FETCHING = {"script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "input"}
@@ -152,7 +152,7 @@ def test_every_key_of_the_configuration_has_its_meaning():
 def test_every_public_name_is_in_the_reference(room, site):
     file = site / "reference/python" / f"{room.removeprefix('optstream.').replace('.', '-')}.html"
     anchors = Page(file.read_text(encoding="utf-8")).anchors
-    assert [name for name in public_names(room) if f"{room}.{name}" not in anchors] == []
+    assert [name for name in documented(room) if name not in anchors] == []
 
 
 def test_every_command_is_in_the_reference(site):

@@ -171,6 +171,8 @@ def _callers() -> list[str]:
         code = frame.f_code
         if code.co_filename.startswith(ROOMS):
             name = code.co_qualname
+            if name == "transaction.<locals>.method":
+                name = f"Ledger.{frame.f_locals['work'].__name__}"
             if name.startswith("Ledger.") and not name.startswith("Ledger._"):
                 return [name]
             if not name.endswith("<lambda>"):

@@ -3,12 +3,11 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from sqlalchemy import Connection, insert, select, update
 
-from optstream.ledger.database.engine import insert_row
-from optstream.ledger.database.schema import amendments, grants
+from optstream.ledger.database.rows import insert_row, rows
+from optstream.ledger.database.schema import AmendmentRow, GrantRow, GuaranteeColumns
 from optstream.privacy import PrivacyModel, Spend
 from optstream.privacy.amendment import repriced
 from optstream.privacy.exact import exact_from_text
@@ -51,15 +50,15 @@ class Guarantees:
         return Guarantees({**self.by_number, number: model}, number)
 
 
-def guarantees_of(connection: Connection, grant: Any) -> Guarantees:
+def guarantees_of(connection: Connection, grant: GrantRow) -> Guarantees:
     """Return the privacy guarantees of a privacy budget's row."""
     if grant.amendment == 0:
         return Guarantees({0: _model(grant)}, 0)
-    rows = connection.execute(select(amendments).where(amendments.c.grant_id == grant.id)).all()
-    return Guarantees({row.number: _model(row) for row in rows}, grant.amendment)
+    kept = rows(connection, select(AmendmentRow).where(AmendmentRow.grant_id == grant.id))
+    return Guarantees({row.number: _model(row) for row in kept}, grant.amendment)
 
 
-def _model(row: Any) -> PrivacyModel:
+def _model(row: GuaranteeColumns) -> PrivacyModel:
     return PrivacyModel(
         exact_from_text(row.epsilon),
         row.window_length,
@@ -70,23 +69,27 @@ def _model(row: Any) -> PrivacyModel:
     )
 
 
-def first_guarantee(connection: Connection, name: str, calendar: str, guarantee: Mapping[str, Any]) -> int:
+def first_guarantee(
+    connection: Connection, name: str, calendar: str, guarantee: Mapping[str, str | int]
+) -> int:
     """Insert a privacy budget; return its key."""
     wanted = {column: guarantee[column] for column in GUARANTEE_COLUMNS}
     grant_id = insert_row(
-        connection, grants, name=name, calendar=calendar, longest_spend=0, amendment=0, **wanted
+        connection, GrantRow, name=name, calendar=calendar, longest_spend=0, amendment=0, **wanted
     )
-    connection.execute(insert(amendments).values(grant_id=grant_id, number=0, **wanted))
+    connection.execute(insert(AmendmentRow).values(grant_id=grant_id, number=0, **wanted))
     return grant_id
 
 
-def next_guarantee(connection: Connection, grant: Any, calendar: str, guarantee: Mapping[str, Any]) -> int:
+def next_guarantee(
+    connection: Connection, grant: GrantRow, calendar: str, guarantee: Mapping[str, str | int]
+) -> int:
     """Put another privacy guarantee in force; return its number. Earlier ones stay, for what was planned
     under them.
     """
     wanted = {column: guarantee[column] for column in GUARANTEE_COLUMNS}
-    number = int(grant.amendment) + 1
-    connection.execute(insert(amendments).values(grant_id=grant.id, number=number, **wanted))
-    change = update(grants).where(grants.c.id == grant.id)
+    number = grant.amendment + 1
+    connection.execute(insert(AmendmentRow).values(grant_id=grant.id, number=number, **wanted))
+    change = update(GrantRow).where(GrantRow.id == grant.id)
     connection.execute(change.values(calendar=calendar, amendment=number, **wanted))
     return number

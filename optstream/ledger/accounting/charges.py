@@ -5,16 +5,19 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import ColumnElement, Connection
 
 from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
 from optstream.ledger.accounting.spends import charged_rows
-from optstream.ledger.database.schema import spends
+from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.ledger.records import WindowLoss
-from optstream.privacy import Spend, charged_to_windows, worst_window
+from optstream.privacy import PrivacyModel, Spend, charged_to_windows, worst_window
+from optstream.privacy.model import Windows
 from optstream.privacy.spends import spend_from_document
+
+Condition = ColumnElement[bool]
+"""What restricts the releases that are looked at."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +48,9 @@ class Charges:
         )
         return Charges(own, lost)
 
-    def worst(self, window_length: int, windows: Any, plan: Sequence[Spend], touching: range) -> WindowLoss:
+    def worst(
+        self, window_length: int, windows: Windows, plan: Sequence[Spend], touching: range
+    ) -> WindowLoss:
         """Return the worst window with `plan` included, of those that have one of the steps `touching`."""
         lost = worst_window(self.compromised, window_length, windows, touching)
         if lost.epsilon > 0:
@@ -65,23 +70,23 @@ class Planned:
     is_known: bool
 
 
-def planned_near(connection: Connection, grant: Any, steps: range, *only: Any) -> list[Planned]:
+def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: Condition) -> list[Planned]:
     """Return the spends of a privacy budget's releases, of all streams, that have one of `steps`.
 
     only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
     longest spend.
     """
     query = charged_rows().where(
-        spends.c.grant_id == grant.id,
-        spends.c.first_step < steps.stop,
-        spends.c.first_step > steps.start - grant.longest_spend,
-        spends.c.first_step + spends.c.n_steps > steps.start,
+        SpendRow.grant_id == grant.id,
+        SpendRow.first_step < steps.stop,
+        SpendRow.first_step > steps.start - grant.longest_spend,
+        SpendRow.first_step + SpendRow.n_steps > steps.start,
         *only,
     )
-    rows = connection.execute(query.order_by(spends.c.first_step, spends.c.id))
+    found = connection.execute(query.order_by(SpendRow.first_step, SpendRow.id)).tuples()
     return [
         Planned(spend_from_document(json.loads(document)), number, reason is not None)
-        for document, number, reason in rows
+        for document, number, reason in found
     ]
 
 
@@ -94,7 +99,11 @@ def charges_of(near: Sequence[Planned], guarantees: Guarantees) -> Charges:
 
 
 def charged_to_grant(
-    connection: Connection, grant: Any, steps: range, *only: Any, guarantees: Guarantees | None = None
+    connection: Connection,
+    grant: GrantRow,
+    steps: range,
+    *only: Condition,
+    guarantees: Guarantees | None = None,
 ) -> Charges:
     """Return what the spends that have one of `steps` are charged, by the privacy budget's present privacy
     guarantee or by another.
@@ -106,7 +115,7 @@ def charged_to_grant(
 
 
 def cost_touching(
-    connection: Connection, grant: Any, steps: range, plan: Sequence[Spend] = (), *only: Any
+    connection: Connection, grant: GrantRow, steps: range, plan: Sequence[Spend] = (), *only: Condition
 ) -> WindowLoss:
     """Return the worst window that has one of `steps`, `plan` included; reads only the history that it may
     see.
@@ -117,7 +126,7 @@ def cost_touching(
     return charges.worst(grant.window_length, grant.windows, plan, steps)
 
 
-def window_reach(guarantee: Any, steps: range) -> range:
+def window_reach(guarantee: GrantRow | PrivacyModel, steps: range) -> range:
     """Return the steps that share a window with one of these. guarantee: a privacy budget's row, or a
     model.
     """

@@ -5,12 +5,11 @@ history.
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import groupby
-from typing import Any
 
 from sqlalchemy import Connection, func, select
 
 from optstream.ledger.accounting.charges import Charges, charged_to_grant, window_reach
-from optstream.ledger.database.schema import spends
+from optstream.ledger.database.schema import GrantRow, SpendRow
 
 
 @dataclass(frozen=True)
@@ -25,7 +24,7 @@ class Stretch:
     charged: Fraction | float
 
 
-def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch, ...]:
+def stretches(connection: Connection, grant: GrantRow, steps: range) -> tuple[Stretch, ...]:
     """Return what the windows with at least one of `steps` are charged, by first step.
 
     All streams of the privacy budget count. With aligned windows only those inside a charged period are
@@ -46,13 +45,13 @@ def stretches(connection: Connection, grant: Any, steps: range) -> tuple[Stretch
     return tuple(found)
 
 
-def last_charged(connection: Connection, grant: Any) -> Stretch | None:
+def last_charged(connection: Connection, grant: GrantRow) -> Stretch | None:
     """Return the last windows that are charged anything; None if the privacy budget is untouched.
 
     Every window that begins later has the whole privacy budget. Reads the end of the history only.
     """
-    of_grant = spends.c.grant_id == grant.id
-    latest = connection.execute(select(func.max(spends.c.first_step)).where(of_grant)).scalar_one()
+    of_grant = SpendRow.grant_id == grant.id
+    latest = connection.execute(select(func.max(SpendRow.first_step)).where(of_grant)).scalar_one()
     if latest is None:
         return None
     reach = grant.longest_spend + grant.window_length

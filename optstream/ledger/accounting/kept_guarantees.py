@@ -3,19 +3,23 @@ docs/privacy.md).
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from sqlalchemy import Connection
 
 from optstream.ledger.accounting.amendments import Guarantees, guarantees_of
-from optstream.ledger.accounting.charges import Planned, charges_of, planned_near, window_reach
+from optstream.ledger.accounting.charges import Condition, Planned, charges_of, planned_near, window_reach
 from optstream.ledger.accounting.spends import covers, hull
+from optstream.ledger.database.schema import GrantRow
 from optstream.ledger.records import GuaranteeLoss
 from optstream.privacy import PrivacyModel, Spend
 
 
 def losses_with(
-    connection: Connection, grant: Any, plan: Sequence[Spend], *only: Any, amended: PrivacyModel | None = None
+    connection: Connection,
+    grant: GrantRow,
+    plan: Sequence[Spend],
+    *only: Condition,
+    amended: PrivacyModel | None = None,
 ) -> list[GuaranteeLoss]:
     """Return what the worst window of each privacy guarantee loses, with a plan under the privacy guarantee
     in force; it comes first.
@@ -57,7 +61,7 @@ def _loss(
 
 
 def outcome_is_covered(
-    connection: Connection, grant: Any, reserved: Sequence[Spend], outcome: Sequence[Spend]
+    connection: Connection, grant: GrantRow, reserved: Sequence[Spend], outcome: Sequence[Spend]
 ) -> bool:
     """Return whether a draw charges no window more than its plan did, by any of the budget's privacy
     guarantees.

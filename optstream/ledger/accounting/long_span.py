@@ -1,18 +1,15 @@
 """What a privacy budget's releases were charged over a span that is longer than a window."""
 
+import json
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
 
-from sqlalchemy import Connection, func, select
+from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.charges import charged_to_grant, window_reach
-from optstream.ledger.database.schema import spends
+from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.privacy import Spend
 from optstream.privacy.exact import exact_from_text
-
-UNDECIDED = '%"kind":"capped"%'
-"""In the text of a spend whose steps, or what each of them pays, was still to be chosen."""
 
 
 @dataclass(frozen=True)
@@ -30,21 +27,21 @@ class Spent:
     window: tuple[int, Fraction] | None
 
 
-def spent_over(connection: Connection, grant: Any, steps: range) -> Spent:
+def spent_over(connection: Connection, grant: GrantRow, steps: range) -> Spent:
     """Return all that the releases with one of `steps` are charged; reads that range of the history."""
     charged = charged_to_grant(connection, grant, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
     reach = window_reach(grant, steps)
-    undecided = select(func.count()).where(
-        spends.c.grant_id == grant.id,
-        spends.c.first_step < reach.stop,
-        spends.c.first_step > reach.start - grant.longest_spend,
-        spends.c.first_step + spends.c.n_steps > reach.start,
-        spends.c.document.like(UNDECIDED),
+    near = select(SpendRow.document).where(
+        SpendRow.grant_id == grant.id,
+        SpendRow.first_step < reach.stop,
+        SpendRow.first_step > reach.start - grant.longest_spend,
+        SpendRow.first_step + SpendRow.n_steps > reach.start,
     )
     window = None
     if grant.windows == "sliding" and grant.amendment == 0:
-        window = (int(grant.window_length), exact_from_text(grant.epsilon))
-    return Spent(
-        charged.spends, bool(charged.compromised), connection.execute(undecided).scalar_one() > 0, window
-    )
+        window = (grant.window_length, exact_from_text(grant.epsilon))
+    plans = connection.execute(near).scalars()
+    # of a capped spend the steps, or what each of them pays, were still to be chosen
+    adaptive = any(json.loads(document)["kind"] == "capped" for document in plans)
+    return Spent(charged.spends, bool(charged.compromised), adaptive, window)

@@ -2,36 +2,31 @@
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 from sqlalchemy import Connection, Select, and_, insert, select, update
 
-from optstream.ledger.database.schema import grants, releases, spends
+from optstream.ledger.database.schema import GrantRow, ReleaseRow, SpendRow
 from optstream.privacy import Spend, charged_to_windows
 from optstream.privacy.spends import spend_from_document, spend_to_document
 
 PlainSpend = tuple[int, int, int, str]
-"""Position in the plan, first step, steps, document."""
+"""The columns COLUMNS of a spend's row, which its hash is made of."""
+COLUMNS = ("position", "first_step", "n_steps", "document")
 
 
-def spend_rows(plan: Sequence[Spend]) -> list[dict[str, Any]]:
+def spend_rows(plan: Sequence[Spend]) -> list[PlainSpend]:
     """Return the spends' own columns, in order."""
+    texts = [json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":")) for spend in plan]
     return [
-        {
-            "position": position,
-            "first_step": spend.first_step,
-            "n_steps": spend.n_steps,
-            "document": json.dumps(spend_to_document(spend), sort_keys=True, separators=(",", ":")),
-        }
-        for position, spend in enumerate(plan)
+        (position, spend.first_step, spend.n_steps, text)
+        for position, (spend, text) in enumerate(zip(plan, texts, strict=True))
     ]
 
 
-def spends_hash(grant_id: int, rows: Iterable[Mapping[str, Any]]) -> str:
-    """Return sha256 of what is charged, the columns that searches go by included. rows: of `spend_rows`."""
-    plan = ((row["position"], row["first_step"], row["n_steps"], row["document"]) for row in rows)
-    return hash_of_lines(grant_id, lines_of(plan))
+def spends_hash(grant_id: int, plan: Sequence[Spend]) -> str:
+    """Return sha256 of what is charged, the columns that searches go by included."""
+    return hash_of_lines(grant_id, lines_of(spend_rows(plan)))
 
 
 def lines_of(plan: Iterable[PlainSpend]) -> str:
@@ -45,30 +40,30 @@ def hash_of_lines(grant_id: int, lines: str) -> str:
 
 
 def store(
-    connection: Connection, grant: Any, release_id: int, generation: int, plan: Sequence[Spend]
+    connection: Connection, grant: GrantRow, release_id: int, generation: int, plan: Sequence[Spend]
 ) -> None:
     """Append a generation of a release's spends; it is charged once the release's row names it."""
     common = {"grant_id": grant.id, "release_id": release_id, "generation": generation}
-    rows = spend_rows(plan)
-    if not rows:
+    if not plan:
         return
-    connection.execute(insert(spends), [{**common, **row} for row in rows])
-    longest = max(row["n_steps"] for row in rows)
+    columns = [{**common, **dict(zip(COLUMNS, row, strict=True))} for row in spend_rows(plan)]
+    connection.execute(insert(SpendRow), columns)
+    longest = max(spend.n_steps for spend in plan)
     if longest > grant.longest_spend:
-        connection.execute(update(grants).where(grants.c.id == grant.id).values(longest_spend=longest))
+        connection.execute(update(GrantRow).where(GrantRow.id == grant.id).values(longest_spend=longest))
 
 
-def charged_rows() -> Select[Any]:
+def charged_rows() -> Select[tuple[str, int, str | None]]:
     """Return what is in force of a release's spends: text, privacy guarantee it was planned under, why it is
     compromised.
     """
-    in_force = and_(spends.c.release_id == releases.c.id, spends.c.generation == releases.c.generation)
-    return select(spends.c.document, releases.c.amendment, releases.c.compromised).join(releases, in_force)
+    in_force = and_(SpendRow.release_id == ReleaseRow.id, SpendRow.generation == ReleaseRow.generation)
+    return select(SpendRow.document, ReleaseRow.amendment, ReleaseRow.compromised).join(ReleaseRow, in_force)
 
 
 def charged_to_release(connection: Connection, release_id: int) -> tuple[Spend, ...]:
     """Return what a release was charged when it was planned, by the privacy guarantee of then."""
-    query = charged_rows().where(spends.c.release_id == release_id).order_by(spends.c.position)
+    query = charged_rows().where(SpendRow.release_id == release_id).order_by(SpendRow.position)
     documents = connection.execute(query).scalars()
     return tuple(spend_from_document(json.loads(document)) for document in documents)
 

@@ -4,13 +4,12 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
 from sqlite3 import OperationalError
 from time import monotonic, sleep
 from typing import Any
 
-from sqlalchemy import URL, Connection, Engine, Select, Table, create_engine, event, insert, make_url, text
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url, text
 from sqlalchemy.exc import ArgumentError, NoSuchModuleError, SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
@@ -110,11 +109,13 @@ def _translated(engine: Engine) -> Iterator[None]:
         ) from error
 
 
-def time_of_database(connection: Connection) -> datetime | None:
-    """Return the instant by the clock of the database's server; None for SQLite, which has the caller's."""
-    if connection.dialect.name != "postgresql":
-        return None
-    now: datetime = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
+def lease_time(connection: Connection, now: datetime) -> datetime:
+    """Return the instant by which leases end: `now`, or the database server's, where the ledger goes by that.
+
+    SQLite has no clock but the caller's.
+    """
+    if connection.dialect.name == "postgresql" and connection.get_execution_options().get("ledger_clock"):
+        now = connection.execute(text("SELECT clock_timestamp()")).scalar_one()
     return now
 
 
@@ -208,46 +209,3 @@ def _sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def any_text(connection: Connection) -> Iterator[None]:
-    """Make text that is not UTF-8 come as bytes instead of raising. Of SQLite: PostgreSQL keeps none."""
-    driver: Any = connection.connection.dbapi_connection
-    driver.text_factory = _text_or_bytes
-    try:
-        yield
-    finally:
-        driver.text_factory = str
-
-
-def is_undecodable(error: OperationalError | LedgerError) -> bool:
-    """Return whether SQLite's driver raised it for text that is not UTF-8."""
-    return "Could not decode to UTF-8" in str(error)
-
-
-def _text_or_bytes(raw: bytes) -> str | bytes:
-    try:
-        return raw.decode()
-    except UnicodeDecodeError:
-        return raw
-
-
-def insert_row(connection: Connection, table: Table, **columns: Any) -> int:
-    """Insert one row and return its key."""
-    keys: Any = connection.execute(insert(table).values(**columns)).inserted_primary_key
-    return int(keys[0])
-
-
-def plain_rows(connection: Connection, query: Select[Any]) -> Iterator[Any]:
-    """Yield the rows of a long query as the driver gives them, plain tuples: for columns of text and
-    integers.
-    """
-    cursor: Any = connection.execute(query).cursor
-    return iter(cursor)
-
-
-def plain_batches(connection: Connection, query: Select[Any], n_rows: int) -> Iterator[list[Any]]:
-    """Yield the rows as `plain_rows` does, at most so many at once."""
-    rows = plain_rows(connection, query)
-    return iter(lambda: list(islice(rows, n_rows)), [])

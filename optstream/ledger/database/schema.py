@@ -1,163 +1,178 @@
-"""The tables. Exact numbers are text; spends and events are written once and never touched again.
+"""The tables, as typed rows. Exact numbers are text; spends and events are written once and never touched
+again.
 
 What is here is what the queries go by. Databases are made and changed by `migrations`, and by nothing else; a
-test compares the two.
+test compares the two. There are no sessions: `rows.rows` reads plain rows, typed as these classes.
 """
 
-from typing import Any
+from typing import Annotated
 
-from sqlalchemy import (
-    BigInteger,
-    Boolean,
-    CheckConstraint,
-    Column,
-    ForeignKey,
-    Index,
-    Integer,
-    MetaData,
-    Table,
-    Text,
-    UniqueConstraint,
-)
+from sqlalchemy import BigInteger, CheckConstraint, Column, ForeignKey, Index, Integer, Table, Text
+from sqlalchemy import UniqueConstraint as Unique
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+
+from optstream.privacy.model import Unit, Windows
 
 SCHEMA = "0004"
 """The newest of `migrations`: numbers of four digits, each one more than the one before."""
 
 # SQLite gives a row number of its own only to a column of exactly this type
-Key = BigInteger().with_variant(Integer, "sqlite")
+Key = Annotated[int, mapped_column(BigInteger().with_variant(Integer, "sqlite"), primary_key=True)]
+Small = Annotated[int, mapped_column(Integer)]
+GrantId = Annotated[int, mapped_column(ForeignKey("grants.id"))]
+StreamId = Annotated[int, mapped_column(ForeignKey("streams.id"))]
+ReleaseId = Annotated[int, mapped_column(ForeignKey("releases.id"))]
+# the number of a privacy budget's amendment
+Amendment = Annotated[int, mapped_column(Integer, server_default="0")]
 
-metadata = MetaData()
+
+class Row(DeclarativeBase):
+    """A row of a table that has numbered rows."""
+
+    type_annotation_map = {str: Text, int: BigInteger, Unit: Text, Windows: Text}  # noqa: RUF012  # read once
+
+    id: Mapped[Key]
 
 
-def _guarantee() -> list[Column[Any]]:
-    """Return what a budget privacy guarantees: now, and in each of its amendments."""
-    return [
-        Column("epsilon", Text, nullable=False),
-        Column("window_length", BigInteger, nullable=False),
-        Column("alpha", Text, nullable=False),
-        Column("unit", Text, nullable=False),
-        Column("leaves_per_step", BigInteger, nullable=False),
-        Column("windows", Text, nullable=False),
-    ]
-
+metadata = Row.metadata
 
 # Programs from before the migrations look here, and refuse a number that they do not know.
-schema_version = Table("schema_version", metadata, Column("version", Integer, nullable=False))
+Table("schema_version", metadata, Column("version", Integer, nullable=False))
 
-grants = Table(
-    "grants",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    *_guarantee(),
-    Column("calendar", Text, nullable=False),
-    # the most steps of any spend: how far before a window a spend that reaches into it may begin
-    Column("longest_spend", BigInteger, nullable=False),
-    # the number of the amendment that these columns are
-    Column("amendment", Integer, nullable=False, server_default="0"),
-)
 
-# the guarantees of a privacy budget, from its first terms (number 0) on: old spends are priced anew
-amendments = Table(
-    "amendments",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("grant_id", ForeignKey("grants.id"), nullable=False),
-    Column("number", Integer, nullable=False),
-    *_guarantee(),
-    UniqueConstraint("grant_id", "number", name="one_amendment"),
-)
+class GuaranteeColumns:
+    """What a budget privacy guarantees: now, and in each of its amendments."""
 
-streams = Table(
-    "streams",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("grant_id", ForeignKey("grants.id"), nullable=False, index=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("model", Text, nullable=False),
-    Column("hierarchy_hash", Text, nullable=False),
-    Column("calibration", Text, nullable=False),
-    Column("calendar", Text, nullable=False),
-    Column("document", Text, nullable=False),
-    Column("head", Text, nullable=False),
-    Column("n_events", BigInteger, nullable=False),
-)
+    epsilon: Mapped[str]
+    window_length: Mapped[int]
+    alpha: Mapped[str]
+    unit: Mapped[Unit]
+    leaves_per_step: Mapped[int]
+    windows: Mapped[Windows]
 
-releases = Table(
-    "releases",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("stream_id", ForeignKey("streams.id"), nullable=False),
-    Column("period", Text, nullable=False),
-    Column("revision", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("owner", Text, nullable=False),
-    Column("lease_until", Text, nullable=False),
-    Column("fence", BigInteger, nullable=False),
-    Column("drawing", Boolean, nullable=False),
-    Column("redraws", Integer, nullable=False),
-    Column("first_step", BigInteger, nullable=False),
-    Column("n_steps", BigInteger, nullable=False),
-    # which of the release's generations of spends is charged, and its hash
-    Column("generation", Integer, nullable=False),
-    Column("spends_hash", Text, nullable=False),
-    Column("measurements_hash", Text),
-    Column("staged_hash", Text),
-    Column("published_name", Text),
-    Column("reason", Text),
-    # the privacy budget's amendment under which it was planned
-    Column("amendment", Integer, nullable=False, server_default="0"),
-    # why it was taken out of the catalogue; why its noise protects nobody
-    Column("withdrawn", Text),
-    Column("compromised", Text),
-    # a VOID release keeps its place: the period is never drawn again under the same revision
-    UniqueConstraint("stream_id", "period", "revision", name="one_release"),
-    Index("releases_by_step", "stream_id", "first_step"),
-    CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
-)
 
-# new estimates of published releases, from measurements that are charged already
-vintages = Table(
-    "vintages",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("release_id", ForeignKey("releases.id"), nullable=False),
-    Column("number", Integer, nullable=False),
-    # identifies the measurements that it was computed from
-    Column("basis", Text, nullable=False),
-    Column("staged_hash", Text, nullable=False),
-    Column("published_name", Text, nullable=False),
-    Column("published", Boolean, nullable=False),
-    UniqueConstraint("release_id", "number", name="one_vintage"),
-)
+class GrantRow(GuaranteeColumns, Row):
+    """A privacy budget.
 
-spends = Table(
-    "spends",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("grant_id", ForeignKey("grants.id"), nullable=False),
-    Column("release_id", ForeignKey("releases.id"), nullable=False),
-    Column("generation", Integer, nullable=False),
-    Column("position", Integer, nullable=False),
-    Column("first_step", BigInteger, nullable=False),
-    Column("n_steps", BigInteger, nullable=False),
-    Column("document", Text, nullable=False),
-    UniqueConstraint("release_id", "generation", "position", name="one_spend"),
-    Index("spends_by_step", "grant_id", "first_step"),
-)
+    longest_spend: the most steps of any spend: how far before a window one that reaches into it may begin.
+    amendment: the number of the amendment that its guarantee is.
+    """
 
-events = Table(
-    "events",
-    metadata,
-    Column("id", Key, primary_key=True),
-    Column("stream_id", ForeignKey("streams.id"), nullable=False),
-    Column("number", BigInteger, nullable=False),
-    Column("at", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("period", Text),
-    Column("revision", Integer),
-    Column("body", Text, nullable=False),
-    Column("previous", Text, nullable=False),
-    Column("hash", Text, nullable=False, unique=True),
-    UniqueConstraint("stream_id", "number", name="one_event"),
-)
+    __tablename__ = "grants"
+
+    name: Mapped[str] = mapped_column(unique=True)
+    calendar: Mapped[str]
+    longest_spend: Mapped[int]
+    amendment: Mapped[Amendment]
+
+
+class AmendmentRow(GuaranteeColumns, Row):
+    """A guarantee of a privacy budget, from its first terms (number 0) on: old spends are priced anew."""
+
+    __tablename__ = "amendments"
+    __table_args__ = (Unique("grant_id", "number", name="one_amendment"),)
+
+    grant_id: Mapped[GrantId]
+    number: Mapped[Small]
+
+
+class StreamRow(Row):
+    """A stream under its terms; head, n_events: hash of its last event, and how many there are."""
+
+    __tablename__ = "streams"
+
+    grant_id: Mapped[int] = mapped_column(ForeignKey("grants.id"), index=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    model: Mapped[str]
+    hierarchy_hash: Mapped[str]
+    calibration: Mapped[str]
+    calendar: Mapped[str]
+    document: Mapped[str]
+    head: Mapped[str]
+    n_events: Mapped[int]
+
+
+class ReleaseRow(Row):
+    """A release. A VOID one keeps its place: the period is never drawn again under the same revision.
+
+    generation, spends_hash: which of the release's generations of spends is charged, and its hash.
+    amendment: that of the privacy budget under which it was planned. withdrawn, compromised: why it was taken
+    out of the catalogue, and why its noise protects nobody.
+    """
+
+    __tablename__ = "releases"
+    __table_args__ = (
+        Unique("stream_id", "period", "revision", name="one_release"),
+        Index("releases_by_step", "stream_id", "first_step"),
+        CheckConstraint("state IN ('RESERVED', 'DRAWN', 'PUBLISHED', 'VOID')", name="known_state"),
+    )
+
+    stream_id: Mapped[StreamId]
+    period: Mapped[str]
+    revision: Mapped[Small]
+    state: Mapped[str]
+    owner: Mapped[str]
+    lease_until: Mapped[str]
+    fence: Mapped[int]
+    drawing: Mapped[bool]
+    redraws: Mapped[Small]
+    first_step: Mapped[int]
+    n_steps: Mapped[int]
+    generation: Mapped[Small]
+    spends_hash: Mapped[str]
+    measurements_hash: Mapped[str | None]
+    staged_hash: Mapped[str | None]
+    published_name: Mapped[str | None]
+    reason: Mapped[str | None]
+    amendment: Mapped[Amendment]
+    withdrawn: Mapped[str | None]
+    compromised: Mapped[str | None]
+
+
+class VintageRow(Row):
+    """A new estimate of a published release, from measurements that are charged already: those of `basis`."""
+
+    __tablename__ = "vintages"
+    __table_args__ = (Unique("release_id", "number", name="one_vintage"),)
+
+    release_id: Mapped[ReleaseId]
+    number: Mapped[Small]
+    basis: Mapped[str]
+    staged_hash: Mapped[str]
+    published_name: Mapped[str]
+    published: Mapped[bool]
+
+
+class SpendRow(Row):
+    """A spend of one of a release's generations, and its place there."""
+
+    __tablename__ = "spends"
+    __table_args__ = (
+        Unique("release_id", "generation", "position", name="one_spend"),
+        Index("spends_by_step", "grant_id", "first_step"),
+    )
+
+    grant_id: Mapped[GrantId]
+    release_id: Mapped[ReleaseId]
+    generation: Mapped[Small]
+    position: Mapped[Small]
+    first_step: Mapped[int]
+    n_steps: Mapped[int]
+    document: Mapped[str]
+
+
+class EventRow(Row):
+    """What happened to a stream, or to the release that period and revision name."""
+
+    __tablename__ = "events"
+    __table_args__ = (Unique("stream_id", "number", name="one_event"),)
+
+    stream_id: Mapped[StreamId]
+    number: Mapped[int]
+    at: Mapped[str]
+    kind: Mapped[str]
+    period: Mapped[str | None]
+    revision: Mapped[int | None] = mapped_column(Integer)
+    body: Mapped[str]
+    previous: Mapped[str]
+    hash: Mapped[str] = mapped_column(unique=True)

@@ -1,1 +1,1 @@
-"""The changes of a ledger, one transaction each: enrol, reserve, transitions, revisions."""
+"""The changes of a ledger, one transaction each: enrol, reserve, leases, transitions, revisions."""

@@ -5,14 +5,13 @@ amendment.
 import json
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Connection, and_, bindparam, or_, select, update
+from sqlalchemy import Connection, ScalarSelect, Select, and_, bindparam, or_, select, update
 
 from optstream.errors import LedgerError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS, first_guarantee, next_guarantee
-from optstream.ledger.database.engine import insert_row
-from optstream.ledger.database.schema import grants, releases, streams
+from optstream.ledger.database.rows import insert_row, one_row, rows
+from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.hash_chain import GENESIS, append
 from optstream.ledger.records import StreamTerms, check_name
 from optstream.privacy import PrivacyModel
@@ -25,40 +24,55 @@ FIXED = ("grant", "calendar")
 
 REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
 
-_LOCKED_STREAM = select(streams).where(streams.c.name == bindparam("stream")).with_for_update()
-_LOCKED_GRANT = select(grants).where(grants.c.id == bindparam("grant")).with_for_update()
+_LOCKED_STREAM = select(StreamRow).where(StreamRow.name == bindparam("stream")).with_for_update()
+_GRANT = select(GrantRow).where(GrantRow.id == bindparam("grant"))
+_LOCKED_GRANT = _GRANT.with_for_update()
 
 
-def lock(connection: Connection, stream: str) -> tuple[Any, Any]:
+def lock(connection: Connection, stream: str) -> tuple[StreamRow, GrantRow]:
     """Return the rows of a stream and of its privacy budget, held to the end of the transaction, always in
     this order.
 
     Raises LedgerError for a stream that is not enrolled.
     """
-    row = connection.execute(_LOCKED_STREAM, {"stream": stream}).one_or_none()
+    row = one_row(connection, _LOCKED_STREAM, stream=stream)
     if row is None:
         raise LedgerError(f"stream {stream!r} is not in the ledger: enrol it first")
-    grant = connection.execute(_LOCKED_GRANT, {"grant": row.grant_id}).one()
-    return row, grant
+    return row, grant_of(connection, row, _LOCKED_GRANT)
 
 
-def find_stream(connection: Connection, stream: str) -> Any:
+def grant_of(connection: Connection, stream: StreamRow, query: Select[tuple[GrantRow]] = _GRANT) -> GrantRow:
+    """Return the row of a stream's privacy budget."""
+    grant = one_row(connection, query, grant=stream.grant_id)
+    assert grant is not None
+    return grant
+
+
+def find_stream(connection: Connection, stream: str) -> StreamRow | None:
     """Return the row of a stream, or None."""
-    return connection.execute(select(streams).where(streams.c.name == stream)).one_or_none()
+    return one_row(connection, select(StreamRow).where(StreamRow.name == stream))
 
 
-def find_grant(connection: Connection, grant: str) -> Any:
+def id_of(stream: str) -> ScalarSelect[int]:
+    """Return the key of a stream, within a query; NULL, which equals nothing, for an unknown one."""
+    return select(StreamRow.id).where(StreamRow.name == stream).scalar_subquery()
+
+
+def find_grant(connection: Connection, grant: str) -> GrantRow:
     """Return the row of a privacy budget. Raises LedgerError if there is none."""
-    row = connection.execute(select(grants).where(grants.c.name == grant)).one_or_none()
+    row = one_row(connection, select(GrantRow).where(GrantRow.name == grant))
     if row is None:
         raise LedgerError(f"privacy budget {grant!r} is not in the ledger: enrol one of its streams first")
     return row
 
 
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
-    """Insert the stream, or compare it with what is there."""
-    query = select(streams).where(streams.c.name == terms.stream).with_for_update()
-    stream = connection.execute(query).one_or_none()
+    """Make the stream known, or check that it is known under these terms.
+
+    Raises LedgerError naming what differs, if the stream has releases made under another privacy
+    guarantee, or if it does not agree with the other streams of its privacy budget.
+    """
+    stream = one_row(connection, _LOCKED_STREAM, stream=terms.stream)
     if stream is not None:
         known = terms_of(connection, stream)
         if known == terms:
@@ -72,18 +86,22 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     grant_id, amendment = _agreed_grant(connection, terms, None if stream is None else stream.id)
     if stream is None:
         start = {"name": terms.stream, "head": GENESIS, "n_events": 0}
-        stream_id = insert_row(connection, streams, grant_id=grant_id, **start, **_columns(terms))
+        stream_id = insert_row(connection, StreamRow, grant_id=grant_id, **start, **_columns(terms))
     else:
         stream_id = stream.id
-        change = update(streams).where(streams.c.id == stream_id)
+        change = update(StreamRow).where(StreamRow.id == stream_id)
         connection.execute(change.values(grant_id=grant_id, **_columns(terms)))
     body = event_body(terms, amendment)
     append(connection, stream_id, "enrolled" if stream is None else "terms", now, body)
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
-    """Change the privacy guarantee of a stream that has releases, and with it that of all streams of its
+    """Change the privacy guarantee of a stream that has releases, and of all streams that share its
     privacy budget.
+
+    Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
+    judged across the change; what was reserved and not drawn is planned again. reason: why, short. Raises
+    LedgerError if nothing differs, and for another privacy budget or calendar, which nothing can change.
     """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)
@@ -101,22 +119,22 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     _refuse_open_draws(connection, grant)
     # also where only the hierarchy changed: more leaves may then be reached than a spend was priced for
     number = next_guarantee(connection, grant, terms.calendar, terms.guarantee())
-    members = select(streams).where(streams.c.grant_id == grant.id).order_by(streams.c.id).with_for_update()
-    for member in connection.execute(members).all():
+    members = select(StreamRow).where(StreamRow.grant_id == grant.id).order_by(StreamRow.id).with_for_update()
+    for member in rows(connection, members):
         agreed = terms if member.id == stream.id else _following(terms_of(connection, member), terms.model)
-        change = update(streams).where(streams.c.id == member.id)
+        change = update(StreamRow).where(StreamRow.id == member.id)
         connection.execute(change.values(**_columns(agreed)))
         append(connection, member.id, "amended", now, {**event_body(agreed, number), "reason": reason})
 
 
-def _refuse_open_draws(connection: Connection, grant: Any) -> None:
+def _refuse_open_draws(connection: Connection, grant: GrantRow) -> None:
     """Raise LedgerError for an open draw: what is drawn is published under the privacy guarantee that it was
     drawn under, so it comes first.
     """
-    members = select(streams.c.id).where(streams.c.grant_id == grant.id)
-    is_open = or_(releases.c.state == "DRAWN", and_(releases.c.state == "RESERVED", releases.c.drawing))
-    query = select(releases.c.period).where(releases.c.stream_id.in_(members), is_open)
-    period = connection.execute(query.order_by(releases.c.first_step).limit(1)).scalar()
+    members = select(StreamRow.id).where(StreamRow.grant_id == grant.id)
+    is_open = or_(ReleaseRow.state == "DRAWN", and_(ReleaseRow.state == "RESERVED", ReleaseRow.drawing))
+    query = select(ReleaseRow.period).where(ReleaseRow.stream_id.in_(members), is_open)
+    period = connection.execute(query.order_by(ReleaseRow.first_step).limit(1)).scalar()
     if period is not None:
         raise LedgerError(
             f"{period} is drawn and not published: run it under the present privacy guarantee, or give it up "
@@ -146,9 +164,9 @@ def event_body(terms: StreamTerms, amendment: int) -> dict[str, str | int]:
     return {**terms.guarantee(), "document": terms.document, "amendment": amendment}
 
 
-def terms_of(connection: Connection, stream: Any) -> StreamTerms:
+def terms_of(connection: Connection, stream: StreamRow) -> StreamTerms:
     """Return a stream's row as terms."""
-    grant = connection.execute(select(grants.c.name).where(grants.c.id == stream.grant_id)).scalar_one()
+    grant = connection.execute(select(GrantRow.name).where(GrantRow.id == stream.grant_id)).scalar_one()
     model = json.loads(stream.model)
     amounts = {name: exact_from_text(model[name]) for name in ("epsilon", "alpha", "resolution")}
     return StreamTerms(
@@ -163,7 +181,7 @@ def terms_of(connection: Connection, stream: Any) -> StreamTerms:
 
 
 def _has_releases(connection: Connection, *stream_ids: int) -> bool:
-    query = select(releases.c.id).where(releases.c.stream_id.in_(stream_ids)).limit(1)
+    query = select(ReleaseRow.id).where(ReleaseRow.stream_id.in_(stream_ids)).limit(1)
     return connection.execute(query).first() is not None
 
 
@@ -172,17 +190,17 @@ def _agreed_grant(connection: Connection, terms: StreamTerms, stream_id: int | N
     must agree.
     """
     wanted = terms.guarantee()
-    query = select(grants).where(grants.c.name == terms.grant).with_for_update()
-    grant = connection.execute(query).one_or_none()
+    query = select(GrantRow).where(GrantRow.name == terms.grant).with_for_update()
+    grant = one_row(connection, query)
     if grant is None:
         return first_guarantee(connection, terms.grant, terms.calendar, wanted), 0
     differing = [name for name in OF_GRANT if getattr(grant, name) != wanted[name]]
     if not differing:
-        return int(grant.id), int(grant.amendment)
-    members = connection.execute(select(streams.c.id).where(streams.c.grant_id == grant.id)).scalars().all()
+        return grant.id, grant.amendment
+    members = connection.execute(select(StreamRow.id).where(StreamRow.grant_id == grant.id)).scalars().all()
     if any(member != stream_id for member in members):
         raise LedgerError(
             f"privacy budget {terms.grant!r} is shared, and the {', '.join(differing)} of stream "
             f"{terms.stream!r} differ from it: streams of one privacy budget must agree; {REMEDY}"
         )
-    return int(grant.id), next_guarantee(connection, grant, terms.calendar, wanted)
+    return grant.id, next_guarantee(connection, grant, terms.calendar, wanted)

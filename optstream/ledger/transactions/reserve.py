@@ -1,19 +1,19 @@
 """Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
-from typing import Any
 
 from sqlalchemy import Connection
 
 from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger.accounting.charges import cost_touching
 from optstream.ledger.accounting.kept_guarantees import losses_with
-from optstream.ledger.accounting.spends import hull, spend_rows, spends_hash, store
-from optstream.ledger.database.engine import insert_row
-from optstream.ledger.database.schema import releases
+from optstream.ledger.accounting.spends import hull, spends_hash, store
+from optstream.ledger.database.engine import lease_time
+from optstream.ledger.database.rows import insert_row
+from optstream.ledger.database.schema import GrantRow, ReleaseRow, StreamRow
 from optstream.ledger.hash_chain import append, check_contains, move
 from optstream.ledger.records import (
     GuaranteeLoss,
@@ -26,7 +26,7 @@ from optstream.ledger.records import (
     stamp,
 )
 from optstream.ledger.transactions.enrol import lock, terms_of
-from optstream.ledger.transactions.transitions import describe, find_row, held
+from optstream.ledger.transactions.held import describe, find_row, held
 from optstream.privacy import PeriodSpend, Spend
 
 REDRAWS_THAT_VOID = 3
@@ -64,19 +64,20 @@ class Request:
 
 def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
     """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
+    request = replace(request, now=lease_time(connection, request.now))
     stream, grant = lock(connection, request.stream)
     check_contains(connection, request.catalogue_heads)
     _check_guarantee(connection, stream, request)
-    release = find_row(connection, stream.id, request.period, request.revision)
+    release = find_row(connection, request.stream, request.period, request.revision)
     if release is None:
-        _check_earlier_revision(connection, stream, request)
+        _check_earlier_revision(connection, request)
         return _insert(connection, stream, grant, request)
     if release.state != ReleaseState.RESERVED:
         raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
     return _take_over(connection, grant, release, request)
 
 
-def _advice(release: Any) -> str:
+def _advice(release: ReleaseRow) -> str:
     match release.state:
         case ReleaseState.DRAWN:
             return "adopt it and finish from its stored measurements; it is never drawn again"
@@ -86,7 +87,7 @@ def _advice(release: Any) -> str:
             return "there is nothing to do; a restatement is a new revision"
 
 
-def _check_guarantee(connection: Connection, stream: Any, request: Request) -> None:
+def _check_guarantee(connection: Connection, stream: StreamRow, request: Request) -> None:
     """Refuse a plan that was made under another privacy guarantee than the stream's, whoever changed it
     meanwhile.
     """
@@ -108,17 +109,17 @@ def _check_guarantee(connection: Connection, stream: Any, request: Request) -> N
             )
 
 
-def _check_earlier_revision(connection: Connection, stream: Any, request: Request) -> None:
+def _check_earlier_revision(connection: Connection, request: Request) -> None:
     if request.revision == 0:
         return
-    earlier = find_row(connection, stream.id, request.period, request.revision - 1)
+    earlier = find_row(connection, request.stream, request.period, request.revision - 1)
     if earlier is None or earlier.state not in (ReleaseState.PUBLISHED, ReleaseState.VOID):
         raise LedgerError(
             f"{request.named} needs revision {request.revision - 1} to be PUBLISHED or VOID first"
         )
 
 
-def _insert(connection: Connection, stream: Any, grant: Any, request: Request) -> Reservation:
+def _insert(connection: Connection, stream: StreamRow, grant: GrantRow, request: Request) -> Reservation:
     _check_windows(connection, grant, stream.id, request, None)
     columns = {
         "state": ReleaseState.RESERVED.value,
@@ -133,14 +134,14 @@ def _insert(connection: Connection, stream: Any, grant: Any, request: Request) -
         "compromised": None,
     }
     key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
-    release_id = insert_row(connection, releases, **key, **columns)
+    release_id = insert_row(connection, ReleaseRow, **key, **columns)
     store(connection, grant, release_id, 1, request.plan)
     append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
     return Reservation(request.stream, request.period, request.revision, 1)
 
 
 def _take_over(
-    connection: Connection, grant: Any, release: Any, request: Request
+    connection: Connection, grant: GrantRow, release: ReleaseRow, request: Request
 ) -> Reservation | LedgerError:
     """Give a RESERVED release to the caller: its owner's lease is over, or it never began to draw."""
     alive = release.lease_until > stamp(request.now)
@@ -153,7 +154,7 @@ def _take_over(
             "`optstream withdraw`"
         )
     same_plan = (release.spends_hash, release.amendment) == (
-        spends_hash(grant.id, spend_rows(request.plan)),
+        spends_hash(grant.id, request.plan),
         grant.amendment,
     )
     if (release.drawing or release.redraws) and not same_plan:
@@ -193,33 +194,33 @@ def _take_over(
     return Reservation(request.stream, request.period, request.revision, release.fence + 1, redraws)
 
 
-def _ownership(request: Request, fence: int) -> dict[str, Any]:
+def _ownership(request: Request, fence: int) -> dict[str, object]:
     until = lease_end(request.now, request.lease)
     return {"owner": request.owner, "lease_until": until, "fence": fence, "drawing": False}
 
 
-def _charge(grant: Any, plan: Sequence[Spend], generation: int) -> dict[str, Any]:
+def _charge(grant: GrantRow, plan: Sequence[Spend], generation: int) -> dict[str, object]:
     steps = hull(plan)
     return {
         "first_step": steps.start,
         "n_steps": len(steps),
         "generation": generation,
-        "spends_hash": spends_hash(grant.id, spend_rows(plan)),
+        "spends_hash": spends_hash(grant.id, plan),
         "amendment": grant.amendment,
     }
 
 
 def _check_windows(
-    connection: Connection, grant: Any, stream_id: int, request: Request, without: int | None
+    connection: Connection, grant: GrantRow, stream_id: int, request: Request, without: int | None
 ) -> None:
     """Raise BudgetError if some window that sees the plan would lose more than a privacy guarantee gives it,
     the one in force or one that days in it were released under, or the restatements of the stream more than
     their share.
     """
     steps = hull(request.plan)
-    others = () if without is None else (releases.c.id != without,)
+    others = () if without is None else (ReleaseRow.id != without,)
     if request.revision and request.restatements_epsilon is not None:
-        restated = (releases.c.stream_id == stream_id, releases.c.revision > 0)
+        restated = (ReleaseRow.stream_id == stream_id, ReleaseRow.revision > 0)
         cost = cost_touching(connection, grant, steps, request.plan, *restated, *others)
         if cost.epsilon > request.restatements_epsilon:
             raise BudgetError(
@@ -232,7 +233,7 @@ def _check_windows(
             raise BudgetError(f"{request.named}: {_broken(grant, kept)}")
 
 
-def _broken(grant: Any, kept: GuaranteeLoss) -> str:
+def _broken(grant: GrantRow, kept: GuaranteeLoss) -> str:
     """Return which privacy guarantee the plan would break, and the remedy."""
     cost, model = kept.loss, kept.guarantee
     window = (

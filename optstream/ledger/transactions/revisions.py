@@ -5,16 +5,18 @@ nothing, so nothing here touches a spend; what is recorded is which bytes may be
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from sqlalchemy import Connection, select, update
 
 from optstream.errors import LedgerError, ParameterError
-from optstream.ledger.database.engine import insert_row
-from optstream.ledger.database.schema import releases, vintages
+from optstream.ledger.accounting.charges import Condition
+from optstream.ledger.database.engine import lease_time
+from optstream.ledger.database.rows import insert_row
+from optstream.ledger.database.schema import ReleaseRow, VintageRow
 from optstream.ledger.hash_chain import append, move
 from optstream.ledger.records import ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.transactions.transitions import Key, describe, held, held_row, key_of
+from optstream.ledger.transactions.enrol import id_of
+from optstream.ledger.transactions.held import Key, describe, held, held_row, key_of
 
 
 @dataclass(frozen=True)
@@ -32,8 +34,24 @@ class Vintage:
     published: bool
 
 
-def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: timedelta) -> Reservation:
-    """Hold a PUBLISHED release to give it a new estimate; whoever held it is fenced off. Charges nothing."""
+_COLUMNS = [getattr(VintageRow, name) for name in Vintage.__dataclass_fields__]
+
+
+def revise(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+) -> Reservation:
+    """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
+
+    Earlier reservations are stale. Refused while another run holds it (HeldError), and for a release that
+    is withdrawn, compromised or restated.
+    """
+    key, now = (stream, period, revision), lease_time(connection, now)
     check_name(owner, "owner of a release")
     release, _ = held_row(connection, key, None)
     _require_shown(connection, key, release)
@@ -45,7 +63,10 @@ def revise(connection: Connection, key: Key, owner: str, now: datetime, lease: t
 
 
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
-    """Record the bytes of a new estimate. Once more changes nothing; others of its number are refused."""
+    """Record the bytes of a new estimate before the catalogue shows them. Repeating changes nothing.
+
+    Its number must be above all others of the release; spends and measurements stay as they are.
+    """
     for name in ("basis", "staged_hash", "published_name"):
         check_name(getattr(vintage, name), f"{name} of a vintage")
     number = vintage.number
@@ -64,13 +85,15 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
         raise LedgerError(
             f"{describe(*key)} has vintage {known[-1].number} already: a new estimate takes the next number"
         )
-    insert_row(connection, vintages, release_id=release.id, **vars(vintage))
+    insert_row(connection, VintageRow, release_id=release.id, **vars(vintage))
     body = {"vintage": number} | {name: value for name, value in vars(vintage).items() if name != "number"}
     append(connection, release.stream_id, "vintage staged", now, body, (release.period, release.revision))
 
 
-def vintage_published(connection: Connection, reservation: Reservation, number: int, now: datetime) -> None:
-    """Record that the catalogue lists a vintage, and release its lease. Once more changes nothing."""
+def record_vintage_published(
+    connection: Connection, reservation: Reservation, number: int, now: datetime
+) -> None:
+    """Record that the catalogue lists a staged vintage, and release its lease. Repeating changes nothing."""
     key = key_of(reservation)
     release, _ = held_row(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}
@@ -78,14 +101,14 @@ def vintage_published(connection: Connection, reservation: Reservation, number: 
         raise LedgerError(f"{describe(*key)} has no vintage {number} that was staged: nothing is published")
     if known[number].published:
         return
-    this = (vintages.c.release_id == release.id, vintages.c.number == number)
-    connection.execute(update(vintages).where(*this).values(published=True))
-    connection.execute(update(releases).where(releases.c.id == release.id).values(lease_until=stamp(now)))
+    this = (VintageRow.release_id == release.id, VintageRow.number == number)
+    connection.execute(update(VintageRow).where(*this).values(published=True))
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=stamp(now)))
     body = {"vintage": number, "published": True}
     append(connection, release.stream_id, "vintage published", now, body, (release.period, release.revision))
 
 
-def _require_shown(connection: Connection, key: Key, release: Any) -> None:
+def _require_shown(connection: Connection, key: Key, release: ReleaseRow) -> None:
     """Raise LedgerError unless readers have this release and nothing of its day is newer or in doubt."""
     what = None
     if release.state != ReleaseState.PUBLISHED:
@@ -93,8 +116,8 @@ def _require_shown(connection: Connection, key: Key, release: Any) -> None:
     elif release.withdrawn is not None or release.compromised is not None:
         what = "withdrawn" if release.withdrawn is not None else "compromised"
     else:
-        same = (releases.c.stream_id == release.stream_id, releases.c.period == release.period)
-        newer = select(releases.c.id).where(*same, releases.c.revision > release.revision)
+        same = (ReleaseRow.stream_id == release.stream_id, ReleaseRow.period == release.period)
+        newer = select(ReleaseRow.id).where(*same, ReleaseRow.revision > release.revision)
         if connection.execute(newer.limit(1)).one_or_none() is not None:
             what = "restated"
     if what is not None:
@@ -103,30 +126,25 @@ def _require_shown(connection: Connection, key: Key, release: Any) -> None:
 
 def of_release(connection: Connection, release_id: int) -> Iterator[Vintage]:
     """Yield a release's vintages, rising."""
-    query = select(vintages).where(vintages.c.release_id == release_id).order_by(vintages.c.number)
-    for row in connection.execute(query):
-        yield _vintage(row)
+    query = select(*_COLUMNS).where(VintageRow.release_id == release_id).order_by(VintageRow.number)
+    for facts in connection.execute(query):
+        yield Vintage(*facts)
 
 
 def of_stream(
-    connection: Connection, stream_id: int, *only: Any
+    connection: Connection, stream: str, *only: Condition
 ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
     """Return the vintages of a stream's releases, rising, by period and revision; those without are left out.
 
     only: conditions on the vintages to look at.
     """
     query = (
-        select(releases.c.period, releases.c.revision, vintages)
-        .join(releases, releases.c.id == vintages.c.release_id)
-        .where(releases.c.stream_id == stream_id, *only)
-        .order_by(vintages.c.release_id, vintages.c.number)
+        select(ReleaseRow.period, ReleaseRow.revision, *_COLUMNS)
+        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
+        .where(ReleaseRow.stream_id == id_of(stream), *only)
+        .order_by(VintageRow.release_id, VintageRow.number)
     )
     found: dict[tuple[str, int], tuple[Vintage, ...]] = {}
-    for row in connection.execute(query):
-        key = (row.period, row.revision)
-        found[key] = (*found.get(key, ()), _vintage(row))
+    for period, revision, *facts in connection.execute(query):
+        found[period, revision] = (*found.get((period, revision), ()), Vintage(*facts))
     return found
-
-
-def _vintage(row: Any) -> Vintage:
-    return Vintage(row.number, row.basis, row.staged_hash, row.published_name, bool(row.published))

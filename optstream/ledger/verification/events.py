@@ -2,25 +2,39 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import orjson
 from sqlalchemy import Connection, select
 
 from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
-from optstream.ledger.database.engine import plain_batches
-from optstream.ledger.database.schema import events
-from optstream.ledger.hash_chain import GENESIS, HASHED, hashes_of
+from optstream.ledger.database.rows import plain_batches
+from optstream.ledger.database.schema import EventRow, StreamRow
+from optstream.ledger.hash_chain import GENESIS, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
 from optstream.ledger.transactions.enrol import event_body, terms_of
 from optstream.ledger.verification.vintages import ToldOfVintages
 
-Generation = tuple[str, int, int]
+# HASHED, and the hash
+_PLAIN_EVENTS = select(
+    EventRow.previous,
+    EventRow.number,
+    EventRow.at,
+    EventRow.kind,
+    EventRow.period,
+    EventRow.revision,
+    EventRow.body,
+    EventRow.hash,
+)
+Said = dict[str, object]
+"""What an event says: columns with their new values, as they were read, of whatever kind."""
+Named = tuple[str, int | None]
+"""Period and revision, as an event has them."""
+Generation = tuple[str, int | None, object]
 """Period, revision, generation of its spends."""
 EVENTS_AT_ONCE = 200
 
-RecordedGuarantees = dict[tuple[Any, Any], list[Any]]
+RecordedGuarantees = dict[tuple[object, object], list[object]]
 """What events say of each privacy guarantee, by privacy budget and number."""
 
 
@@ -28,19 +42,18 @@ RecordedGuarantees = dict[tuple[Any, Any], list[Any]]
 class EventRecord:
     """What a stream's events say. releases: column to value, by period and revision. spends: their hashes."""
 
-    releases: dict[tuple[str, int], dict[str, Any]] = field(default_factory=dict)
-    spends: dict[Generation, str] = field(default_factory=dict)
+    releases: dict[Named, Said] = field(default_factory=dict)
+    spends: dict[Generation, object] = field(default_factory=dict)
     vintages: ToldOfVintages = field(default_factory=dict)
     guarantees: RecordedGuarantees = field(default_factory=dict)
-    terms: dict[str, Any] | None = None
+    terms: Said | None = None
 
 
-def chain_problems(connection: Connection, stream: Any, told: EventRecord) -> Iterator[str]:
+def chain_problems(connection: Connection, stream: StreamRow, told: EventRecord) -> Iterator[str]:
     """Recompute a stream's chain; fill in what its events say."""
     before, expected = GENESIS, 0
-    columns = [events.c[name] for name in HASHED]
-    query = select(*columns, events.c.hash).where(events.c.stream_id == stream.id).order_by(events.c.number)
-    for rows in plain_batches(connection, query, EVENTS_AT_ONCE):
+    of_stream = _PLAIN_EVENTS.where(EventRow.stream_id == stream.id).order_by(EventRow.number)
+    for rows in plain_batches(connection, of_stream, EVENTS_AT_ONCE):
         yield from _link_problems(stream.name, rows, before, expected)
         before, expected = _after(rows[-1], expected + len(rows) - 1)
         _replay(rows, told)
@@ -51,7 +64,7 @@ def chain_problems(connection: Connection, stream: Any, told: EventRecord) -> It
         yield f"stream {stream.name!r}: its terms are not those that its events record"
 
 
-def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -> Iterator[str]:
+def _link_problems(name: str, rows: Sequence[PlainEvent], before: str, expected: int) -> Iterator[str]:
     """Yield what breaks the chain in consecutive rows. before, expected: what the first follows, and its
     number.
     """
@@ -71,15 +84,15 @@ def _link_problems(name: str, rows: Sequence[Any], before: str, expected: int) -
         before, expected = _after(row, expected)
 
 
-def _after(row: Sequence[Any], expected: int) -> tuple[str, int]:
+def _after(row: PlainEvent, expected: int) -> tuple[str, int]:
     """Return what the next event should follow, and its number. SQLite keeps text among numbers."""
     return row[-1], (row[1] if isinstance(row[1], int) else expected) + 1
 
 
-def _replay(rows: Sequence[Any], told: EventRecord) -> None:
+def _replay(rows: Sequence[PlainEvent], told: EventRecord) -> None:
     """Add what consecutive events say to what was told before them."""
-    release: tuple[str, int] | None = None
-    said: dict[str, Any] = {}
+    release: Named | None = None
+    said: Said = {}
     for _, _, _, _, period, revision, text, _ in rows:
         try:
             body = orjson.loads(text)
@@ -108,7 +121,7 @@ def _replay(rows: Sequence[Any], told: EventRecord) -> None:
             continue
 
 
-def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
+def readable_terms(connection: Connection, stream: StreamRow) -> StreamTerms | None:
     """Return a stream's terms; None where its row cannot be read as such."""
     try:
         return terms_of(connection, stream)
@@ -116,7 +129,7 @@ def readable_terms(connection: Connection, stream: Any) -> StreamTerms | None:
         return None
 
 
-def _says(body: dict[str, Any] | None, terms: StreamTerms) -> bool:
+def _says(body: Said | None, terms: StreamTerms) -> bool:
     """Return whether the last event about a stream's terms tells these."""
     told = event_body(terms, 0)
     return body is not None and all(body.get(name) == told[name] for name in told if name != "amendment")

@@ -17,13 +17,14 @@ from contextlib import contextmanager, suppress
 from multiprocessing import Pipe, get_context
 from multiprocessing.connection import Connection as End
 from sqlite3 import OperationalError
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from sqlalchemy import Connection, Engine, select
 
 from optstream.errors import LedgerError
-from optstream.ledger.database.engine import any_text, is_undecodable, open_engine, reading
-from optstream.ledger.database.schema import events, grants, streams
+from optstream.ledger.database.engine import open_engine, reading
+from optstream.ledger.database.rows import any_text, is_undecodable, rows
+from optstream.ledger.database.schema import EventRow, GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, problems, stray_problems, stream_problems
 
@@ -77,7 +78,7 @@ def problems_by_processes(engine: Engine, n_processes: int) -> list[str]:
 
 def _problems(engine: Engine, n_processes: int) -> list[str]:
     with reading(engine) as connection:
-        n_events = sum(_size(row) for row in connection.execute(select(streams.c.n_events)))
+        n_events = sum(_size(row) for row in connection.execute(select(StreamRow.n_events)).scalars())
     n_processes = min(n_processes, n_events // WORTH_A_PROCESS)
     if n_processes > 1:
         try:
@@ -91,9 +92,9 @@ def _problems(engine: Engine, n_processes: int) -> list[str]:
         return list(problems(connection))
 
 
-def _size(stream: Any) -> int:
+def _size(n_events: object) -> int:
     """Return how many events a stream's row says that it has. SQLite keeps text among numbers."""
-    return stream.n_events if isinstance(stream.n_events, int) else 0
+    return n_events if isinstance(n_events, int) else 0
 
 
 def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
@@ -112,7 +113,7 @@ def _together(engine: Engine, ends: Sequence[End]) -> list[str] | None:
     return None
 
 
-def _tell(ends: Sequence[End], words: Sequence[Any]) -> None:
+def _tell(ends: Sequence[End], words: Sequence[object]) -> None:
     for end, word in zip(ends, words, strict=True):
         end.send(word)
 
@@ -159,29 +160,29 @@ def _spawned(engine: Engine, n_processes: int) -> Iterator[list[End]]:
             process.join()
 
 
-def _moment(connection: Connection) -> tuple[Any, ...] | None:
+def _moment(connection: Connection) -> tuple[int, str] | None:
     """Return the last event that a snapshot sees."""
-    last = select(events.c.id, events.c.hash).order_by(events.c.id.desc()).limit(1)
+    last = select(EventRow.id, EventRow.hash).order_by(EventRow.id.desc()).limit(1)
     row = connection.execute(last).one_or_none()
-    return None if row is None else tuple(row)
+    return None if row is None else (row.id, row.hash)
 
 
 def _shares(connection: Connection, n_shares: int) -> list[list[Part]]:
     """Return the streams, dealt out so that all read about as many events; only large privacy budgets are
     divided.
     """
-    rows = connection.execute(select(streams).where(streams.c.grant_id.in_(select(grants.c.id)))).all()
-    by_grant: dict[int, list[Any]] = {}
-    for row in rows:
+    found = rows(connection, select(StreamRow).where(StreamRow.grant_id.in_(select(GrantRow.id))))
+    by_grant: dict[int, list[StreamRow]] = {}
+    for row in found:
         by_grant.setdefault(row.grant_id, []).append(row)
-    small = sum(map(_size, rows)) / (2 * n_shares)
+    small = sum(_size(row.n_events) for row in found) / (2 * n_shares)
     parts: list[tuple[int, Part]] = []
     for grant_id, members in by_grant.items():
-        n_events = sum(map(_size, members))
+        n_events = sum(_size(row.n_events) for row in members)
         if n_events <= small or len(members) == 1:
             parts.append((n_events, Part(grant_id, tuple(row.id for row in members), True)))
         else:
-            parts.extend((_size(row), Part(grant_id, (row.id,), False)) for row in members)
+            parts.extend((_size(row.n_events), Part(grant_id, (row.id,), False)) for row in members)
     loads, shares = [0] * n_shares, [list[Part]() for _ in range(n_shares)]
     for n_events, part in sorted(parts, reverse=True):
         least = loads.index(min(loads))
@@ -194,26 +195,26 @@ def _read(connection: Connection, share: Sequence[Part]) -> Report:
     findings: list[Finding] = []
     accounts: dict[int, Account] = {}
     for part in share:
-        grant = connection.execute(select(grants).where(grants.c.id == part.grant_id)).one()
+        (grant,) = rows(connection, select(GrantRow).where(GrantRow.id == part.grant_id))
         account = accounts.setdefault(part.grant_id, Account())
-        members = select(streams).where(streams.c.id.in_(part.stream_ids))
-        for stream in connection.execute(members).all():
+        members = select(StreamRow).where(StreamRow.id.in_(part.stream_ids))
+        for stream in rows(connection, members):
             said = list(stream_problems(connection, stream, account))
-            findings.append(Finding((str(grant.name), False, str(stream.name)), said))
+            findings.append(Finding((grant.name, False, stream.name), said))
         if part.whole:
             findings.append(_priced(connection, grant, account))
             accounts[part.grant_id] = Account(n_spends=account.n_spends, priced=True)
     return findings, accounts
 
 
-def _priced(connection: Connection, grant: Any, account: Account) -> Finding:
-    return Finding((str(grant.name), True, ""), list(grant_problems(connection, grant, account)))
+def _priced(connection: Connection, grant: GrantRow, account: Account) -> Finding:
+    return Finding((grant.name, True, ""), list(grant_problems(connection, grant, account)))
 
 
 def _joined(connection: Connection, reports: Sequence[Report]) -> list[str]:
     findings = [finding for found, _ in reports for finding in found]
     n_spends = sum(account.n_spends for _, accounts in reports for account in accounts.values())
-    for grant in connection.execute(select(grants)).all():
+    for grant in rows(connection, select(GrantRow)):
         account = Account()
         for _, accounts in reports:
             if grant.id in accounts:

@@ -4,25 +4,26 @@ from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
-from typing import Any
 
 from sqlalchemy import Connection, select
 
 from optstream.ledger.accounting.history import History
 from optstream.ledger.accounting.spends import PlainSpend, hash_of_lines, lines_of
-from optstream.ledger.database.engine import plain_rows
-from optstream.ledger.database.schema import releases, spends
-from optstream.ledger.transactions.transitions import describe
-from optstream.ledger.verification.events import EventRecord, Generation, RecordedGuarantees
+from optstream.ledger.database.rows import plain_rows
+from optstream.ledger.database.schema import ReleaseRow, SpendRow, StreamRow
+from optstream.ledger.transactions.held import describe
+from optstream.ledger.verification.events import EventRecord, Generation, Named, RecordedGuarantees, Said
 
 # a renewed lease leaves no event
 REPLAYED = tuple(
     column.name
-    for column in releases.columns
+    for column in ReleaseRow.__table__.columns
     if column.name not in ("id", "stream_id", "period", "revision", "lease_until")
 )
 GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment")
 
+PlainGeneration = tuple[int, int, int, int, int, int, str]
+"""Release, generation and privacy budget of a spend; then as `PlainSpend`."""
 _replayed = itemgetter(*REPLAYED)
 _generation = itemgetter(0, 1, 2)
 _n_steps = itemgetter(2)
@@ -53,7 +54,7 @@ class Account:
 
 
 def release_problems(
-    connection: Connection, stream: Any, told: EventRecord, account: Account
+    connection: Connection, stream: StreamRow, told: EventRecord, account: Account
 ) -> Iterator[str]:
     """Yield what differs between a stream's releases and spends and what its events record of them; the
     spends are entered into its privacy budget's account.
@@ -63,16 +64,18 @@ def release_problems(
 
 
 def _releases(
-    connection: Connection, stream: Any, replayed: dict[tuple[str, int], dict[str, Any]]
+    connection: Connection, stream: StreamRow, replayed: dict[Named, Said]
 ) -> Generator[str, None, list[tuple[int, str, int, int, int]]]:
     """Compare the stream's releases with their events.
 
     Returns their id, period, revision, generation and amendment.
     """
     found = []
-    columns = [releases.c[name] for name in ("id", "period", "revision", *REPLAYED)]
-    query = select(*columns).where(releases.c.stream_id == stream.id)
-    query = query.order_by(releases.c.first_step, releases.c.id)
+    columns = [getattr(ReleaseRow, name) for name in REPLAYED]
+    query = select(ReleaseRow.id, ReleaseRow.period, ReleaseRow.revision, *columns).where(
+        ReleaseRow.stream_id == stream.id
+    )
+    query = query.order_by(ReleaseRow.first_step, ReleaseRow.id)
     for row in plain_rows(connection, query):
         release_id, period, revision = row[:3]
         values = row[3:]
@@ -96,16 +99,16 @@ def _releases(
             ]
             named = describe(stream.name, period, revision)
             yield f"{named}: {', '.join(differing)} differ from what its events record"
-    for period, revision in replayed:
-        yield f"{describe(stream.name, period, revision)}: its events are there, its row is gone"
+    for key in replayed:
+        yield f"{describe(stream.name, *key)}: its events are there, its row is gone"
     return found
 
 
 def _spends(
     connection: Connection,
-    stream: Any,
+    stream: StreamRow,
     rows: list[tuple[int, str, int, int, int]],
-    recorded: dict[Generation, str],
+    recorded: dict[Generation, object],
     account: Account,
 ) -> Iterator[str]:
     """Compare every generation of spends with the hash that its event recorded; charge the one in force.
@@ -122,18 +125,18 @@ def _spends(
             continue
         period, revision, in_force, amendment = releases_read[release_id]
         plan = [row[3:] for row in group]
-        lines = lines_of(plan)
         account.n_spends += len(plan)
         told = recorded.pop((period, revision, generation), None)
-        if told != hash_of_lines(grant_id, lines) or not _are_numbered(plan):
+        if told != hash_of_lines(grant_id, lines_of(plan)) or not _are_numbered(plan):
             yield f"{describe(stream.name, period, revision)}: its spends are not those of its events"
             continue
         account.longest = max(account.longest, *map(_n_steps, plan))
         if generation == in_force:
-            account.history.add_plan(plan, lines, amendment)
-    for (period, revision, _), digest in recorded.items():
+            for position, first_step, _, document in plan:
+                account.history.add(position, first_step, document, amendment)
+    for key, digest in recorded.items():
         if digest != nothing:
-            yield f"{describe(stream.name, period, revision)}: its spends are gone"
+            yield f"{describe(stream.name, *key[:2])}: its spends are gone"
 
 
 def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
@@ -148,14 +151,21 @@ def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
     return True
 
 
-def _spend_rows(connection: Connection, stream: Any) -> Iterator[Any]:
-    columns = [spends.c[name] for name in ("release_id", "generation", "grant_id", "position")]
+def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGeneration]:
     # in the order of indexes, so that SQLite sorts nothing
-    order = (releases.c.first_step, releases.c.id, spends.c.generation, spends.c.position)
+    order = (ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
     query = (
-        select(*columns, spends.c.first_step, spends.c.n_steps, spends.c.document)
-        .join(releases, spends.c.release_id == releases.c.id)
-        .where(releases.c.stream_id == stream.id)
+        select(
+            SpendRow.release_id,
+            SpendRow.generation,
+            SpendRow.grant_id,
+            SpendRow.position,
+            SpendRow.first_step,
+            SpendRow.n_steps,
+            SpendRow.document,
+        )
+        .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
+        .where(ReleaseRow.stream_id == stream.id)
         .order_by(*order)
     )
     return plain_rows(connection, query)

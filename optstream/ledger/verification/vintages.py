@@ -1,27 +1,34 @@
 """Checking the vintages of a stream against its events."""
 
 from collections.abc import Iterator
-from typing import Any
 
 from sqlalchemy import Connection, select
 
-from optstream.ledger.database.engine import plain_rows
-from optstream.ledger.database.schema import releases, vintages
-from optstream.ledger.transactions.transitions import describe
+from optstream.ledger.database.rows import plain_rows
+from optstream.ledger.database.schema import ReleaseRow, StreamRow, VintageRow
+from optstream.ledger.transactions.held import describe
 
-ToldOfVintages = dict[tuple[str, int, Any], dict[str, Any]]
+ToldOfVintages = dict[tuple[str, int | None, object], dict[str, object]]
 """What the events say of each vintage, by period, revision and number."""
 COLUMNS = ("basis", "staged_hash", "published_name", "published")
 
 
-def vintage_problems(connection: Connection, stream: Any, told: ToldOfVintages) -> Iterator[str]:
+def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVintages) -> Iterator[str]:
     """Yield what differs between a stream's vintages and what its events record of them."""
     left = dict(told)
     query = (
-        select(releases.c.period, releases.c.revision, *(vintages.c[name] for name in ("number", *COLUMNS)))
-        .join(releases, releases.c.id == vintages.c.release_id)
-        .where(releases.c.stream_id == stream.id)
-        .order_by(vintages.c.release_id, vintages.c.number)
+        select(
+            ReleaseRow.period,
+            ReleaseRow.revision,
+            VintageRow.number,
+            VintageRow.basis,
+            VintageRow.staged_hash,
+            VintageRow.published_name,
+            VintageRow.published,
+        )
+        .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
+        .where(ReleaseRow.stream_id == stream.id)
+        .order_by(VintageRow.release_id, VintageRow.number)
     )
     for period, revision, number, *values in plain_rows(connection, query):
         named = f"{describe(stream.name, period, revision)}, vintage {number}"
@@ -32,6 +39,5 @@ def vintage_problems(connection: Connection, stream: Any, told: ToldOfVintages) 
         differing = [name for name, value in zip(COLUMNS, values, strict=True) if said.get(name) != value]
         if differing:
             yield f"{named}: {', '.join(differing)} differ from what its events record"
-    for period, revision, number in left:
-        named = f"{describe(stream.name, period, revision)}, vintage {number}"
-        yield f"{named}: its events are there, its row is gone"
+    for key in left:
+        yield f"{describe(stream.name, *key[:2])}, vintage {key[2]}: its events are there, its row is gone"

@@ -20,12 +20,13 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
+from sqlalchemy import select
 
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.engine import reading
-from optstream.ledger.database.schema import grants, streams
+from optstream.ledger.database.schema import GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
 from optstream.mechanisms import (
@@ -217,9 +218,9 @@ class Histories(RuleBasedStateMachine):
         found = above(self.promises, list(self.charged.values()))
         assert not found, f"promise, window and cost are {found[0]}"
         with reading(self.ledger._engine) as connection:
-            row = connection.execute(grants.select().where(grants.c.name == self.grant)).one()
+            row = connection.execute(select(GrantRow).where(GrantRow.name == self.grant)).one()
             account = Account()
-            members = connection.execute(streams.select().where(streams.c.grant_id == row.id)).all()
+            members = connection.execute(select(StreamRow).where(StreamRow.grant_id == row.id)).all()
             said = [line for member in members for line in stream_problems(connection, member, account)]
             said += grant_problems(connection, row, account)
         assert not said, said

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import ReleaseState, open_ledger
 from optstream.ledger.database import engine as engine_module
-from optstream.ledger.database.schema import grants
+from optstream.ledger.database.schema import GrantRow
 from optstream.ledger.transactions import enrol
 from optstream.privacy import PeriodSpend, StepSpend, worst_window
 
@@ -147,10 +147,10 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit
     old.write_bytes((tmp_path / "trusted" / "ledger.sqlite").read_bytes())
     publish("day 1", kit.plan(4, "1/4"))
     head = ledger.head("load")
-    assert ledger.contains_head(head)
+    assert ledger.missing_heads([head]) == []
     restored = open_ledger(f"sqlite:///{old}")
     assert restored.verify() == []  # whole in itself, only too old
-    assert not restored.contains_head(head)
+    assert restored.missing_heads([head]) == [head]
     arguments = ("load", "day 1", 0, kit.plan(4, "1/4"), "night", kit.now, kit.lease)
     with pytest.raises(LedgerError, match="restored from an older copy"):
         restored.reserve(*arguments, catalogue_heads=[head])
@@ -227,7 +227,7 @@ def test_without_the_lock_adjacent_days_do_pass(ledger, url, kit, monkeypatch):
 
 def lock_nothing(connection, stream):
     row = enrol.find_stream(connection, stream)
-    return row, connection.execute(select(grants).where(grants.c.id == row.grant_id)).one()
+    return row, connection.execute(select(GrantRow).where(GrantRow.id == row.grant_id)).one()
 
 
 @contextmanager

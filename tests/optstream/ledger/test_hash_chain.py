@@ -8,7 +8,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import DBAPIError
 
 from optstream.ledger import open_ledger
-from optstream.ledger.database.schema import amendments, events, grants, releases, spends, streams
+from optstream.ledger.database.schema import metadata
 
 
 @pytest.fixture
@@ -168,7 +168,7 @@ def test_an_event_that_names_no_stream_is_a_stray_too(ledger, publish, kit, roun
         ):
             connection.execute(text(change))
     assert any("1 events belong to no row of streams" in found for found in ledger.verify())
-    assert not ledger.contains_head("forged")
+    assert ledger.missing_heads(["forged"])
 
 
 def test_events_of_no_stream_are_strays_and_no_head(ledger, publish, kit, url, round_the_library):
@@ -184,7 +184,7 @@ def test_events_of_no_stream_are_strays_and_no_head(ledger, publish, kit, url, r
             )
         )
     assert any("1 events belong to no row of streams" in found for found in ledger.verify())
-    assert not ledger.contains_head(forged)
+    assert ledger.missing_heads([forged])
 
 
 UNSEEN = {"id", "lease_until"}
@@ -192,13 +192,13 @@ UNSEEN = {"id", "lease_until"}
 
 
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
-@pytest.mark.parametrize("table", [grants, amendments, streams, releases, spends, events], ids=str)
+@pytest.mark.parametrize("table", ["grants", "amendments", "streams", "releases", "spends", "events"])
 def test_a_value_of_another_kind_is_found_in_every_column(publish, ledger, kit, round_the_library, table):
     """SQLite keeps any kind of value in any column, and bytes that are not UTF-8 as text, which its driver
     refuses to read; none may end the check before it told of it."""
     for period, first_step in (("day 0", 0), ("day 1", 40)):
         publish(period, kit.plan(first_step, "1/8"))
-    for column in sorted(set(table.columns.keys()) - UNSEEN):
+    for column in sorted(set(metadata.tables[table].columns.keys()) - UNSEEN):
         for strange in ("'strange'", "x'00ff'", "-7", "CAST(x'41ff' AS TEXT)"):
             with round_the_library() as connection:
                 kit.drop_triggers(connection)
@@ -250,5 +250,4 @@ def test_heads_move_and_old_ones_stay_known(ledger, publish, url, kit):
     heads.append(ledger.head("load"))
     assert len(set(heads)) == 2
     reopened = open_ledger(url)
-    assert all(reopened.contains_head(head) for head in heads)
-    assert not reopened.contains_head("0" * 64)
+    assert reopened.missing_heads([*heads, "0" * 64]) == ["0" * 64]

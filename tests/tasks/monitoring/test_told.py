@@ -70,10 +70,33 @@ def test_what_was_told_survives_on_disk_for_its_owner_alone(watched):
         assert read_told(settings) == {}
 
 
-def test_alarms_come_back_from_their_documents():
+STORED = """\
+{
+ "format": "optstream.told/1",
+ "alarms": [
+  {
+   "kind": "expiring",
+   "severity": "warning",
+   "stream": "s",
+   "day": "2016-06-01",
+   "node": "84",
+   "suggestion": "11",
+   "words": "words",
+   "since": "2016-06-03T00:00:00+00:00",
+   "lasts": true,
+   "heard": []
+  }
+ ]
+}"""
+"""As it was on 2026-11-22."""
+
+
+def test_what_was_told_is_stored_as_ever(watched):
     full = Alarm(Kind.EXPIRING, "s", "words", DAYS[0], "84", "11", Severity.WARNING)
-    for one in (full, alarm(None, Kind.BLIND)):
-        assert Alarm.from_document(one.to_document()) == one
+    memory = seen({}, [full], ["a"], NOW)
+    write_told(watched.settings, memory)
+    assert (watched.settings.watch_folder / FILE).read_text() == STORED
+    assert read_told(watched.settings) == memory
 
 
 def test_neighbouring_days_of_one_kind_are_one_line_and_gaps_are_not_bridged():

@@ -57,29 +57,30 @@ def test_a_history_costs_what_its_spends_do(windows):
     random = Random(windows)
     for _ in range(40):
         spends, history = list(random_history(random)), History()
-        for row in spend_rows(spends):
+        for _, first_step, _, document in spend_rows(spends):
             # a position tells what may be alike, never what is
-            history.add(random.randrange(2), row["first_step"], row["document"])
+            history.add(random.randrange(2), first_step, document)
         assert history.cost(promised(3, windows)).epsilon == worst_window(spends, 3, windows).epsilon
 
 
 def test_a_history_goes_by_the_documents(kit):
     """A row's own step may be wrong, or the document written in another way."""
-    (day, later) = spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")])
-    spaced = later["document"].replace('"first_step":2,', '"first_step" : 2,')
-    for first_step, document in ((2, spaced), (400, later["document"])):
+    day, later = (row[3] for row in spend_rows([*kit.plan(0, "1/4"), *kit.plan(2, "1/4")]))
+    spaced = later.replace('"first_step":2,', '"first_step" : 2,')
+    for first_step, document in ((2, spaced), (400, later)):
         history = History()
-        history.add(0, 0, day["document"])
+        history.add(0, 0, day)
         history.add(0, first_step, document)
         assert history.cost(promised(4)).epsilon == Fraction(3, 2)
     history = History()
-    history.add(0, 400, day["document"])
-    history.add(0, 2, later["document"])
+    history.add(0, 400, day)
+    history.add(0, 2, later)
     assert history.cost(promised(4)).epsilon == Fraction(3, 2)
 
 
-def plain(plan):
-    return [(row["position"], row["first_step"], row["n_steps"], row["document"]) for row in spend_rows(plan)]
+def add_plan(history, plan):
+    for position, first_step, _, document in plan:
+        history.add(position, first_step, document)
 
 
 @pytest.mark.parametrize("windows", ["sliding", "aligned"])
@@ -95,28 +96,28 @@ def test_plans_that_recur_cost_what_their_spends_do(windows):
                 plan.append(replace(plan[0], first_step=first_step + 5))
             if random.random() < 0.2:
                 plan.append(next(spend for spend in random_history(random) if isinstance(spend, CappedSpend)))
-            history.add_plan(plain(plan), lines_of(plain(plan)))
+            add_plan(history, spend_rows(plan))
             everything += plan
         assert history.cost(promised(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
 
 
 def test_a_plan_recurs_only_with_every_word_of_it(kit):
     """Whatever is changed in a plan is charged as it stands, not as the plan before it."""
-    first = plain([*kit.plan(0, "1/8"), *kit.plan(0, "1/8")])
-    again = plain([*kit.plan(40, "1/8"), *kit.plan(40, "1/8")])
+    first = spend_rows([*kit.plan(0, "1/8"), *kit.plan(0, "1/8")])
+    again = spend_rows([*kit.plan(40, "1/8"), *kit.plan(40, "1/8")])
     dearer = again[1][3].replace('"1/8"', '"9/8"')
     other_step = again[1][3].replace('"first_step":40,', '"first_step":0,')
     spends = [*kit.plan(0, "1/8"), *kit.plan(0, "1/8"), *kit.plan(40, "1/8")]
     for changed, second in ((dearer, kit.plan(40, "9/8")), (other_step, kit.plan(0, "1/8"))):
         assert changed != again[1][3]
         history, plan = History(), [again[0], (*again[1][:3], changed)]
-        history.add_plan(first, lines_of(first))
-        history.add_plan(plan, lines_of(plan))
+        add_plan(history, first)
+        add_plan(history, plan)
         assert history.cost(promised(4)).epsilon == worst_window([*spends, *second], 4).epsilon
     history, joined = History(), [(*again[0][:3], f"{again[0][3]}\n{lines_of(again[1:])[:-1]}")]
     assert lines_of(joined) == lines_of(again)
-    history.add_plan(first, lines_of(first))
-    history.add_plan(joined, lines_of(joined))
+    add_plan(history, first)
+    add_plan(history, joined)
     with pytest.raises(ValueError, match=r"delimiter|Extra data"):
         history.cost(promised(4))
 
@@ -126,8 +127,8 @@ def test_the_same_plan_under_two_promises_is_priced_by_each(kit, planned_under):
     """Far apart and alike but for their steps; what was planned for half of alpha counts twice."""
     promises = Guarantees({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
     plans, history = [*kit.plan(3, "1/4"), *kit.plan(400, "1/4")], History()
-    for row, number in zip(spend_rows(plans), planned_under, strict=True):
-        history.add(0, row["first_step"], row["document"], number)
+    for (_, first_step, _, document), number in zip(spend_rows(plans), planned_under, strict=True):
+        history.add(0, first_step, document, number)
     prices = [promises.price(plan, number) for plan, number in zip(plans, planned_under, strict=True)]
     assert history.cost(promises).epsilon == worst_window(prices, 4).epsilon
     assert history.amendments == set(planned_under)

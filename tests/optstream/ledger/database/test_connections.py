@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import Engine, event
 
 from optstream.errors import LedgerError
-from optstream.ledger import ledger as ledger_module
-from optstream.ledger import open_ledger
+from optstream.ledger import Ledger, open_ledger
 from optstream.ledger.database import connections
+from optstream.ledger.ledger import transaction
 
 ONLY_SQLITE = pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 ONLY_POSTGRESQL = pytest.mark.parametrize("url", ["postgresql"], indirect=True)
@@ -208,7 +208,7 @@ def test_what_dies_in_a_transaction_is_not_repeated(ledger, kit, postgresql_clus
         calls.append(terms)
         connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
-    monkeypatch.setattr(ledger_module, "enrol", enrol_and_die)
+    monkeypatch.setattr(Ledger, "enrol", transaction(enrol_and_die))
     with pytest.raises(LedgerError, match="nothing of this was recorded"):
         ledger.enrol(kit.terms("another"), kit.now)
     assert len(calls) == 1

@@ -1,0 +1,75 @@
+"""Leases: who holds a release and until when, by the clock of `lease_time`. None of it charges anything."""
+
+from datetime import datetime, timedelta
+
+from sqlalchemy import Connection, update
+
+from optstream.errors import LedgerError
+from optstream.ledger.database.engine import lease_time
+from optstream.ledger.database.schema import ReleaseRow
+from optstream.ledger.hash_chain import move
+from optstream.ledger.records import ReleaseState, Reservation, check_name, lease_end, stamp
+from optstream.ledger.transactions.held import describe, held, held_row, key_of, require
+
+
+def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
+    """Hold the release until now + lease; never shortens. Refused once another run has taken it over.
+
+    No event is written, for it says nothing about what was released.
+    """
+    now = lease_time(connection, now)
+    key = key_of(reservation)
+    release, _ = held_row(connection, key, reservation)
+    if release.state not in (ReleaseState.RESERVED, ReleaseState.DRAWN):
+        raise LedgerError(f"{describe(*key)} is {release.state}: there is no lease to renew")
+    until = max(release.lease_until, lease_end(now, lease))
+    connection.execute(update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=until))
+
+
+def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
+    """End the owner's lease, so that the next run need not wait; nothing happens while a draw is open."""
+    now = lease_time(connection, now)
+    release, _ = held_row(connection, key_of(reservation), reservation)
+    if release.state != ReleaseState.VOID and not release.drawing:
+        connection.execute(
+            update(ReleaseRow).where(ReleaseRow.id == release.id).values(lease_until=stamp(now))
+        )
+
+
+def release_lease(
+    connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
+) -> None:
+    """End the lease of a run that will not come back, and fence it off; a person's decision.
+
+    What that run drew and did not record counts as a death, as if the lease had ended by itself.
+    reason: short, without any value. Raises LedgerError for a release that is VOID.
+    """
+    key, now = (stream, period, revision), lease_time(connection, now)
+    check_name(reason, "reason why a lease is ended")
+    release, _ = held_row(connection, key, None)
+    if release.state == ReleaseState.VOID:
+        raise LedgerError(f"{describe(*key)} is VOID: there is no lease to end")
+    until = min(release.lease_until, stamp(now))
+    fence = release.fence + 1
+    move(connection, release, "lease released", now, {"why": reason}, lease_until=until, fence=fence)
+
+
+def adopt(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+) -> Reservation:
+    """Take up a DRAWN release whose lease is over or the owner's own; earlier reservations are stale."""
+    key, now = (stream, period, revision), lease_time(connection, now)
+    check_name(owner, "owner of a release")
+    release, _ = held_row(connection, key, None)
+    require(key, release, ReleaseState.DRAWN, "adopted")
+    if release.lease_until > stamp(now) and release.owner != owner:
+        raise held(release, describe(*key))
+    until = lease_end(now, lease)
+    move(connection, release, "adopted", now, owner=owner, lease_until=until, fence=release.fence + 1)
+    return Reservation(*key, release.fence + 1, release.redraws)

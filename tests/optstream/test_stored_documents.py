@@ -1,0 +1,67 @@
+"""The bytes of stored documents are what they always were: hashes of them are recorded and published."""
+
+import json
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from optstream.catalogue import NoiseScale
+from optstream.catalogue.index import Catalogue, Entry, parse_catalogue
+from optstream.catalogue.publish import _manifest
+from optstream.catalogue.statements.long_spans import LongSpan
+from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.privacy import CappedSpend, PeriodSpend, StepSpend
+from optstream.stream import Measured
+from tests.optstream.catalogue.conftest import make_statement
+
+STORED = json.loads(Path(__file__).with_name("stored_documents.json").read_text(encoding="utf-8"))
+"""As they were on 2026-11-22."""
+DAY = date(2016, 2, 1)
+ENTRY = Entry(DAY, 0, 1, "a" * 64, "b" * 64, "c" * 64)
+CATALOGUE = Catalogue(
+    "load", "load_mw", "d" * 64, (ENTRY, replace(ENTRY, period=date(2016, 2, 2), withdrawn=True))
+)
+SPENDS = (
+    StepSpend(0, "samples", 96, (0, Fraction(1, 3), 1), Fraction(400_000), 10_000, 2),
+    PeriodSpend(1, "features/day", 96, (Fraction(0), Fraction(1, 4), Fraction(1, 2), Fraction(1))),
+    CappedSpend(1, "samples", 96, 3, Fraction(3, 2), (90, 95), Fraction(1, 7), 10, 1, (1, Fraction(1, 2))),
+)
+NOISE = (NoiseScale(0, "samples", Fraction(400_000)), NoiseScale(1, "sparse vector", None))
+SPANS = (LongSpan(30, Fraction("4.5"), Fraction(1, 10**6), Fraction(30), "draws"),)
+STATEMENTS = {
+    "manifest": make_statement(DAY, noise=NOISE, standard_errors=None),
+    "manifest with what was added since": make_statement(
+        DAY, 2, 3, noise=NOISE, supplier_rounding=Fraction(1), long_spans=SPANS, calibration="paper"
+    ),
+}
+CATALOGUES = {"catalogue": CATALOGUE, "signed catalogue": replace(CATALOGUE, sequence=7)}
+PLAIN = Measured.from_public(
+    np.array([[1.0, 2.5, 0.1], [3.0, 0.0, 7.0]]), [np.array([[1.0], [2.0]])], [2.0, np.inf], [0, 2]
+)
+MEASURED = {
+    "measurements": PLAIN,
+    "measurements of levels": replace(
+        PLAIN, first_step=96, spends=SPENDS, state={"of": "Fast", "spent": ["1/3"]}, parts=(PLAIN,)
+    ),
+}
+
+
+def test_every_document_is_stored_as_ever():
+    found = {name: _manifest(ENTRY, one.to_document()) for name, one in STATEMENTS.items()}
+    found |= {name: one.to_bytes() for name, one in (CATALOGUES | MEASURED).items()}
+    assert {name: data.decode() for name, data in found.items()} == STORED
+
+
+@pytest.mark.parametrize("name", STORED)
+def test_what_is_stored_is_read_back(name):
+    data = STORED[name].encode()
+    if name in STATEMENTS:
+        assert ReleaseStatement.from_document(json.loads(data)["statement"]) == STATEMENTS[name]
+    elif name in CATALOGUES:
+        assert parse_catalogue(data) == CATALOGUES[name]
+    else:
+        assert Measured.from_bytes(data).to_bytes() == data
