@@ -32,7 +32,7 @@ from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
 from optstream.privacy.headroom import parts_with_room
 from optstream.privacy.spends import spend_from_document, spend_to_document
-from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
@@ -181,8 +181,8 @@ class HistoryInformedTree(Hierarchical):
         takes.
         """
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
-        of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
-        return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
+        of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
+        return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
@@ -242,7 +242,7 @@ class HistoryInformedTree(Hierarchical):
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
-        n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
+        n_series = len(part.points) if part is not None else len(given["sums"]) if given else 0
         return self.pattern._belief(document, n_series)
 
 
