@@ -136,17 +136,6 @@ class Store:
         raise no_conditions(self.url)
 
 
-def open_store(url: StoreUrl) -> Store:
-    """Return the store of a URL. Raises PublicationError where its protocol is not known, or not
-    installed.
-    """
-    from optstream.storage.memory_store import MemoryStore
-    from optstream.storage.s3 import S3Store
-
-    kinds = {"s3": S3Store, "memory": MemoryStore}
-    return kinds.get(url.protocol, Store)(url, connect(url.protocol))
-
-
 def connect(protocol: str) -> Any:
     """Return fsspec's file system, which takes address and credentials from the environment, and caches no
     listing.

@@ -125,6 +125,6 @@ def open_storage(folder: Location | str | Storage) -> Storage:
 
         return LocalStorage(location)
     from optstream.catalogue.backends.object_store import ObjectStorage
-    from optstream.storage.store import open_store
+    from optstream.storage.open import open_store
 
     return ObjectStorage(open_store(location))
