@@ -10,7 +10,6 @@ from optstream.catalogue import check_files, find_catalogue, read_catalogue, rea
 from optstream.catalogue.backends import object_store
 from optstream.errors import LedgerError, PublicationError
 from optstream.storage.memory_store import MemoryStore
-from optstream.storage.s3 import S3Store
 from optstream.storage.open import KINDS
 from optstream.storage.store import Store
 from tests.optstream.catalogue.folders import make_folder, memory_folder
@@ -18,7 +17,6 @@ from tests.optstream.catalogue.folders import make_folder, memory_folder
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
 CHANGES = ("put_new", "put_instead", "delete")
-KINDS = {"s3": S3Store, "memory": MemoryStore}
 
 
 class DeathError(BaseException):
