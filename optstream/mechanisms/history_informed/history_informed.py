@@ -70,6 +70,8 @@ class HistoryInformed(OnlineMechanism):
     components: tuple[Component, ...] = COMPONENTS
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
+    revises: ClassVar[bool] = True
+    tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:
         for name, least in (("history_days", 1), ("relearn_days", 0)):

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,6 +55,8 @@ class HistoryInformedTree(Hierarchical):
     `Hierarchical`, or "model" for those with the least such error (`choose_level_shares`). The rest as in
     `Hierarchical`. Raises ParameterError as it, for another pattern, and for "model" without a scale.
     """
+
+    revises: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class HistoryInformedTree(Hierarchical):
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
         return self.pattern._belief(_learned(measured.before), 0), histories
 
-    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return None, for it is not known: sizes, kernels and events were learned from the same blocks, so
         nothing is linear.
         """
