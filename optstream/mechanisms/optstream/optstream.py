@@ -167,6 +167,7 @@ class OptStream(Mechanism):
         return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64]:
+        """Return the noise of points and features through reconstruction and least squares."""
         if not self.post_processing:
             return interpolated_variances(measured)
         return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)

@@ -216,7 +216,7 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
     released = [mechanism.release(values, noise=simulated_noise(8)) for values in (wavy(6), 1000 - wavy(6))]
     assert all((release.state is not None) == mechanism.adaptive for release in released)
     assert (mechanism.recall([]) is not None) == mechanism.adaptive
-    assert mechanism.has_paper_scales == hasattr(getattr(mechanism, "mechanism", mechanism), "calibration")
+    assert mechanism.has_paper_scales == hasattr(mechanism, "calibration")
     assert mechanism.revises == hasattr(mechanism, "revise")
     assert (mechanism.tree_class is None) == hasattr(mechanism, "tree")
     if mechanism.noise_is_known:
