@@ -53,8 +53,8 @@ def naive_program(
             if weights == "paper":
                 terms.append(cvxpy.sum_squares(misfit) / feature.n_parts)
             else:
-                assert measured.sum_variances is not None
-                own = _worth(measured.sum_variances[number][node], feature.n_parts, measured)
+                assert measured.answers.variances is not None
+                own = _worth(measured.answers.variances[number][node], feature.n_parts, measured)
                 terms.append(cvxpy.sum_squares(cvxpy.multiply(np.sqrt(own), misfit)))
             constraints.append(parts[node][number] == feature.matrix @ steps[node])
         children = [steps[child] for child, parent in enumerate(tree.parents) if parent == node]

@@ -161,11 +161,11 @@ def together(drawn: Sequence[Measured]) -> Measured:
     """Return periods with the same plan as one batch. Their noisy numbers are public already."""
     first = drawn[0]
     assert first.point_variances is not None
-    assert first.sum_variances is not None
+    assert first.answers.variances is not None
     unit, steps = float(first.resolution), np.arange(first.n_steps)
     series = [[np.interp(steps, first.positions, row) for row in measured.point_values] for measured in drawn]
-    sums = [np.array([measured.feature_sums[k] for measured in drawn]) for k in range(len(first.sums))]
-    variances = [first.point_variances * unit**2, *(entry * unit**2 for entry in first.sum_variances)]
+    sums = [np.array(same) for same in zip(*(measured.feature_sums for measured in drawn), strict=True)]
+    variances = [first.point_variances * unit**2, *(entry * unit**2 for entry in first.answers.variances)]
     return Measured.from_public(np.array(series), sums, variances, first.positions)
 
 

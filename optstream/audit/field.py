@@ -1,19 +1,10 @@
-"""The other mechanisms of the field as the audit runs them: windows so short that a bound comes near."""
+"""Every mechanism over plain series as the audit runs it: windows so short that a bound comes near."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from optstream.mechanisms import (
-    BudgetAbsorption,
-    BudgetDistribution,
-    Fast,
-    Fourier,
-    Hierarchical,
-    HistoryInformed,
-    Laplace,
-    PeGaSus,
-    Sample,
-)
+from optstream import mechanisms
+from optstream.mechanisms import MECHANISMS, Fast, Fourier, Hierarchical, HistoryInformed
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -53,19 +44,26 @@ def _history_informed(model: PrivacyModel) -> SeriesMechanism:
 
 PAIR = PrivacyModel("1", 2, 1)
 DECIDING = PrivacyModel("4", 2, 10, resolution=1)
-FIELD = (
-    FieldCase("Laplace", Laplace, PAIR),
-    FieldCase("Sample", Sample, PAIR),
-    FieldCase("Fourier, mean", _fourier(1), PrivacyModel("1", 9, 1), lengths=((9,), (8, 8))),
-    FieldCase("Fourier", _fourier(2), PrivacyModel("1", 6, 1), lengths=((6,), (4, 6))),
+OWN: dict[str, tuple[FieldCase, ...]] = {
+    "Fourier": (
+        FieldCase("Fourier, mean", _fourier(1), PrivacyModel("1", 9, 1), lengths=((9,), (8, 8))),
+        FieldCase("Fourier", _fourier(2), PrivacyModel("1", 6, 1), lengths=((6,), (4, 6))),
+    ),
     # first publications have a scale of 40 / 4, and distances lie on either side of that
-    FieldCase("BudgetDistribution", BudgetDistribution, DECIDING, base=5.0),
-    FieldCase("BudgetAbsorption", BudgetAbsorption, DECIDING, base=5.0),
-    FieldCase("PeGaSus", PeGaSus, PAIR),
-    FieldCase("HistoryInformed", _history_informed, PAIR),
-    FieldCase("Fast", _fast, PrivacyModel("1", 4, 1), base=2.0, lengths=((4,), (3, 5))),
+    **{
+        name: (FieldCase(name, getattr(mechanisms, name), DECIDING, base=5.0),)
+        for name in ("BudgetDistribution", "BudgetAbsorption")
+    },
+    "Fast": (FieldCase("Fast", _fast, PrivacyModel("1", 4, 1), base=2.0, lengths=((4,), (3, 5))),),
+    "HistoryInformed": (FieldCase("HistoryInformed", _history_informed, PAIR),),
+}
+"""Those that show more elsewhere than in a pair of steps, or need other parameters than their defaults."""
+FIELD = tuple(
+    case
+    for name in MECHANISMS
+    if issubclass(getattr(mechanisms, name), SeriesMechanism)  # others need a tree: `plans`
+    for case in OWN.get(name, (FieldCase(name, getattr(mechanisms, name), PAIR),))
 )
-"""Uniform is Laplace by another name, and measures the same."""
 
 
 def on_tree(case: FieldCase, tree: AggregationTree) -> Callable[[int], SeriesMechanism]:

@@ -117,6 +117,6 @@ def _seen_at_once(measured: Measured) -> Seen:
     if measured.point_variances is not None:
         drawn &= np.isfinite(measured.point_variances)
     points[:, list(measured.positions)] = np.where(drawn, measured.points, np.nan)
-    numbers = np.concatenate([points.ravel(), *(sums.ravel() for sums in measured.sums)])
+    numbers = np.concatenate([points.ravel(), *(sums.ravel() for sums in measured.answers.values)])
     decided = [np.ravel(choice).astype(np.int64) for choice in (measured.choices or {}).values()]
     return numbers, np.concatenate([(~np.isnan(points)).astype(np.int64).ravel(), *decided])

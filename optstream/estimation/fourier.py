@@ -3,7 +3,7 @@
 import numpy as np
 
 from optstream.estimation.estimate import Estimate
-from optstream.stream import Measured
+from optstream.stream import FourierCoordinates, Measured
 from optstream.stream.fourier_basis import fourier_basis
 
 
@@ -14,8 +14,9 @@ def invert_coordinates(measured: Measured) -> Estimate:
     noise puts into each step, sum_j B[j, t]^2 var_j; what the left out frequencies miss is not in it. Costs
     no privacy: it reads noisy numbers only.
     """
-    assert measured.sum_variances is not None
-    (coordinates,), (variances,) = measured.sums, measured.sum_variances
+    answers = measured.answers_of(FourierCoordinates)
+    assert answers.variances is not None
+    (coordinates,), (variances,) = answers.values, answers.variances
     basis = fourier_basis(measured.n_steps, coordinates.shape[-1])
     unit = float(measured.resolution)
     of_steps = np.broadcast_to(variances, coordinates.shape) @ basis**2 * unit**2

@@ -9,18 +9,19 @@ from numpy.typing import NDArray
 
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import BlockSums, FourierCoordinates, Measured, PrivatePeriod
 
 
 def answers_with_noise(
     period: PrivatePeriod,
+    kind: type[BlockSums | FourierCoordinates],
     exact: NDArray[np.int64],
     scale: Fraction,
     spend: Spend,
     noise: NoiseSource,
     choices: Mapping[str, Any] | None = None,
 ) -> Measured:
-    """Add noise of this scale to exact answers, (n_series, n_answers) in units: one sum, no points.
+    """Add noise of this scale to exact answers of one kind, (n_series, n_answers) in units; no points.
 
     Privacy: Lemma 3 for blocks of steps, Lemma 8 for coordinates: what `spend` says of these answers at this
     scale, of which the caller made it.
@@ -32,10 +33,9 @@ def answers_with_noise(
         first_step=period.first_step,
         positions=(),
         points=np.zeros(nothing, dtype=np.int64),
-        sums=(noisy,),
+        answers=kind((noisy,), (np.full((len(noisy), 1), 2.0 * float(scale) ** 2),)),
         resolution=period.resolution,
         point_variances=np.zeros(nothing),
-        sum_variances=(np.full((len(noisy), 1), 2.0 * float(scale) ** 2),),
         spends=(spend,),
         simulated=noise.simulated,
         choices=choices,

@@ -9,10 +9,10 @@ from optstream.measurement.answers import answers_with_noise
 from optstream.measurement.linear import query_weights
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import BlockSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
-BLOCKS = "blocks"
+BLOCKS = BlockSums.stage
 
 
 def measure_blocks(
@@ -21,7 +21,7 @@ def measure_blocks(
     """Measure the sum of each part at every series with noise of the spend's own scale.
 
     parts: disjoint, rising, inside the period; may be empty, then the spend's weights are all 0. Returned as
-    one sum of shape (n_series, n_parts) with the parts as public choices, no points. Raises ParameterError if
+    `BlockSums` of shape (n_series, n_parts), the parts as public choices, no points. Raises ParameterError if
     the spend prices other steps; then nothing was drawn.
 
     Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge.
@@ -34,4 +34,4 @@ def measure_blocks(
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
     choices = {"blocks": [[part.start, part.stop] for part in parts]}
-    return answers_with_noise(period, exact, spend.scale, spend, noise, choices)
+    return answers_with_noise(period, BlockSums, exact, spend.scale, spend, noise, choices)

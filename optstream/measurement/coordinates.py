@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 from optstream.measurement.answers import answers_with_noise
 from optstream.noise import NoiseSource
 from optstream.privacy.coordinates import LARGEST_INT64, CoordinatesChange
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import FourierCoordinates, Measured, PrivatePeriod
 from optstream.stream.fourier_basis import integer_basis, integer_bits
 from optstream.stream.private_period import open_private_period
 
-COORDINATES = "coordinates"
+COORDINATES = FourierCoordinates.stage
 
 
 def measure_coordinates(
@@ -20,16 +20,16 @@ def measure_coordinates(
 ) -> Measured:
     """Measure the first `change.n_coordinates` coordinates of every series with noise of this scale.
 
-    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Returned as one
-    sum of shape (n_series, n_coordinates), no points. Raises ParameterError for a period that is too long;
-    then nothing was drawn.
+    scale: exactly a float, in units of the resolution, which is the coordinates' grid too. Returned as
+    `FourierCoordinates` of shape (n_series, n_coordinates), no points. Raises ParameterError for a period
+    that is too long; then nothing was drawn.
 
     Privacy: Lemma 8 (Fourier coordinates): what `change` says that n steps move, over the scale. The spend
     is made of the same change and scale as the draw, so what is priced is what is drawn.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
     spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
-    return answers_with_noise(period, coordinates, scale, spend, noise)
+    return answers_with_noise(period, FourierCoordinates, coordinates, scale, spend, noise)
 
 
 def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[np.int64]:

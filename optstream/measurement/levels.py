@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from optstream.measurement.linear import check_leaves
-from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream import AggregationTree, FeatureSums, Measured, PrivatePeriod, State
 from optstream.stream.private_period import open_private_period
 
 
@@ -39,10 +39,9 @@ def together(parts: Mapping[int, Measured], state: State | None, before: State |
         first_step=first.first_step,
         positions=(),
         points=empty,
-        sums=(),
+        answers=FeatureSums((), None),
         resolution=first.resolution,
         point_variances=None,
-        sum_variances=None,
         spends=tuple(spend for part in levels for spend in part.spends),
         simulated=any(part.simulated for part in levels),
         state=state,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
 from optstream.privacy.spends import Spend, StepSpend
-from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
 SAMPLES = "samples"
@@ -84,10 +84,9 @@ def measure_points_and_sums(
         first_step=period.first_step,
         positions=positions,
         points=noisy_points,
-        sums=tuple(sums.values()),
+        answers=FeatureSums(tuple(sums.values()), tuple(sum_variances.values())),
         resolution=period.resolution,
         point_variances=point_variances,
-        sum_variances=tuple(sum_variances.values()),
         spends=tuple(spends),
         simulated=noise.simulated,
         state=state,

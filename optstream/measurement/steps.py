@@ -9,7 +9,7 @@ from optstream.errors import ParameterError
 from optstream.measurement.linear import query_weights
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend, StepSpend
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import FeatureSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
 
@@ -50,10 +50,9 @@ def measured_points(
         first_step=period.first_step,
         positions=tuple(positions),
         points=noisy,
-        sums=(),
+        answers=FeatureSums(),
         resolution=period.resolution,
         point_variances=variances,
-        sum_variances=(),
         spends=tuple(spends),
         simulated=noise.simulated,
     )

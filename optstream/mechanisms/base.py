@@ -19,12 +19,22 @@ from optstream.stream import Measured, PrivatePeriod, State
 class Mechanism(ABC):
     """What flow, audit and conformance suite ask of a mechanism.
 
-    model: what is protected. adaptive: whether a period's measurements depend on those of other periods, so
-    that periods go one by one.
+    What is true of a mechanism stands in its class and nowhere else:
+
+    model: what is protected. adaptive: whether a period's measurements or estimates depend on those of other
+    periods, so that periods go one by one and a state goes from each to the next. noise_is_known: whether how
+    noisy each value will be is known before anything is drawn. has_paper_scales: whether it takes
+    `calibration`, and "paper" is another scale. revises: whether it learns more of a period from what is
+    measured after it (`revise`). tree_class: the class of `optstream.mechanisms` that puts it on a tree; None
+    where it has a `tree` of its own.
     """
 
     model: PrivacyModel
     adaptive: ClassVar[bool] = False
+    noise_is_known: ClassVar[bool] = True
+    has_paper_scales: ClassVar[bool] = False
+    revises: ClassVar[bool] = False
+    tree_class: ClassVar[str | None] = None
 
     @property
     @abstractmethod
@@ -43,11 +53,17 @@ class Mechanism(ABC):
     def _values(self, measured: Measured) -> NDArray[np.float64]:
         """Return every node's value at every step, from the measurements alone; free."""
 
-    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return what the noise of all measurements did to `_values` before the bound, squared; `Estimate`
         says when it is 0, nan or None. From scales and positions alone; free.
         """
         return None
+
+    def foreseen(self) -> "Mechanism | None":
+        """Return a mechanism of the same scales whose noise is known before the draw, for a preview; None
+        where the draw decides.
+        """
+        return self if self.noise_is_known else None
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return the state for a period, from what the ledger knows. Costs no privacy.
@@ -105,7 +121,7 @@ class Mechanism(ABC):
         )
 
     def _noise_standard_errors(self, measured: Measured) -> NDArray[np.float64] | None:
-        variances = self._noise_variances(measured)
+        variances = self.noise_variances(measured)
         if variances is None:
             return None
         known = np.where(variances > 0, variances, np.nan)

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
@@ -13,21 +13,20 @@ from optstream.estimation.fast.linear import StraightLine
 from optstream.estimation.fast.sampling_interval import AdaptiveInterval, FixedInterval
 from optstream.measurement.in_turn import measure_in_turn
 from optstream.measurement.linear import SAMPLES
-from optstream.mechanisms.fast_parameters import check_fast
+from optstream.mechanisms.fast_parameters import FastParameters
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import measured_steps, memory_of, own_state
 from optstream.noise import NoiseSource
-from optstream.privacy import CappedSpend, PrivacyModel, Spend
+from optstream.privacy import CappedSpend, Spend
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 
 NAME = "Fast"
-SHARE_SAMPLED = Fraction(15, 100)
 ERRORS_LOOKED_AT = 5
 
 
 @dataclass(frozen=True)
-class Fast(OnlineMechanism):
+class Fast(FastParameters, OnlineMechanism):
     """FAST: at most M steps of any window are measured, sooner when the prediction failed, and filtered.
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
@@ -38,49 +37,17 @@ class Fast(OnlineMechanism):
     shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
     no headroom waits for the first with headroom. That is a public rule, over earlier and later periods.
 
-    n_samples: M; None for 15 % of the window.
-    sampling: "adaptive", or "fixed": every ceil(w / M) steps.
-    predictor: "kalman", or "linear": measured values as they are, then the line through the last two.
-    proportional, integral, derivative: the feedback's gains, adding up to 1.
-    integration_time: samples that the integral looks at, at most M; None for 5, or M if that is less. Until
-        so many errors are known the interval is the shortest.
-    interval_step: theta, in steps. set_point: xi, the relative error at which the interval stays.
-    min_interval: in steps.
-    process_deviation: how far a series is taken to move in a step, in the unit of the readings: the square
-        root of the paper's Q. None for 316 alpha, which for counts is the paper's Q = 100,000. Better is what
-        the public knows of the series; a guess must not come from the private values.
-    error_floor: relative errors are taken of no smaller value than this, in the unit of the readings; None
-        for alpha, which for counts is the paper's 1.
+    Its parameters: `FastParameters`.
     Source: Fan and Xiong 2014 (first 2012), algorithms of FAST; defaults from their experiments.
     Raises ParameterError for a parameter that is outside its range.
     """
 
-    model: PrivacyModel
-    n_samples: int | None = None
-    sampling: Literal["adaptive", "fixed"] = "adaptive"
-    predictor: Literal["kalman", "linear"] = "kalman"
-    proportional: float = 0.9
-    integral: float = 0.1
-    derivative: float = 0.0
-    integration_time: int | None = None
-    interval_step: float = 5.0
-    set_point: float = 0.1
-    min_interval: int = 1
-    process_deviation: float | None = None
-    error_floor: float | None = None
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_fast(self)
+        super().__post_init__()
         self._spend(1, 0, None)
-
-    @property
-    def samples_in_window(self) -> int:
-        """The number M of samples in a window: the most steps of any window that are measured."""
-        if self.n_samples is not None:
-            return self.n_samples
-        return max(1, int(SHARE_SAMPLED * self.model.window_length))
 
     @property
     def epsilon(self) -> Fraction:

@@ -1,41 +1,83 @@
-"""Checking what FAST is made with: every refusal names the parameter, its range and what it got."""
+"""What FAST is made with: every refusal names the parameter, its range and what it got."""
 
 import math
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
 
 from optstream.errors import ParameterError
+from optstream.privacy import PrivacyModel
 
-if TYPE_CHECKING:
-    from optstream.mechanisms.fast import Fast
+SHARE_SAMPLED = Fraction(15, 100)
 
 ROUNDING = 1e-9
 """By how much gains that were meant to add up to 1 may miss it."""
 
 
-def check_fast(fast: "Fast") -> None:
-    """Raise ParameterError for the first parameter that is outside its range."""
-    window = fast.model.window_length
-    if fast.n_samples is not None:
-        _whole("n_samples", fast.n_samples, 1, window)
-    _one_of("sampling", fast.sampling, ("adaptive", "fixed"))
-    _one_of("predictor", fast.predictor, ("kalman", "linear"))
-    if fast.integration_time is not None:
-        _whole("integration_time", fast.integration_time, 1, fast.samples_in_window)
-    _whole("min_interval", fast.min_interval, 1, window)
-    gains = {name: getattr(fast, name) for name in ("proportional", "integral", "derivative")}
-    for name, gain in gains.items():
-        if not (_is_number(gain) and 0 <= gain <= 1):
-            raise ParameterError(f"{name} of Fast must be a number in [0, 1]; got {gain!r}")
-    if abs(sum(gains.values()) - 1) > ROUNDING:
-        raise ParameterError(
-            "proportional, integral and derivative of Fast must add up to 1; "
-            f"got {tuple(gains.values())}, which add up to {sum(gains.values())}"
-        )
-    for name in ("interval_step", "set_point", "process_deviation", "error_floor"):
-        value = getattr(fast, name)
-        left_out = value is None and name in ("process_deviation", "error_floor")
-        if not left_out and not (_is_number(value) and 0 < value < math.inf):
-            raise ParameterError(f"{name} of Fast must be a finite number greater than 0; got {value!r}")
+@dataclass(frozen=True)
+class FastParameters:
+    """The parameters of `Fast`, checked.
+
+    n_samples: M; None for 15 % of the window.
+    sampling: "adaptive", or "fixed": every ceil(w / M) steps.
+    predictor: "kalman", or "linear": measured values as they are, then the line through the last two.
+    proportional, integral, derivative: the feedback's gains, adding up to 1.
+    integration_time: samples that the integral looks at, at most M; None for 5, or M if that is less. Until
+        so many errors are known the interval is the shortest.
+    interval_step: theta, in steps. set_point: xi, the relative error at which the interval stays.
+    min_interval: in steps.
+    process_deviation: how far a series is taken to move in a step, in the unit of the readings: the square
+        root of the paper's Q. None for 316 alpha, which for counts is the paper's Q = 100,000. Better is what
+        the public knows of the series; a guess must not come from the private values.
+    error_floor: relative errors are taken of no smaller value than this, in the unit of the readings; None
+        for alpha, which for counts is the paper's 1.
+    Raises ParameterError for the first that is outside its range.
+    """
+
+    model: PrivacyModel
+    n_samples: int | None = None
+    sampling: Literal["adaptive", "fixed"] = "adaptive"
+    predictor: Literal["kalman", "linear"] = "kalman"
+    proportional: float = 0.9
+    integral: float = 0.1
+    derivative: float = 0.0
+    integration_time: int | None = None
+    interval_step: float = 5.0
+    set_point: float = 0.1
+    min_interval: int = 1
+    process_deviation: float | None = None
+    error_floor: float | None = None
+
+    def __post_init__(self) -> None:
+        window = self.model.window_length
+        if self.n_samples is not None:
+            _whole("n_samples", self.n_samples, 1, window)
+        _one_of("sampling", self.sampling, ("adaptive", "fixed"))
+        _one_of("predictor", self.predictor, ("kalman", "linear"))
+        if self.integration_time is not None:
+            _whole("integration_time", self.integration_time, 1, self.samples_in_window)
+        _whole("min_interval", self.min_interval, 1, window)
+        gains = {name: getattr(self, name) for name in ("proportional", "integral", "derivative")}
+        for name, gain in gains.items():
+            if not (_is_number(gain) and 0 <= gain <= 1):
+                raise ParameterError(f"{name} of Fast must be a number in [0, 1]; got {gain!r}")
+        if abs(sum(gains.values()) - 1) > ROUNDING:
+            raise ParameterError(
+                "proportional, integral and derivative of Fast must add up to 1; "
+                f"got {tuple(gains.values())}, which add up to {sum(gains.values())}"
+            )
+        for name in ("interval_step", "set_point", "process_deviation", "error_floor"):
+            value = getattr(self, name)
+            left_out = value is None and name in ("process_deviation", "error_floor")
+            if not left_out and not (_is_number(value) and 0 < value < math.inf):
+                raise ParameterError(f"{name} of Fast must be a finite number greater than 0; got {value!r}")
+
+    @property
+    def samples_in_window(self) -> int:
+        """The number M of samples in a window: the most steps of any window that are measured."""
+        if self.n_samples is not None:
+            return self.n_samples
+        return max(1, int(SHARE_SAMPLED * self.model.window_length))
 
 
 def _is_number(value: Any) -> bool:

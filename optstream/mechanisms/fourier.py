@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any
+from typing import Any, ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
@@ -50,6 +50,7 @@ class Fourier(SeriesMechanism):
     calibration: Calibration = "strict"
     shortest_period: int | None = None
     leaves_per_period: int = 1
+    has_paper_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _check_count("n_coefficients", self.n_coefficients, 1)
@@ -95,6 +96,10 @@ class Fourier(SeriesMechanism):
         """
         self._check_length(n_steps)
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
+
+    def period_scales(self, n_steps: int) -> dict[str, Fraction]:
+        """Return the one scale of all coordinates."""
+        return {"coordinates": self.scale}
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the noisy frequencies, transformed back."""

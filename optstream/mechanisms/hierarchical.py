@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,7 @@ class Hierarchical(OnlineMechanism):
     tree: AggregationTree
     level_shares: tuple[Fraction, ...]
     lower_bound: float | None
+    tree_class: ClassVar[str | None] = None
 
     def __init__(
         self,
@@ -73,9 +74,19 @@ class Hierarchical(OnlineMechanism):
         return _levels(self)
 
     @property
+    def by_level(self) -> dict[int, SeriesMechanism]:
+        """The measured levels' mechanisms, each with its own epsilon."""
+        return dict(self.levels)
+
+    @property
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
         """Whether some level's mechanism is."""
         return any(mechanism.adaptive for _, mechanism in self.levels)
+
+    @property
+    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+        """Whether every level's is."""
+        return all(mechanism.noise_is_known for _, mechanism in self.levels)
 
     @property
     def epsilon(self) -> Fraction:
@@ -129,7 +140,7 @@ class Hierarchical(OnlineMechanism):
             values[nodes], variances[nodes] = own.values, own.variances
         return measured.seen_as(values, variances)
 
-    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return the levels' own noise through the tree; consistency weighs each step by itself."""
         shape = (len(self.tree.nodes), measured.n_steps)
         weights, noise = np.zeros(shape), np.zeros(shape)

@@ -25,10 +25,9 @@ class SeriesMechanism(Mechanism):
     """A mechanism over one or more series, of which one customer changes `model.leaves_per_step` at a step.
 
     Its series are the nodes of one level: spends name level 0, `Hierarchical` puts in another.
-    noise_is_known: whether how noisy each value will be is known before anything is drawn.
     """
 
-    noise_is_known: ClassVar[bool] = True
+    tree_class: ClassVar[str | None] = "Hierarchical"
 
     @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:
@@ -37,8 +36,12 @@ class SeriesMechanism(Mechanism):
     def _values(self, measured: Measured) -> NDArray[np.float64]:
         return self.fitted(measured).values
 
-    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         return self.fitted(measured).noise_variances
+
+    def period_scales(self, n_steps: int) -> dict[str, Fraction]:
+        """Return the scales of what is charged by the period (`PeriodSpend`), by what they are added to."""
+        return {}
 
     @property
     def alpha_units(self) -> int:

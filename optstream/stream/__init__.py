@@ -1,5 +1,6 @@
 """The stream: its tree, its features, its calendar, its raw periods and what was measured of them."""
 
+from optstream.stream.answers import BlockSums, FeatureSums, FourierCoordinates
 from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.feature import Feature
 from optstream.stream.measured import Measured
@@ -9,8 +10,11 @@ from optstream.stream.tree import AggregationTree
 
 __all__ = [
     "AggregationTree",
+    "BlockSums",
     "Calendar",
     "Feature",
+    "FeatureSums",
+    "FourierCoordinates",
     "Measured",
     "PrivatePeriod",
     "RawState",

@@ -4,16 +4,19 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
-from optstream.privacy.spends import Spend
-from optstream.stream.state import State
+from optstream.privacy.exact import exact_from_text
+from optstream.privacy.spends import Spend, spend_from_document, spend_to_document
+from optstream.stream.answers import Answers, FeatureSums, answers_from, arrayed, listed
+from optstream.stream.state import State, public_part
 
-Array = NDArray[Any]
+Kind = TypeVar("Kind", bound=Answers)
+FORMAT = "optstream.measured/2"
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,10 +25,9 @@ class Measured:
 
     points: the values at the measured steps, (…, n_nodes, n_points), in units of `resolution`.
     positions: the measured steps, rising.
-    sums: for each feature the sums of its parts, (…, n_nodes, n_parts), in units of `resolution`; or the
-        answers to other linear queries, such as Fourier coordinates.
+    answers: to the other queries: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
     point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
-        measured; None where unknown. sum_variances: the same for each feature.
+        measured; None where unknown.
     interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
     spends: what drawing it cost; empty for public values. simulated: drawn with seeded noise.
     state: what the mechanism hands to the next period; before: what it was handed, without raw entries.
@@ -39,11 +41,10 @@ class Measured:
     n_steps: int
     first_step: int
     positions: tuple[int, ...]
-    points: Array
-    sums: tuple[Array, ...]
+    points: NDArray[Any]
+    answers: Answers
     resolution: Fraction
     point_variances: NDArray[np.float64] | None
-    sum_variances: tuple[NDArray[np.float64], ...] | None
     spends: tuple[Spend, ...]
     simulated: bool
     interpolation: NDArray[np.float64] | None = None
@@ -59,8 +60,14 @@ class Measured:
 
     @property
     def feature_sums(self) -> tuple[NDArray[np.float64], ...]:
-        """The sums in the unit of the readings."""
-        return tuple(sums * float(self.resolution) for sums in self.sums)
+        """The features' sums in the unit of the readings. Raises as `answers_of`."""
+        return tuple(sums * float(self.resolution) for sums in self.answers_of(FeatureSums).values)
+
+    def answers_of(self, kind: type[Kind]) -> Kind:
+        """Return the answers, of this kind. Raises ParameterError where they are of another."""
+        if not isinstance(self.answers, kind):
+            raise ParameterError(f"these measurements hold {type(self.answers).__name__}, no {kind.__name__}")
+        return self.answers
 
     @classmethod
     def from_public(
@@ -111,10 +118,9 @@ class Measured:
             first_step=0,
             positions=chosen,
             points=points,
-            sums=sums,
+            answers=FeatureSums(sums, sum_variances),
             resolution=Fraction(1),
             point_variances=point_variances,
-            sum_variances=sum_variances,
             spends=(),
             simulated=False,
             interpolation=None if len(chosen) == n_steps else steps,
@@ -132,8 +138,7 @@ class Measured:
             positions=tuple(range(self.n_steps)),
             points=series / unit,
             point_variances=variances / unit**2,
-            sums=(),
-            sum_variances=(),
+            answers=FeatureSums(),
             interpolation=None,
         )
 
@@ -141,18 +146,14 @@ class Measured:
         """Return one period's measurements as text: integers, scales and choices; the same bytes every
         time.
         """
-        from optstream.stream.measured_document import to_document
-
-        document = to_document(self)
+        document = _to_document(self)
         return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Measured":
         """Read back what `to_bytes` wrote. Raises ParameterError if it is something else."""
-        from optstream.stream.measured_document import from_document
-
         try:
-            return from_document(json.loads(data))
+            return _from_document(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:
             raise ParameterError("these bytes are not measurements that OptStream wrote") from error
 
@@ -167,3 +168,51 @@ def _variances(entry: ArrayLike, n_nodes: int, n_columns: int, name: str) -> NDA
             f"got shape {array.shape}"
         )
     return np.broadcast_to(array, (n_nodes, 1)) if array.ndim == 0 else array
+
+
+def _to_document(measured: Measured) -> dict[str, Any]:
+    """Return one period's measurements, JSON-ready; infinity, which JSON lacks, as null. Raw state is left
+    out.
+    """
+    return {
+        **measured.answers.to_document(),
+        "format": FORMAT,
+        "n_steps": measured.n_steps,
+        "first_step": measured.first_step,
+        "positions": list(measured.positions),
+        "resolution": str(measured.resolution),
+        "points": measured.points.tolist(),
+        "point_variances": listed(measured.point_variances),
+        "spends": [spend_to_document(spend) for spend in measured.spends],
+        "simulated": measured.simulated,
+        "interpolation": listed(measured.interpolation),
+        "state": public_part(measured.state),
+        "before": public_part(measured.before),
+        "choices": measured.choices,
+        "parts": [_to_document(part) for part in measured.parts],
+    }
+
+
+def _from_document(document: dict[str, Any]) -> Measured:
+    """Return the measurements of a document. Raises ParameterError for another format, KeyError, TypeError or
+    ValueError for no such document.
+    """
+    if document["format"] != FORMAT:
+        raise ParameterError(f"measurements of format {document['format']!r} are not {FORMAT}")
+    spends = tuple(spend_from_document(entry) for entry in document["spends"])
+    return Measured(
+        n_steps=document["n_steps"],
+        first_step=document["first_step"],
+        positions=tuple(document["positions"]),
+        points=np.array(document["points"]),
+        answers=answers_from(document, {spend.stage for spend in spends}),
+        resolution=exact_from_text(document["resolution"]),
+        point_variances=arrayed(document["point_variances"]),
+        spends=spends,
+        simulated=document["simulated"],
+        interpolation=arrayed(document["interpolation"]),
+        state=document["state"],
+        before=document["before"],
+        choices=document["choices"],
+        parts=tuple(_from_document(part) for part in document["parts"]),
+    )

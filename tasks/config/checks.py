@@ -9,7 +9,7 @@ from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.mechanisms import HAS_PAPER_SCALES, REVISES
+from tasks.config.mechanisms import kinds_with, names_with
 from tasks.config.schedule import schedule_problems
 from tasks.config.sections import Watch
 from tasks.config.zones import zone_checks
@@ -76,13 +76,13 @@ def _calendar(stream: Any, features: Any) -> Iterator[str]:
 
 
 def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
-    if privacy.calibration == "paper" and mechanism.name not in HAS_PAPER_SCALES:
-        names = " and ".join(HAS_PAPER_SCALES)
+    if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
+        names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
-    if mechanism.name != "OptStream" and budget is not None and budget.stages is not None:
-        yield 'budget.stages must be left out: it is for mechanism.name "OptStream"'
+    if "stages" not in mechanism.tables and budget is not None and budget.stages is not None:
+        yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
     chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (mechanism.name != "HistoryInformed" or mechanism.scale is None):
+    if chosen and (not mechanism.chooses_levels or mechanism.scale is None):
         yield (
             'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
             "it chooses: name them, or give a list of shares"
@@ -90,11 +90,11 @@ def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
 
 
 def _revisions(mechanism: Any, release: Any) -> Iterator[str]:
-    if release.revise_days and mechanism.name not in REVISES:
-        names = ", ".join(f'"{name}"' for name in REVISES)
+    if release.revise_days and not mechanism.kind.revises:
+        able = kinds_with("revises")
         yield (
             f"release.revise_days must be 0 or left out for mechanism.name {mechanism.name!r}, whose "
-            f"estimates learn nothing from later days: it is for {names}; got {release.revise_days}"
+            f"estimates learn nothing from later days: it is for {able}; got {release.revise_days}"
         )
 
 

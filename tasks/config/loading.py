@@ -15,7 +15,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 from optstream.errors import ConfigurationError
 from tasks.config.checks import cross_checks
 from tasks.config.hierarchy import read_hierarchy
-from tasks.config.mechanisms import MECHANISMS, NAMES, ONLY_OPTSTREAM, section_of
+from tasks.config.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
 from tasks.config.problems import keys, nearest, plain, problems_of, shown
 from tasks.config.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS
 from tasks.config.settings import Settings
@@ -49,7 +49,7 @@ def load_settings(path: Path) -> Settings:
     url = Environment().ledger_url
     if url is not None:
         document = {**document, "ledger": {"url": url.get_secret_value()}}
-    if section_of(document.get("mechanism")) in (None, MECHANISMS["OptStream"]):
+    if (named := section_of(document.get("mechanism"))) is None or "features" in named.tables:
         document = {"features": DEFAULT_FEATURES, **document}
     folder = path.absolute().parent
     problems, sections = _sections(document)
@@ -115,9 +115,9 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
                 problems.append(_unnamed(table))
                 continue
             section = named
-        if name in ONLY_OPTSTREAM and named is not MECHANISMS["OptStream"]:
+        if name in OWN_TABLES and (named is None or name not in named.tables):
             if named is not None and name in document:
-                problems.append(f'[{name}] must be left out: it is for mechanism.name "OptStream"')
+                problems.append(f"[{name}] must be left out: it is for mechanism.name {names_with(name)}")
         elif name not in document and name in OPTIONAL:
             continue
         elif name not in document:

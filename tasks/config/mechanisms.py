@@ -1,10 +1,11 @@
 """The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
 
 from datetime import date
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field, model_validator
 
+from optstream import mechanisms
 from optstream.errors import ParameterError
 from tasks.config.fields import Count, NotNegative, ProperShare
 from tasks.config.section import Section
@@ -17,9 +18,25 @@ PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, an
 
 
 class Mechanism(Section):
-    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called."""
+    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called.
+
+    tables: what of the file is for it and not for others. chooses_levels: whether `budget.levels` may be left
+    to it.
+    """
+
+    tables: ClassVar[tuple[str, ...]] = ()
+    chooses_levels: ClassVar[bool] = False
 
     name: str
+
+    @property
+    def kind(self) -> Any:
+        """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
+        return getattr(mechanisms, self.name)
+
+    def holidays_around(self, day: date) -> tuple[date, ...]:
+        """The public holidays that it was told of, and those of its country in the years around a day."""
+        return ()
 
     @property
     def parameters(self) -> dict[str, Any]:
@@ -29,11 +46,13 @@ class Mechanism(Section):
 
 
 class OptStream(Mechanism):
+    tables: ClassVar[tuple[str, ...]] = ("sampling", "features", "stages")
+
     weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
 
 
 class Plain(Mechanism):
-    """Laplace, Uniform and Sample have nothing to set."""
+    """A mechanism that has nothing to set."""
 
 
 class Fourier(Mechanism):
@@ -97,6 +116,8 @@ class Proxy(Section):
 class HistoryInformed(Mechanism):
     """Whatever stands here must be public; the clock and the week are the stream's own."""
 
+    chooses_levels: ClassVar[bool] = True
+
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")
     scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
@@ -112,17 +133,22 @@ class HistoryInformed(Mechanism):
 
     @property
     def parameters(self) -> dict[str, Any]:
-        """As any mechanism's; a proxy is to it other components."""
+        """As any mechanism's; a proxy is to it other components, and holidays are in its `days`."""
         given = super().parameters
         proxy = given.pop("proxy", None)
+        given = {key: value for key, value in given.items() if key not in ("country", "holidays")}
         return given if proxy is None else given | {"components": proxy.components}
 
+    def holidays_around(self, day: date) -> tuple[date, ...]:
+        """As any mechanism's. Raises ParameterError for a country that is not known."""
+        from tasks.config.public_holidays import public_holidays
 
-MECHANISMS: dict[str, type[Mechanism]] = {
+        years = range(day.year - 1, day.year + 2)
+        return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))
+
+
+_WITH_KEYS: dict[str, type[Mechanism]] = {
     "OptStream": OptStream,
-    "Laplace": Plain,
-    "Uniform": Plain,
-    "Sample": Plain,
     "Fourier": Fourier,
     "BudgetDistribution": Kellaris,
     "BudgetAbsorption": Kellaris,
@@ -130,12 +156,20 @@ MECHANISMS: dict[str, type[Mechanism]] = {
     "Fast": Fast,
     "HistoryInformed": HistoryInformed,
 }
+MECHANISMS = {name: _WITH_KEYS.get(name, Plain) for name in mechanisms.MECHANISMS}
 NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
-ONLY_OPTSTREAM = ("sampling", "features")
-"""Tables that no other mechanism has."""
-REVISES = ("HistoryInformed",)
-"""Mechanisms that learn more of a day from what is measured after it."""
-HAS_PAPER_SCALES = ("OptStream", "Fourier")
+OWN_TABLES = {table for section in MECHANISMS.values() for table in section.tables}
+"""What of the file is for some mechanisms only."""
+
+
+def names_with(table: str) -> str:
+    """Those that have a table, as a message says them."""
+    return " or ".join(f'"{name}"' for name, section in MECHANISMS.items() if table in section.tables)
+
+
+def kinds_with(fact: str) -> str:
+    """Those of whose class a fact is true, as a message says them; loads them all."""
+    return " and ".join(name for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
 
 
 def section_of(table: Any) -> type[Mechanism] | None:

@@ -14,12 +14,13 @@ from pydantic import SerializeAsAny
 
 from optstream.catalogue.backends import Location
 from optstream.errors import BudgetError
+from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.public_days import PublicDays
 from tasks.config.checks import day_lengths, step_minutes
 from tasks.config.layouts import Layout, layouts_of
-from tasks.config.mechanisms import REVISES, Mechanism
+from tasks.config.mechanisms import Mechanism
 from tasks.config.paths import absolute, located, resolve_ledger_url
 from tasks.config.schedule import Schedule
 from tasks.config.section import Section
@@ -115,10 +116,15 @@ class Settings(Section):
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
             described["features"] = self.features_.model_dump(mode="json")["named"]
-        if self.mechanism.name == "Fourier" and self.metered and self.model.unit == "customer":
-            described["leaves_per_period"] = len(self.tree.leaves)
+        if self.leaves_per_period > 1 and "leaves_per_period" in self.mechanism.kind.__dataclass_fields__:
+            described["leaves_per_period"] = self.leaves_per_period
         described["level_shares"] = [str(share) for share in self.level_shares]
         return described
+
+    @property
+    def leaves_per_period(self) -> int:
+        """In how many leaves a customer's readings of a day may lie: nothing keeps metered rows in one."""
+        return len(self.tree.leaves) if self.metered and self.model.unit == "customer" else 1
 
     def features(self, day: date) -> list[Feature]:
         """The named partitions of that day, in the file's order."""
@@ -146,12 +152,10 @@ class Settings(Section):
         return levels if isinstance(levels, tuple) else self._chosen_shares()
 
     def _chosen_shares(self) -> tuple[Fraction, ...]:
-        from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-
-        public = ("n_blocks", "block_length", "scale", "components")
-        given = {name: value for name, value in self.mechanism.parameters.items() if name in public}
-        pattern = HistoryInformed(self.model_of(0), days=PublicDays(self.calendar.slots), **given)
-        return HistoryInformedTree(pattern, self.tree, "model").level_shares
+        days = PublicDays(self.calendar.slots)
+        pattern = self.mechanism.kind(self.model_of(0), days=days, **self.mechanism.parameters)
+        shares: tuple[Fraction, ...] = on_tree(pattern, self.tree, "model").level_shares
+        return shares
 
     @property
     def stage_shares(self) -> tuple[Fraction, ...] | None:
@@ -221,7 +225,7 @@ class Settings(Section):
         given = self.release.revise_days if self.release else None
         if given is not None:
             return given
-        return USUAL_REVISE_DAYS if self.mechanism.name in REVISES else 0
+        return USUAL_REVISE_DAYS if self.mechanism.kind.revises else 0
 
     @property
     def scheduling(self) -> Schedule:

@@ -33,14 +33,13 @@ def unlike_day(settings: Settings, releases: Mapping[date, ReleaseOutline]) -> d
     and it was estimated with wider priors. Reads the stored measurements of that day, which are noisy, and no
     dump. None where they are gone, or of another configuration.
     """
-    if settings.mechanism.name != "HistoryInformed":
-        return None
     out = [day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED]
     if not out:
         return None
     newest, release = max(out), releases[max(out)]
     mechanism = mechanism_for(settings, newest, release.revision)
-    assert isinstance(mechanism, HistoryInformedTree)
+    if not isinstance(mechanism, HistoryInformedTree):
+        return None
     with suppress(LedgerError, ParameterError, OSError):
         folder = settings.measurements_of(newest, release.revision)
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))

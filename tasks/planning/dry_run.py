@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 from typing import Any
@@ -10,9 +9,7 @@ from typing import Any
 import numpy as np
 
 from optstream.errors import ParameterError
-from optstream.estimation.hierarchy.error_propagation import noise_variances
-from optstream.measurement import EquallySpaced
-from optstream.mechanisms import Fourier, OptStream
+from optstream.mechanisms import OptStream
 from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, Spend, StepSpend, worst_window
@@ -45,7 +42,7 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         window_length=settings.privacy.window,
         grant=settings.model.epsilon,
         epsilon=mechanism.epsilon,
-        points_known=_is_known(mechanism),
+        points_known=mechanism.noise_is_known,
         periods=tuple(_period(settings, same) for same in alike.values()),
         suggestions=_suggestions(mechanism, lipschitz)
         if lipschitz is not None and isinstance(mechanism, OptStream)
@@ -58,7 +55,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     mechanism, calendar = mechanism_for(settings, days[0]), settings.calendar
     n_steps, first_step = calendar.n_steps(days[0]), calendar.first_step(days[0])
     spends = mechanism.plan(n_steps, first_step)
-    costs = _costs(mechanism)
+    costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
     levels = tuple(
         Level(
@@ -77,20 +74,6 @@ def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
     return worst_window(spends, model.window_length, model.windows).epsilon
 
 
-def _costs(mechanism: Mechanism) -> dict[int, Fraction]:
-    """What each measured level's plan, repeated, costs any window."""
-    if isinstance(mechanism, OptStream):
-        return {plan.level: plan.cost() for plan in mechanism.levels}
-    return {level: own.epsilon for level, own in mechanism.levels}
-
-
-def _is_known(mechanism: Mechanism) -> bool:
-    """Whether it is known before the draw how noisy each value will be."""
-    if isinstance(mechanism, OptStream):
-        return not mechanism.adaptive
-    return mechanism.mechanism.noise_is_known
-
-
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
     noise = tuple(
@@ -107,37 +90,21 @@ def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fract
         return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
     if isinstance(spend, StepSpend):
         return {"answers": spend.scale}
-    if isinstance(mechanism, OptStream):
-        (plan,) = (plan for plan in mechanism.levels if plan.level == spend.level)
-        sampler = plan.sampler_scales(n_steps)
-        return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
-    own = dict(mechanism.levels)[spend.level]
-    return {"coordinates": own.scale} if isinstance(own, Fourier) else {}
+    return mechanism.by_level[spend.level].period_scales(n_steps)
 
 
 def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:
     """How the noise goes through the estimate, by level, without the bound; None if the draw decides."""
+    foreseen = mechanism.foreseen()
+    if foreseen is None:
+        return None
     # Zeros and seeded noise: only positions and variances of these measurements are used.
     zeros = np.zeros((len(mechanism.tree.leaves), n_steps))
-    if isinstance(mechanism, OptStream):
-        spaced = _equally_spaced(mechanism)
-        measured = spaced.measure(zeros, noise=simulated_noise(0), first_step=first_step)
-        variances = noise_variances(measured, spaced.tree, spaced.features, spaced.weights)
-    elif _is_known(mechanism):
-        measured = mechanism.measure(zeros, noise=simulated_noise(0), first_step=first_step)
-        variances = noise_variances(mechanism.merged(measured), mechanism.tree, [], "variance")
-    else:
-        return None
+    measured = foreseen.measure(zeros, noise=simulated_noise(0), first_step=first_step)
+    variances = foreseen.noise_variances(measured)
+    assert variances is not None  # it is known
     levels = (variances[nodes.start : nodes.stop] for nodes in mechanism.tree.levels)
     return [Band(*(math.sqrt(v) for v in (level.mean(), level.min(), level.max()))) for level in levels]
-
-
-def _equally_spaced(mechanism: OptStream) -> OptStream:
-    """The mechanism with points that are known in advance, in place of those that the draw chooses."""
-    if not mechanism.adaptive:
-        return mechanism
-    sampling = EquallySpaced(mechanism.sampling.n_samples)
-    return replace(mechanism, sampling=sampling, stage_shares=mechanism.stage_shares[1:])
 
 
 def _suggestions(mechanism: OptStream, lipschitz: float) -> tuple[NumberOfPoints, ...]:

@@ -1,6 +1,5 @@
 """Try out what a draw needs before it begins: what fails here has drawn nothing, and costs no day."""
 
-import optstream.stream.measured_document  # noqa: F401 - what writes measurements, else loaded by the first
 from optstream.errors import NoiseError
 from optstream.noise import NoiseSource
 from tasks.storage.failures import is_failure, unexpected

@@ -53,7 +53,7 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
 
 
 def test_only_measurement_builds_measurements():
-    allowed = {Path("optstream/stream/measured.py"), Path("optstream/stream/measured_document.py")}
+    allowed = {Path("optstream/stream/measured.py")}
     builders = {path for path in SOURCES if "Measured" in set(calls_in(path))} - allowed
     assert builders
     assert {path.parent for path in builders} == {Path("optstream/measurement")}

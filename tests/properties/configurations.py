@@ -93,7 +93,7 @@ def _other_mechanism(draw: st.DrawFn, document: dict[str, Any]) -> None:
         if key != "name":
             likely = st.sampled_from([1, 2, 10, 48, 10**6, 0.5, "1/2", "50", "paper", "children", "fixed"])
             document["mechanism"][key] = draw(st.one_of(likely, plain_values()))
-    if name != "OptStream":
+    if not section.tables:
         for key in ("sampling", "features"):
             document.pop(key)
         document["budget"].pop("stages")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.stream import Measured
+from optstream.stream import BlockSums, Measured
 
 Floats = NDArray[np.float64]
 
@@ -36,15 +36,16 @@ class BlockHistory:
     def of(cls, measured: Measured) -> "BlockHistory":
         """Return the blocks of one period. Raises ParameterError for measurements of another kind."""
         blocks = (measured.choices or {}).get("blocks")
-        if blocks is None or not measured.sums or measured.sum_variances is None:
+        answers = measured.answers
+        if blocks is None or not isinstance(answers, BlockSums) or answers.variances is None:
             raise ParameterError("these measurements are no sums over blocks")
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
-        noise = float(np.sqrt(measured.sum_variances[0].ravel()[0] / 2.0))
+        noise = float(np.sqrt(answers.variances[0].ravel()[0] / 2.0))
         return cls(
             edges[:, 0] + measured.first_step,
             edges[:, 1] - edges[:, 0],
             np.full(len(edges), noise),
-            np.asarray(measured.sums[0], dtype=np.float64).reshape(len(measured.sums[0]), len(edges)),
+            np.asarray(answers.values[0], dtype=np.float64).reshape(len(measured.points), len(edges)),
         )
 
     @classmethod

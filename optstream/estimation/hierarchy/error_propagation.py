@@ -11,7 +11,7 @@ from optstream.estimation.hierarchy.problem import LeastSquares, least_squares, 
 from optstream.estimation.hierarchy.tree_noise import noise_through_tree
 from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.reconstruction import interpolation_matrix, seen_points
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Floats = NDArray[np.float64]
 
@@ -86,19 +86,19 @@ def _target_maps(measured: Measured) -> tuple[Floats, NDArray[np.int64]]:
     n_measurements), and which of them is each node's: nodes that were measured alike share one.
     """
     assert measured.point_variances is not None
-    assert measured.sum_variances is not None
-    parts = [np.isfinite(one).any(axis=-1, keepdims=True) for one in measured.sum_variances]
+    answers = measured.answers_of(FeatureSums)
+    assert answers.variances is not None
+    parts = [np.isfinite(one).any(axis=-1, keepdims=True) for one in answers.variances]
     kinds = [seen_points(measured), *(np.asarray(one) for one in parts)]
     _, some, pattern = np.unique(np.hstack(kinds), axis=0, return_index=True, return_inverse=True)
-    widths = [measured.points.shape[-1], *(sums.shape[-1] for sums in measured.sums)]
+    widths = [measured.points.shape[-1], *(sums.shape[-1] for sums in answers.values)]
     columns = np.split(np.eye(sum(widths)), np.cumsum(widths)[:-1], axis=-1)
     points, *sums = (np.repeat(part[:, None, :], some.size, axis=1) for part in columns)
     units = replace(
         measured,
         points=points,
-        sums=tuple(sums),
+        answers=FeatureSums(tuple(sums), tuple(one[some] for one in answers.variances)),
         point_variances=np.broadcast_to(measured.point_variances, measured.points.shape[-2:])[some],
-        sum_variances=tuple(one[some] for one in measured.sum_variances),
     )
     return np.moveaxis(targets_of(units), 0, -1), pattern.reshape(-1)
 
@@ -107,10 +107,11 @@ def _variances(measured: Measured) -> Floats:
     """Return the variance of every measurement, (n_nodes, n_measurements); 0 where none was made, for it
     enters nothing.
     """
-    if measured.point_variances is None or measured.sum_variances is None:
+    answers = measured.answers_of(FeatureSums)
+    if measured.point_variances is None or answers.variances is None:
         raise ParameterError("noise_variances needs the variances of the measurements")
-    values = (measured.points, *measured.sums)
-    known = (measured.point_variances, *measured.sum_variances)
+    values = (measured.points, *answers.values)
+    known = (measured.point_variances, *answers.variances)
     parts = [np.broadcast_to(v, e.shape[-2:]) for v, e in zip(known, values, strict=True)]
     together = np.concatenate(parts, axis=-1)
     return np.where(together < UNKNOWN, together, 0.0)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation.reconstruction import reconstruct, seen_points
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 Weights = Literal["variance", "paper"]
 
@@ -69,14 +69,15 @@ def least_squares(
     if weights == "paper":
         parts = [n_steps] * n_steps + [len(matrix) for matrix in matrices for _ in matrix]
         return LeastSquares(rows, targets, np.outer(known, 1.0 / np.array(parts)))
-    if measured.point_variances is None or measured.sum_variances is None:
+    spread = measured.answers_of(FeatureSums).variances
+    if measured.point_variances is None or spread is None:
         raise ParameterError(
             'weights="variance" needs the variances of the measurements; use "paper" without'
         )
     unit = float(measured.resolution) ** 2
     sums = [
         np.broadcast_to(1.0 / (variances * unit), (len(known), len(matrix)))
-        for variances, matrix in zip(measured.sum_variances, matrices, strict=True)
+        for variances, matrix in zip(spread, matrices, strict=True)
     ]
     return LeastSquares(rows, targets, np.concatenate([_step_weights(measured, unit), *sums], axis=-1))
 
@@ -104,13 +105,12 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
     seen = seen_points(measured)
     mean = worth.sum(axis=-1) / np.maximum(seen.sum(axis=-1), 1)
     spread = np.zeros_like(mean)
-    if measured.sum_variances:
-        spread = np.max(
-            [1.0 / (variances.mean(axis=-1) * unit) for variances in measured.sum_variances], axis=0
-        )
+    sums = measured.answers_of(FeatureSums).variances
+    if sums:
+        spread = np.max([1.0 / (variances.mean(axis=-1) * unit) for variances in sums], axis=0)
     # A node without a point is spread from its sums: worth little beside them.
     small = INTERPOLATION_WEIGHT * np.where(seen.any(axis=-1), mean, spread)
-    if not measured.positions and not measured.sum_variances:
+    if not measured.positions and not sums:
         small = np.ones_like(mean)
     weights = np.repeat(small[:, None], measured.n_steps, axis=-1)
     for column, step in enumerate(measured.positions):
@@ -121,7 +121,7 @@ def _step_weights(measured: Measured, unit: float) -> NDArray[np.float64]:
 def _is_measured(measured: Measured) -> NDArray[np.bool_]:
     """Return which nodes were measured at all; the others are left to be derived, (n_nodes,)."""
     known = seen_points(measured).any(axis=-1)
-    for variances in measured.sum_variances or ():
+    for variances in measured.answers_of(FeatureSums).variances or ():
         known = known | np.isfinite(variances).any(axis=-1)
     return np.asarray(known if known.any() else ~known)
 
@@ -132,11 +132,12 @@ def _check_shapes(measured: Measured, tree: AggregationTree, features: Sequence[
             f"measurements must have {len(tree.nodes)} nodes (rows, in tree.nodes order); "
             f"got {measured.points.shape[-2]}"
         )
-    if len(measured.sums) != len(features):
+    measured_sums = measured.answers_of(FeatureSums).values
+    if len(measured_sums) != len(features):
         raise ParameterError(
-            f"measurements have {len(measured.sums)} features, but {len(features)} features were given"
+            f"measurements have {len(measured_sums)} features, but {len(features)} features were given"
         )
-    for feature, sums in zip(features, measured.sums, strict=True):
+    for feature, sums in zip(features, measured_sums, strict=True):
         if feature.n_steps != measured.n_steps or sums.shape[-1] != feature.n_parts:
             raise ParameterError(
                 f"feature {feature.name!r} has {feature.n_parts} parts over {feature.n_steps} steps; the "

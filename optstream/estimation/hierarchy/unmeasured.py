@@ -6,7 +6,7 @@ import numpy as np
 
 from optstream.estimation.holding import UNKNOWN
 from optstream.estimation.reconstruction import seen_points
-from optstream.stream import AggregationTree, Measured
+from optstream.stream import AggregationTree, FeatureSums, Measured
 
 
 def with_unmeasured_leaves(measured: Measured, tree: AggregationTree) -> Measured:
@@ -17,7 +17,7 @@ def with_unmeasured_leaves(measured: Measured, tree: AggregationTree) -> Measure
     Costs no privacy: which steps were measured is public.
     """
     seen = np.array(seen_points(measured).any(axis=-1))
-    for sums in measured.sum_variances or ():
+    for sums in measured.answers_of(FeatureSums).variances or ():
         seen |= np.isfinite(sums).any(axis=-1)
     bare = [int(leaf) for leaf in tree.leaf_indices if not seen[leaf]]
     if measured.point_variances is None or not bare:

@@ -70,6 +70,8 @@ class HistoryInformed(OnlineMechanism):
     components: tuple[Component, ...] = COMPONENTS
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
+    revises: ClassVar[bool] = True
+    tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:
         for name, least in (("history_days", 1), ("relearn_days", 0)):
@@ -120,7 +122,7 @@ class HistoryInformed(OnlineMechanism):
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the posterior mean of every step and its variance."""
-        belief = self._belief(measured.before, len(measured.sums[0]))
+        belief = self._belief(measured.before, len(measured.points))
         return self._estimate(measured, belief, BlockHistory.of(measured))
 
     def estimate(self, measured: Measured) -> Release:
@@ -134,7 +136,7 @@ class HistoryInformed(OnlineMechanism):
         The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
         is estimated with wider priors. A function of noisy sums; free.
         """
-        belief = self._belief(measured.before, len(measured.sums[0]))
+        belief = self._belief(measured.before, len(measured.points))
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
@@ -145,9 +147,9 @@ class HistoryInformed(OnlineMechanism):
         nothing and costs nothing.
         """
         last = later[-1] if later else measured
-        belief = self._belief(last.state, len(measured.sums[0]))
+        belief = self._belief(last.state, len(measured.points))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
-        nothing = BlockHistory.empty(len(measured.sums[0]))
+        nothing = BlockHistory.empty(len(measured.points))
         return self._with_errors(measured, self._estimate(measured, belief, nothing))
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
@@ -157,7 +159,7 @@ class HistoryInformed(OnlineMechanism):
         they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
         knows: give this to it as `before`. Costs no privacy.
         """
-        belief = self._belief(None, len(measured[0].sums[0]))
+        belief = self._belief(None, len(measured[0].points))
         for one in measured:
             belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
             belief = belief.after(BlockHistory.of(one), self.history_days)

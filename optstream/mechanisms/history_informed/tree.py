@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +32,7 @@ from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
 from optstream.privacy.headroom import parts_with_room
 from optstream.privacy.spends import spend_from_document, spend_to_document
-from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
+from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
@@ -55,6 +55,8 @@ class HistoryInformedTree(Hierarchical):
     `Hierarchical`, or "model" for those with the least such error (`choose_level_shares`). The rest as in
     `Hierarchical`. Raises ParameterError as it, for another pattern, and for "model" without a scale.
     """
+
+    revises: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -154,7 +156,7 @@ class HistoryInformedTree(Hierarchical):
             histories[level] = before.after(BlockHistory.of(part), self.pattern.history_days).history
         return self.pattern._belief(_learned(measured.before), 0), histories
 
-    def _noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return None, for it is not known: sizes, kernels and events were learned from the same blocks, so
         nothing is linear.
         """
@@ -181,8 +183,8 @@ class HistoryInformedTree(Hierarchical):
         takes.
         """
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
-        of_blocks = all("blocks" in (part.choices or {}) and part.sums for part in measured.parts)
-        return of_blocks and sizes == [len(part.sums[0]) for part in measured.parts]
+        of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
+        return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
         return self._release(measured, found.values, np.sqrt(found.variances))
@@ -242,7 +244,7 @@ class HistoryInformedTree(Hierarchical):
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
-        n_series = len(part.sums[0]) if part is not None else len(given["sums"]) if given else 0
+        n_series = len(part.points) if part is not None else len(given["sums"]) if given else 0
         return self.pattern._belief(document, n_series)
 
 

@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,6 +62,7 @@ class OptStream(Mechanism):
     lower_bound: float | None
     post_processing: bool
     shortest_period: int
+    has_paper_scales: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -100,9 +102,26 @@ class OptStream(Mechanism):
         return isinstance(self.sampling, L1Sampling)
 
     @property
+    def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
+        """Whether points are chosen by a public rule."""
+        return not self.adaptive
+
+    @property
     def levels(self) -> tuple[LevelPlan, ...]:
         """The measured levels' parts of the budget, root first."""
         return _levels(self)
+
+    @property
+    def by_level(self) -> dict[int, LevelPlan]:
+        """The `levels` by their number, each with its own epsilon."""
+        return {plan.level: plan for plan in self.levels}
+
+    def foreseen(self) -> "OptStream":
+        """Return itself, or with equally spaced points in place of those that the draw chooses."""
+        if self.noise_is_known:
+            return self
+        sampling = EquallySpaced(self.sampling.n_samples)
+        return replace(self, sampling=sampling, stage_shares=self.stage_shares[1:])
 
     @property
     def epsilon(self) -> Fraction:
@@ -147,7 +166,8 @@ class OptStream(Mechanism):
         seen = self._as_weighed(measured)
         return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
 
-    def _noise_variances(self, measured: Measured) -> NDArray[np.float64]:
+    def noise_variances(self, measured: Measured) -> NDArray[np.float64]:
+        """Return the noise of points and features through reconstruction and least squares."""
         if not self.post_processing:
             return interpolated_variances(measured)
         return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)
@@ -222,7 +242,7 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
 
 @lru_cache(maxsize=64)
 def _cost(mechanism: OptStream) -> Fraction:
-    return sum((level.cost() for level in mechanism.levels), Fraction(0))
+    return sum((level.epsilon for level in mechanism.levels), Fraction(0))
 
 
 @lru_cache(maxsize=512)

@@ -59,6 +59,8 @@ def _shortest_period(given: Any, features: Sequence[Feature], window: int) -> in
     length = features[0].n_steps if features else window
     if given is None:
         return length
+    if not features and isinstance(given, int) and given > window:
+        return window  # a period counts as no longer than a window
     if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= length:
         raise ParameterError(
             f"shortest_period of OptStream must be an integer in [1, {length}]; got {given!r}"

@@ -139,8 +139,14 @@ class LevelPlan:
             leaves_changed=self.leaves_changed,
         )
 
-    def cost(self) -> Fraction:
-        """Return what this level's plan, repeated without end, costs any window."""
+    def period_scales(self, n_steps: int) -> dict[str, Fraction]:
+        """Return the sampler's scales, by what they are added to."""
+        sampler = self.sampler_scales(n_steps)
+        return {"threshold": sampler.threshold, "scores": sampler.query} if sampler else {}
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What this level's plan, repeated without end, costs any window."""
         model, sampling = self.model, self.sampling
         unit = self.alpha_units / self.samples_scale
         points = sampling.n_samples * unit

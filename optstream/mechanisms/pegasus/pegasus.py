@@ -37,7 +37,8 @@ class PeGaSus(OnlineMechanism):
 
     perturber_share: of epsilon, exact, in (0, 1). threshold: of a group's deviation, unit of the readings,
     exact, at least 0; None for 5 alpha over a step's epsilon for the grouper. smoother: "median",
-    "average" or "james_stein". Raises ParameterError naming the parameter.
+    "average" or "james_stein". groups: on a tree, "own" for each level's, "children" for those of
+    `PeGaSusTree`. Raises ParameterError naming the parameter.
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, Algorithms 1 and 2. Changed: epsilon is a window's
     and not a step's, noise is discrete, and several series each have groups of their own.
     """
@@ -46,6 +47,7 @@ class PeGaSus(OnlineMechanism):
     perturber_share: Exact = "4/5"
     threshold: Exact | None = None
     smoother: str = "median"
+    groups: str = "own"
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
 
@@ -64,7 +66,14 @@ class PeGaSus(OnlineMechanism):
         if not isinstance(self.smoother, str) or self.smoother not in SMOOTHERS:
             legal = ", ".join(SMOOTHERS)
             raise ParameterError(f"smoother of PeGaSus must be one of {legal}; got {self.smoother!r}")
+        if self.groups not in ("own", "children"):
+            raise ParameterError(f'groups of PeGaSus must be "own" or "children"; got {self.groups!r}')
         self._spends(1, 0)
+
+    @property
+    def tree_class(self) -> str | None:  # type: ignore[override]  # mypy: a property over what is only read
+        """The class that puts it on a tree, by its groups."""
+        return "PeGaSusTree" if self.groups == "children" else "Hierarchical"
 
     @property
     def epsilon(self) -> Fraction:

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from optstream.estimation.fourier import invert_coordinates
-from optstream.stream import Measured
+from optstream.stream import FourierCoordinates, Measured
 
 SHAPES = [(1, 1), (2, 1), (2, 2), (7, 5), (7, 7), (8, 7), (8, 8), (48, 19)]
 
 
 def measured_of(coordinates, n_steps, variance=8.0, resolution="0.5"):
     """Coordinates in units, as if measured."""
-    public = Measured.from_public(np.zeros((len(coordinates), n_steps)), [coordinates])
-    variances = (np.full((len(coordinates), 1), variance),)
-    return replace(public, resolution=Fraction(resolution), sum_variances=variances)
+    public = Measured.from_public(np.zeros((len(coordinates), n_steps)), [])
+    answers = FourierCoordinates((coordinates,), (np.full((len(coordinates), 1), variance),))
+    return replace(public, resolution=Fraction(resolution), answers=answers)
 
 
 @pytest.mark.parametrize(("n_steps", "kept"), SHAPES)

@@ -141,11 +141,11 @@ def test_each_part_is_a_sum_with_noise_of_the_spends_scale():
     values = np.arange(12.0).reshape(2, 6)
     parts = (range(0, 1), range(2, 5))
     drawn = [
-        measure_blocks(period_of(values), parts, spend_of((1, 0, 1, 1, 1, 0)), simulated_noise(seed)).sums[0]
+        measure_blocks(period_of(values), parts, spend_of((1, 0, 1, 1, 1, 0)), simulated_noise(seed))
         for seed in range(4000)
     ]
     exact = np.array([[0, 9], [6, 27]])
-    noise = np.array(drawn) - exact
+    noise = np.array([one.answers.values[0] for one in drawn]) - exact
     variance = np.exp(0.5) * 2 / (np.exp(0.5) - 1) ** 2  # of discrete Laplace with scale 2
     # 16,000 draws: sd of the mean 0.022, of the variance about 0.15; seven of each: false alarm 3e-12
     assert abs(noise.mean()) < 7 * np.sqrt(variance / noise.size)
@@ -168,7 +168,7 @@ def test_a_spend_that_prices_other_steps_is_refused_before_the_draw():
 
 def test_no_part_measures_nothing_and_survives_its_bytes():
     measured = measure_blocks(period_of(np.ones((2, 6))), (), spend_of((0,) * 6), simulated_noise(1))
-    assert measured.sums[0].shape == (2, 0)
+    assert measured.answers.values[0].shape == (2, 0)
     again = Measured.from_bytes(measured.to_bytes())
-    assert again.sums[0].shape == (2, 0)
+    assert again.answers.values[0].shape == (2, 0)
     assert again.to_bytes() == measured.to_bytes()

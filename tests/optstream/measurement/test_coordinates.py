@@ -106,19 +106,19 @@ def test_the_spend_charges_what_n_steps_move_over_the_scale(window):
     assert spend.charges == tuple(Fraction(change.within(6, n), 25) for n in range(7))
     assert measured.simulated
     assert measured.points.shape == (2, 0)
-    assert measured.sums[0].shape == (2, 3)
-    assert np.all(measured.sum_variances[0] == 2 * 25.0**2)
+    assert measured.answers.values[0].shape == (2, 3)
+    assert np.all(measured.answers.variances[0] == 2 * 25.0**2)
 
 
 def test_noise_of_the_scale_is_on_every_coordinate_and_survives_its_bytes():
     """False alarm below 1e-9: 100,000 draws, 2 % off in scale is more than 6 standard errors."""
     period = PrivatePeriod.from_values(np.zeros((10_000, 10)), resolution=Fraction(1), first_step=0)
     measured = measure_coordinates(period, change_of(19, shortest=10), Fraction(1000), simulated_noise(5))
-    noise = measured.sums[0]
+    noise = measured.answers.values[0]
     assert noise.shape == (10_000, 10)
     assert abs(np.abs(noise).mean() / 1000 - 1) < 0.02
     np.testing.assert_allclose(np.abs(noise).mean(axis=0), 1000, rtol=0.07)
     again = Measured.from_bytes(measured.to_bytes())
-    assert np.array_equal(again.sums[0], noise)
+    assert np.array_equal(again.answers.values[0], noise)
     assert again.points.shape == (10_000, 0)
     assert again.spends == measured.spends

@@ -66,7 +66,7 @@ class CountedNoise(NoNoise):
 
 
 def answers(measured):
-    return np.concatenate([measured.points, *measured.sums], axis=-1)
+    return np.concatenate([measured.points, *measured.answers.values], axis=-1)
 
 
 def test_points_and_sums_are_those_of_every_node():
@@ -74,7 +74,8 @@ def test_points_and_sums_are_those_of_every_node():
     measured = measure(units, NoNoise())
     nodes = TREE.add_up(units)
     assert np.array_equal(measured.points, nodes[:, [1, 4]])
-    assert np.array_equal(measured.sums[0], np.stack([nodes[:, :2].sum(1), nodes[:, 2:].sum(1)], axis=1))
+    sums, *_ = measured.answers.values
+    assert np.array_equal(sums, np.stack([nodes[:, :2].sum(1), nodes[:, 2:].sum(1)], axis=1))
     assert measured.simulated
     assert measured.spends == tuple(spends())
 
@@ -141,7 +142,7 @@ def test_a_level_without_a_spend_keeps_its_values_to_itself():
     units = np.full((3, 6), 7777)
     measured = measure(units, simulated_noise(3), spends=spends(levels=(1, 2)))
     assert not measured.points[0].any()
-    assert not measured.sums[0][0].any()
+    assert not measured.answers.values[0][0].any()
     assert np.isinf(measured.point_variances[0]).all()
     assert np.isfinite(measured.point_variances[1:]).all()
 

@@ -1,4 +1,4 @@
-"""Every mechanism of the house, made small, for the conformance suite."""
+"""Every registered mechanism, made small, for the conformance suite."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -8,7 +8,8 @@ import pytest
 
 from optstream import mechanisms
 from optstream.measurement import EquallySpaced, L1Sampling
-from optstream.mechanisms import Hierarchical, OptStream, PeGaSus, PeGaSusTree
+from optstream.mechanisms import MECHANISMS, Hierarchical, OptStream, PeGaSus, PeGaSusTree
+from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 
@@ -63,13 +64,8 @@ def _history_informed_tree(model, shortest):
 
 
 PLAIN: Mapping[str, Make] = {
-    "Laplace": _plain("Laplace"),
-    "Uniform": _plain("Uniform"),
-    "Sample": _plain("Sample"),
+    **{name: _plain(name) for name in MECHANISMS if issubclass(getattr(mechanisms, name), SeriesMechanism)},
     "Fourier": _fourier,
-    "BudgetDistribution": _plain("BudgetDistribution"),
-    "BudgetAbsorption": _plain("BudgetAbsorption"),
-    "PeGaSus": _plain("PeGaSus"),
     "PeGaSus average": _plain("PeGaSus", smoother="average"),
     "PeGaSus James-Stein": _plain("PeGaSus", smoother="james_stein"),
     "Fast": _fast(),
@@ -90,8 +86,10 @@ ALL: Mapping[str, Make] = {
     "OptStream": _opt(EquallySpaced(2)),
     "OptStream L1": _optstream_l1,
 }
-ONLINE = [name for name in PLAIN if name not in ("Fourier", "HistoryInformed")]
-STATELESS = {"Laplace", "Uniform", "Fourier", "OptStream"}
+MODEL = PrivacyModel("1", 6, 1)
+MADE = {name: make(MODEL, 6) for name, make in ALL.items()}
+ONLINE = [name for name in PLAIN if isinstance(MADE[name], OnlineMechanism) and not MADE[name].revises]
+"""Not those that revise: a day at once tells them more of its steps than the steps before."""
 
 
 @pytest.fixture(params=list(ALL), ids=str)
@@ -104,7 +102,7 @@ def make_online(request) -> Make:
     return ALL[request.param]
 
 
-@pytest.fixture(params=[name for name in ALL if name.removesuffix(" on a tree") not in STATELESS], ids=str)
+@pytest.fixture(params=[name for name, made in MADE.items() if made.adaptive], ids=str)
 def make_adaptive(request) -> Make:
     return ALL[request.param]
 

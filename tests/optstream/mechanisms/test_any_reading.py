@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from optstream import mechanisms
+from optstream.mechanisms import MECHANISMS
+from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 
 MODEL = PrivacyModel("1", 4, 10)
-NAMES = [
-    "Laplace", "Uniform", "Sample", "Fourier", "BudgetDistribution", "BudgetAbsorption", "PeGaSus", "Fast",
-    "HistoryInformed",
-]  # fmt: skip
+NAMES = [name for name in MECHANISMS if issubclass(getattr(mechanisms, name), SeriesMechanism)]
 
 
 @pytest.mark.parametrize("name", NAMES)

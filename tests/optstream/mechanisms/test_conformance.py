@@ -210,10 +210,23 @@ def test_noise_is_a_required_argument_and_secure_noise_is_not_simulated(make, wa
     assert mechanism.release(wavy(6), noise=simulated_noise(1)).simulated
 
 
+def test_what_a_class_says_of_itself_is_so(make, wavy):
+    """adaptive: a state goes on; noise_is_known: every value's noise, whatever the readings are."""
+    mechanism = make(MODEL, 6)
+    released = [mechanism.release(values, noise=simulated_noise(8)) for values in (wavy(6), 1000 - wavy(6))]
+    assert all((release.state is not None) == mechanism.adaptive for release in released)
+    assert (mechanism.recall([]) is not None) == mechanism.adaptive
+    assert mechanism.has_paper_scales == hasattr(mechanism, "calibration")
+    assert mechanism.revises == hasattr(mechanism, "revise")
+    assert (mechanism.tree_class is None) == hasattr(mechanism, "tree")
+    if mechanism.noise_is_known:
+        one, other = (release.noise_standard_errors for release in released)
+        assert np.array_equal(one, other, equal_nan=True)
+
+
 def test_a_foreign_state_is_refused(make_adaptive, wavy):
     """Read as "nothing was spent", it would void the promise in silence."""
     mechanism = make_adaptive(MODEL, 6)
-    assert mechanism.adaptive
     for state in ({"mechanism": "another"}, {}, [1], "x"):
         with pytest.raises(ParameterError, match="state of"):
             mechanism.release(wavy(6), noise=simulated_noise(1), first_step=6, state=state)

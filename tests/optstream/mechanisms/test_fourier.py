@@ -119,7 +119,7 @@ def lost_by_a_roaming_device(scale, n_coefficients):
     flat = PrivatePeriod.from_values(np.zeros((48, 48)), resolution=ONE_DEVICE.resolution, first_step=0)
     moved = PrivatePeriod.from_values(np.eye(48), resolution=ONE_DEVICE.resolution, first_step=0)
     mechanism = Fourier(ONE_DEVICE, n_coefficients)
-    one, other = (mechanism.measure(side, noise=Silent()).sums[0] for side in (flat, moved))
+    one, other = (mechanism.measure(side, noise=Silent()).answers.values[0] for side in (flat, moved))
     return np.abs(one - other).sum() / scale
 
 
@@ -283,7 +283,7 @@ def test_who_changes_leaf_at_each_step_loses_more_unless_the_unit_says_so(unit, 
         leaves=lambda step: (step,),
     )
     mechanism = Fourier(model, 5)
-    one, other = (mechanism.measure(side[0], noise=Silent()).sums[0] for side in pair.sides)
+    one, other = (mechanism.measure(side[0], noise=Silent()).answers.values[0] for side in pair.sides)
     # discrete Laplace noise loses exactly this
     lost = np.abs(one - other).sum() / mechanism.scale
     assert (lost > 1) == too_much

@@ -39,16 +39,18 @@ def pushed(measured):
         for moved, variance in pushed(part):
             parts = (*measured.parts[:place], moved, *measured.parts[place + 1 :])
             yield replace(measured, parts=parts), variance
-    if measured.point_variances is None or measured.sum_variances is None:
+    answers = measured.answers
+    if measured.point_variances is None or answers.variances is None:
         return
-    arrays = [measured.points, *measured.sums]
-    variances = [measured.point_variances, *measured.sum_variances]
+    arrays = [measured.points, *answers.values]
+    variances = [measured.point_variances, *answers.variances]
     for number, (array, variance) in enumerate(zip(arrays, variances, strict=True)):
         spread = np.broadcast_to(variance, array.shape)
         for at in np.argwhere(np.isfinite(spread)):
             moved = [entry.astype(float) for entry in arrays]
             moved[number][tuple(at)] += PUSH
-            yield replace(measured, points=moved[0], sums=tuple(moved[1:])), spread[tuple(at)]
+            others = replace(answers, values=tuple(moved[1:]))
+            yield replace(measured, points=moved[0], answers=others), spread[tuple(at)]
 
 
 def one_by_one(mechanism, measured):

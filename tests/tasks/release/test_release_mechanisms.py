@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from optstream import read_published
+from optstream import mechanisms, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
@@ -21,8 +21,8 @@ from tasks.release.outcomes import budget_of
 from tasks.storage.private_files import read_verified
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
-OTHERS = [name for name in MECHANISMS if name != "OptStream"]
-WITH_MEMORY = ["Sample", "BudgetDistribution", "BudgetAbsorption", "PeGaSus", "Fast"]
+OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
+ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
 
 
 @pytest.fixture
@@ -95,7 +95,7 @@ def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measureme
     assert drawn.items() <= house.files("trusted/measurements").items()
 
 
-@pytest.mark.parametrize("name", WITH_MEMORY)
+@pytest.mark.parametrize("name", [name for name in ADAPTIVE if not getattr(mechanisms, name).revises])
 def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
     house = with_mechanism(name)
     house.release(*DAYS[:2])
@@ -116,7 +116,7 @@ def test_what_was_measured_before_informs_the_next_day(with_mechanism):
     assert second.before["prior"] == first.state["prior"]
 
 
-@pytest.mark.parametrize("name", [*WITH_MEMORY, "HistoryInformed"])
+@pytest.mark.parametrize("name", ADAPTIVE)
 def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
     house = with_mechanism(name)
     house.release(*DAYS[:2])
@@ -127,7 +127,7 @@ def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name)
     assert budget_of(house.settings, house.ledger).spent <= 1
 
 
-@pytest.mark.parametrize("name", ["Sample", "BudgetAbsorption", "Fast", "HistoryInformed"])
+@pytest.mark.parametrize("name", ADAPTIVE)
 def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
     house = with_mechanism(name)
     works = house.release(DAYS[0], DAYS[2]) | house.release(DAYS[1])

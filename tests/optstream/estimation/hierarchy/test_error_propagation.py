@@ -42,14 +42,15 @@ def measured_with(tree, shares, features, sampling=None, resolution="0.1", **key
 def one_by_one(measured, tree, features, weights):
     """Each measurement's unit error through the whole estimate, squared, by its variance."""
     total = np.zeros((len(tree.nodes), 8))
-    values = [measured.points, *measured.sums]
-    known = [measured.point_variances, *measured.sum_variances]
+    values = [measured.points, *measured.answers.values]
+    known = [measured.point_variances, *measured.answers.variances]
     for number, (array, spread) in enumerate(zip(values, known, strict=True)):
         spread = np.broadcast_to(spread, array.shape)
         for place in np.argwhere(np.isfinite(spread)):
             pushed = [np.zeros(entry.shape) for entry in values]
             pushed[number][tuple(place)] = 1.0
-            alone = replace(measured, points=pushed[0], sums=tuple(pushed[1:]))
+            answers = replace(measured.answers, values=tuple(pushed[1:]))
+            alone = replace(measured, points=pushed[0], answers=answers)
             total += make_consistent(alone, tree, features, weights, None) ** 2 * spread[tuple(place)]
     return total
 

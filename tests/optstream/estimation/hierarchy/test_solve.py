@@ -11,7 +11,7 @@ from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.hierarchy import active_set
 from optstream.estimation.hierarchy.closed_form import reconcile
 from optstream.estimation.hierarchy.problem import least_squares
-from optstream.stream import AggregationTree, Feature, Measured
+from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
 RAGGED = AggregationTree.from_parents(
@@ -83,7 +83,7 @@ def test_optimality_conditions_hold_at_the_bound(weights):
 
 def test_a_batch_is_its_periods_one_by_one():
     single = [noisy(FRANCE, CHAIN, seed, level) for seed, level in enumerate([500.0, 5.0, 60.0])]
-    same = single[0].point_variances, *single[0].sum_variances
+    same = single[0].point_variances, *single[0].answers.variances
     batch = Measured.from_public(
         np.array([one.interpolation for one in single]),
         [np.array([one.feature_sums[number] for one in single]) for number in range(2)],
@@ -124,10 +124,9 @@ def test_points_are_joined_by_lines_and_held_at_the_ends():
             first_step=0,
             positions=(1, 4),
             points=steps[:, [1, 4]],
-            sums=(),
+            answers=FeatureSums((), None),
             resolution=1,
             point_variances=None,
-            sum_variances=None,
             spends=(),
             simulated=False,
         )
@@ -141,10 +140,9 @@ def test_a_period_without_points_spreads_its_finest_sums():
         first_step=0,
         positions=(),
         points=np.zeros((1, 0)),
-        sums=(np.array([[8.0]]),),
+        answers=FeatureSums((np.array([[8.0]]),), None),
         resolution=1,
         point_variances=None,
-        sum_variances=None,
         spends=(),
         simulated=False,
     )
