@@ -7,13 +7,13 @@ import numpy as np
 from rich.table import Column, Table
 
 from flows.cli.console import Terminal
+from optstream.errors import ParameterError
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.studies.charged_history import By, history_of
 from tasks.studies.leakage import (
     Leakage,
     chain_of,
-    draw_leakage,
     empty_document,
     leakage_document,
     leakage_of,
@@ -48,11 +48,19 @@ def leakage_and_show(
     given = float(settings.model.epsilon) if bound is None else bound
     found = leakage_of(settings.stream.name, history, chain, given)
     if plot:
-        draw_leakage(found, plot)
+        _draw(found, plot)
     terminal.document(leakage_document(found))
     if not terminal.as_json:
         _show(found, settings, terminal)
     return found
+
+
+def _draw(found: Leakage, path: Path) -> None:
+    try:
+        from tasks.studies.leakage_chart import write_chart
+    except ImportError:
+        raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
+    write_chart(found, path)
 
 
 def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:

@@ -106,17 +106,6 @@ def leakage_of(stream: str, history: History, chain: Chain, bound: float) -> Lea
     )
 
 
-def draw_leakage(found: Leakage, path: Path) -> None:
-    """Write the chart, .svg or .png. Raises ParameterError for another suffix, or where the extra `plots` is
-    not installed.
-    """
-    try:
-        from tasks.studies.leakage_chart import write_chart
-    except ImportError:
-        raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
-    write_chart(found, path)
-
-
 def leakage_document(found: Leakage) -> dict[str, Any]:
     """`optstream leakage --json`: versioned, for machines; of each day the worst time point."""
     history, chain = found.history, found.chain

@@ -1,12 +1,12 @@
 """Where folders lie: on this machine, or in an object store; and how a published one is changed there."""
 
+from optstream.catalogue.backends.open import open_storage
 from optstream.catalogue.backends.protocol import (
     ConflictError,
     OtherBytes,
     Readable,
     Storage,
     Transaction,
-    open_storage,
 )
 from optstream.storage.location import Location, StoreUrl, locate
 

@@ -7,11 +7,9 @@ an object store with conditional puts (`object_store.py`).
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Protocol, TypeVar
 
 from optstream.errors import PublicationError
-from optstream.storage.location import Location, StoreUrl, locate
 
 Result = TypeVar("Result")
 
@@ -109,22 +107,3 @@ class Storage(Readable, Protocol):
         """Run `work` in a transaction, and again in a new one after each conflict. Raises OSError where
         writing fails.
         """
-
-
-def open_storage(folder: Location | str | Storage) -> Storage:
-    """Return the storage of a published folder, given as a path, as a URL of an object store or as storage.
-
-    Raises ParameterError for a URL that cannot be one, and PublicationError where what reaches such stores
-    is not installed.
-    """
-    if not isinstance(folder, Path | StoreUrl | str):
-        return folder
-    location = locate(folder)
-    if isinstance(location, Path):
-        from optstream.catalogue.backends.local import LocalStorage
-
-        return LocalStorage(location)
-    from optstream.catalogue.backends.object_store import ObjectStorage
-    from optstream.storage.store import open_store
-
-    return ObjectStorage(open_store(location))

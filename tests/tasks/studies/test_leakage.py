@@ -16,8 +16,8 @@ from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tasks.studies import charged_history
 from tasks.studies.charged_history import history_of
-from tasks.studies.leakage import chain_of, draw_leakage, leakage_document, leakage_of
-from tasks.studies.leakage_chart import points_of
+from tasks.studies.leakage import chain_of, leakage_document, leakage_of
+from tasks.studies.leakage_chart import points_of, write_chart
 from tasks.studies.transition_file import TransitionFile
 
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
@@ -203,7 +203,7 @@ def test_a_bound_of_nothing_is_refused(found):
 @pytest.mark.parametrize("suffix", [".svg", ".png"])
 def test_the_chart_is_drawn(found, tmp_path, suffix):
     path = tmp_path / f"leakage{suffix}"
-    draw_leakage(found, path)
+    write_chart(found, path)
     content = path.read_bytes()
     assert content.startswith(b"<svg" if suffix == ".svg" else b"\x89PNG")
     if suffix == ".svg":
@@ -213,7 +213,7 @@ def test_the_chart_is_drawn(found, tmp_path, suffix):
 
 def test_a_chart_of_another_kind_is_refused(found, tmp_path):
     with pytest.raises(ParameterError, match=r"\.svg or \.png"):
-        draw_leakage(found, tmp_path / "leakage.pdf")
+        write_chart(found, tmp_path / "leakage.pdf")
 
 
 def test_a_short_history_is_drawn_step_by_step_and_a_long_one_by_its_worst(found, stream, tmp_path):
