@@ -3,17 +3,14 @@
 import errno
 import hashlib
 import io
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
 from typing import IO, Any
 
 from optstream.errors import PublicationError
 from optstream.storage.location import StoreUrl
 
-INSTALL = "install what reaches it: pip install 'optstream[s3]' for s3://"
 REASONS: tuple[tuple[type[OSError], str], ...] = (
     (PermissionError, "the store refuses access; see the credentials in the environment, and their rights"),
     (TimeoutError, "the store does not answer"),
@@ -134,37 +131,6 @@ class Store:
         another may be there.
         """
         raise no_conditions(self.url)
-
-
-def open_store(url: StoreUrl) -> Store:
-    """Return the store of a URL. Raises PublicationError where its protocol is not known, or not
-    installed.
-    """
-    from optstream.storage.memory_store import MemoryStore
-    from optstream.storage.s3 import S3Store
-
-    kinds = {"s3": S3Store, "memory": MemoryStore}
-    return kinds.get(url.protocol, Store)(url, connect(url.protocol))
-
-
-def connect(protocol: str) -> Any:
-    """Return fsspec's file system, which takes address and credentials from the environment, and caches no
-    listing.
-
-    One for all threads of a process: each has connections of its own to look after.
-    Raises PublicationError where the protocol is not known, or what it needs is not installed.
-    """
-    return _connected(protocol, os.getpid())
-
-
-@lru_cache
-def _connected(protocol: str, _process: int) -> Any:
-    import fsspec
-
-    try:
-        return fsspec.filesystem(protocol, use_listings_cache=False, skip_instance_cache=True)
-    except (ImportError, ValueError) as error:
-        raise PublicationError(f"{protocol}:// is not a store that can be reached here; {INSTALL}") from error
 
 
 def no_conditions(url: StoreUrl) -> PublicationError:

@@ -6,7 +6,7 @@ from typing import Any
 
 from optstream.catalogue.backends import StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
-from optstream.storage.store import open_store
+from optstream.storage.open import open_store
 from tasks.config.paths import absolute, ledger_database, lies_within, located, resolve_ledger_url
 
 

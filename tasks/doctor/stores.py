@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from optstream.catalogue.backends import StoreUrl
 from optstream.catalogue.backends.object_store import check_conditions
 from optstream.errors import PublicationError
-from optstream.storage.store import open_store
+from optstream.storage.open import open_store
 from tasks.config import Settings
 from tasks.doctor.finding import Finding, note, warning, wrong
 

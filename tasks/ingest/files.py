@@ -7,8 +7,8 @@ from typing import IO, Any
 import polars as pl
 
 from optstream.catalogue.backends import Location, StoreUrl
+from optstream.storage.open import open_store
 from optstream.storage.parquet_limits import Claims, claims_of
-from optstream.storage.store import open_store
 
 HASHED_AT_ONCE = 2**23
 """Bytes of one request while an object is read from end to end."""

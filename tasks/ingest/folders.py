@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from optstream.catalogue.backends import Location, StoreUrl
-from optstream.storage.store import open_store
+from optstream.storage.open import open_store
 
 UNREADABLE_IN_A_STORE = frozenset("?#%*[]\\")
 """Marks that readers of URLs take for something else."""

@@ -15,7 +15,7 @@ from optstream.catalogue.backends import Location, StoreUrl
 from optstream.catalogue.backends.object_store import MOST_TRANSACTIONS, check_conditions
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger
-from optstream.storage.store import open_store
+from optstream.storage.open import open_store
 from tasks.config import Settings
 from tasks.storage.private_files import exclusive_in, write_private
 

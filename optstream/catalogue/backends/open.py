@@ -6,7 +6,7 @@ from optstream.catalogue.backends.local import LocalStorage
 from optstream.catalogue.backends.object_store import ObjectStorage
 from optstream.catalogue.backends.protocol import Storage
 from optstream.storage.location import Location, StoreUrl, locate
-from optstream.storage.store import open_store
+from optstream.storage.open import open_store
 
 
 def open_storage(folder: Location | str | Storage) -> Storage:

@@ -1,4 +1,4 @@
-"""What a store must do beside conditional puts: serve forked processes, and list whatever others put there."""
+"""What a store must do beside conditional puts: serve forked processes, list whatever others put there."""
 
 import os
 import time
@@ -6,7 +6,7 @@ import time
 import pytest
 
 from optstream.storage.location import locate
-from optstream.storage.store import open_store
+from optstream.storage.open import open_store
 from tests.temporary_s3 import filesystem
 
 LONGEST_READ = 60.0

@@ -163,7 +163,7 @@ def test_an_object_that_changes_while_it_is_read_is_refused(small, upload):
 
 
 def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkeypatch):
-    from optstream.storage import store
+    from optstream.storage import open as opening
 
     stream = small()
     file = stream.settings.file
@@ -172,12 +172,12 @@ def test_a_store_that_cannot_be_reached_makes_days_wait(small, s3_server, monkey
     assert type(error) is LateDumpError
     monkeypatch.setenv("AWS_ENDPOINT_URL", "http://127.0.0.1:9")
     monkeypatch.setenv("AWS_MAX_ATTEMPTS", "1")
-    store._connected.cache_clear()
+    opening._connected.cache_clear()
     monkeypatch.setattr("s3fs.S3FileSystem.retries", 1)
     try:
         error = discover(load_settings(file), [DAY])[DAY]
     finally:
-        store._connected.cache_clear()
+        opening._connected.cache_clear()
     assert type(error) is LateDumpError
     assert "the store cannot be reached" in str(error)
     assert "127.0.0.1" not in str(error)

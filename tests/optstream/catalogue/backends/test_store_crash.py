@@ -241,7 +241,7 @@ class HalfForgetful(MemoryStore):
 @pytest.mark.parametrize("kind", [Forgetful, HalfForgetful])
 def test_a_store_that_ignores_conditions_is_refused_before_anything_is_put(put, monkeypatch, kind):
     folder = memory_folder()
-    monkeypatch.setattr("optstream.storage.memory_store.MemoryStore", kind)
+    monkeypatch.setattr("optstream.storage.open.MemoryStore", kind)
     with pytest.raises(PublicationError, match=r"does not refuse a put whose condition fails.*use a store"):
         put(folder.name, DAY)
     assert folder.files() == {}
@@ -251,7 +251,7 @@ def test_a_store_without_conditions_is_read_and_never_written(put, monkeypatch):
     folder = memory_folder()
     put(folder.name, DAY)
     before = folder.files()
-    monkeypatch.setattr("optstream.storage.memory_store.MemoryStore", Store)
+    monkeypatch.setattr("optstream.storage.open.MemoryStore", Store)
     assert read_published(folder.name, verify=True).height == 12
     with pytest.raises(PublicationError, match=r"no put here that fails.*local folder"):
         put(folder.name, NEXT)
