@@ -62,7 +62,7 @@ process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULT
 		$(and $(ONLY),--only $(ONLY))
 
 powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: CUTS=200 RESTORES=200 SEED=….
-	$(BIN)/python -m tests.faults.disk_campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults.disk.campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.

@@ -23,8 +23,8 @@ from tasks.release import revise, steps
 from tasks.release.day import Work, each
 from tasks.release.run import Run, enrol, let_go
 from tasks.reports import write_pages
-from tests.faults import acts
 from tests.faults.hook import Hook
+from tests.faults.points import acts
 from tests.faults.world import World
 
 
