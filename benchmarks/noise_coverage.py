@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fixture import stream
-from benchmarks.measure import command, parser, show
+from benchmarks.harness.measure import command, parser, show
+from benchmarks.inputs.fixture import stream
 from optstream.noise import simulated_noise
 from tasks.config import Settings
 from tasks.config.example import EXAMPLE

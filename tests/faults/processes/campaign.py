@@ -19,7 +19,7 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.prefect_server import running_server
+from benchmarks.harness.prefect_server import running_server
 from tests.faults.kept import Kept
 from tests.faults.nursery import die_with_parent
 from tests.faults.points.attacks import Tally
