@@ -42,7 +42,7 @@ screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make de
 	$(BIN)/python -m docs.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
 
 coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/coverage.json
+	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg

@@ -32,7 +32,7 @@ class Coverage:
 @cache
 def measured_coverage() -> Coverage:
     """The shipped measurement."""
-    document = json.loads(files("tasks.reports").joinpath("coverage.json").read_text(encoding="utf-8"))
+    document = json.loads(files("tasks.reports").joinpath("measured/coverage.json").read_text(encoding="utf-8"))
     rows = tuple(
         CoverageRow(row["epsilon"], row["held"], tuple(row["held_by_level"])) for row in document["rows"]
     )
