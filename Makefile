@@ -42,7 +42,7 @@ screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make de
 	$(BIN)/python -m docs.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
 
 coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
-	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/coverage.json
+	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json
 
 audit: $(BIN)/.installed  ## The long audit: every mechanism and control; RUNS=100000 for tighter bounds.
 	$(BIN)/optstream audit --days --runs $(or $(RUNS),20000) --output audit.json --plot audit.svg
@@ -62,7 +62,7 @@ process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULT
 		$(and $(ONLY),--only $(ONLY))
 
 powercuts: $(BIN)/.installed  ## Power cuts, restored backups, copied machines: CUTS=200 RESTORES=200 SEED=….
-	$(BIN)/python -m tests.faults.disk_campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
+	$(BIN)/python -m tests.faults.disk.campaign --cuts $(or $(CUTS),200) --restores $(or $(RESTORES),200) $(and $(SEED),--seed $(SEED))
 
 # The results stay; a run that was stopped goes on. TRIALS=3 for a first look.
 evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md; DATA=FOLDER of the public series.

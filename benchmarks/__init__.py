@@ -16,7 +16,8 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
 
     demo, noise_coverage, fuzz are `make demo`, `make coverage`, `make fuzz`.
 
-What they share: `fixture` makes streams (configuration, dumps, published days), `exact_meters` a large day
-of meters, `ledger_history` a long ledger; `public_data` reads the public series; `measure` times and prints;
-`prefect_server` runs a server. Peers are `bare_script`, `naive_program` and `linear_fractional`.
+What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
+`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` reads the public series.
+What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers`
+has `bare_script`, `naive_program` and `linear_fractional`.
 """

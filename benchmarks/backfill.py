@@ -17,10 +17,10 @@ from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fixture import stream
-from benchmarks.measure import command, in_process, parser, show, table
-from benchmarks.prefect_server import free_port, running_server
-from benchmarks.public_data import lay_out_load
+from benchmarks.harness.measure import command, in_process, parser, show, table
+from benchmarks.harness.prefect_server import free_port, running_server
+from benchmarks.inputs.fixture import stream
+from benchmarks.inputs.public_data import lay_out_load
 from optstream.ledger import open_ledger
 from optstream.stream import days_from
 from tasks.config import Settings
@@ -101,7 +101,7 @@ def measure(settings: Settings, last: date, workers: int) -> None:
         again = fill(settings.file, FIRST, last, workers, PREFECT_API_URL=url)
         tasks = task_seconds(url)  # now, for the server may record a run's tasks after the run
     words = [str(settings.input_folder), settings.input_of(FIRST).value, str(settings.folder / "bare")]
-    _, bare = in_process("-m", "benchmarks.bare_script", *words, f"{FIRST}", f"{last}")
+    _, bare = in_process("-m", "benchmarks.peers.bare_script", *words, f"{FIRST}", f"{last}")
     published = first.days("published")
     yearly = ", ".join(f"{year}: {ms:.0f}" for year, ms in by_the_ledger(settings).items())
     show(

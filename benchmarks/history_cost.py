@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fixture import FLAT_UP_TO, STEPS, optstream, tree_of
-from benchmarks.measure import command, parser, show, table, timed
+from benchmarks.harness.measure import command, parser, show, table, timed
+from benchmarks.inputs.fixture import FLAT_UP_TO, STEPS, optstream, tree_of
 from optstream import AggregationTree, PrivacyModel, simulated_noise
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.stream.public_days import PublicDays

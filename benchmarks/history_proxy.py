@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.progress import track
 
-from benchmarks.measure import a_day, command, parser, show, table
-from benchmarks.public_data import Load, read_load
+from benchmarks.harness.measure import a_day, command, parser, show, table
+from benchmarks.inputs.public_data import Load, read_load
 from optstream import PrivacyModel, simulated_noise
 from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed

@@ -27,9 +27,9 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.exact_meters import DAY, EXPECTED, ORDERS, Size, lay_out
-from benchmarks.fixture import STEPS, dump_of
-from benchmarks.measure import command, in_process, parser, show, table, timed
+from benchmarks.harness.measure import command, in_process, parser, show, table, timed
+from benchmarks.inputs.exact_meters import DAY, EXPECTED, ORDERS, Size, lay_out
+from benchmarks.inputs.fixture import STEPS, dump_of
 from optstream.stream.private_period import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import ingest

@@ -15,8 +15,8 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.linear_fractional import loss_by_programs
-from benchmarks.measure import T, command, fastest, in_words, parser, show, table
+from benchmarks.harness.measure import T, command, fastest, in_words, parser, show, table
+from benchmarks.peers.linear_fractional import loss_by_programs
 from optstream.privacy.leakage import LossFunction, backward_leakage, loss_by_row_pairs
 
 AMOUNT = 1.0

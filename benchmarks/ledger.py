@@ -2,7 +2,7 @@
 
     python -m benchmarks.ledger [--streams 100] [--years 10] [--revisions 3] [--no-verify] [--folder FOLDER]
 
-A ledger on SQLite of streams × days × revisions, written in bulk (benchmarks/ledger_history.py). At its end
+A ledger on SQLite of streams × days × revisions, written in bulk (`inputs/ledger_history`). At its end
 nights are added through the library: each step is one transaction, every commit synced. Beside them, in the
 same minutes and on the same disk, the peer: bare SQLite commits of as many rows, no index, check or hash.
 """
@@ -18,8 +18,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-from benchmarks.ledger_history import LEASE, START, History, plan_of
-from benchmarks.measure import Taken, command, parser, show, table, timed
+from benchmarks.harness.measure import Taken, command, parser, show, table, timed
+from benchmarks.inputs.ledger_history import LEASE, START, History, plan_of
 from optstream.ledger import Ledger
 
 NIGHTS = 3

@@ -20,8 +20,8 @@ from rich.console import Console
 from rich.progress import track
 from rich.table import Table
 
-from benchmarks.measure import command, parser, show, table, timed
-from benchmarks.public_data import SERIES, PublicSeries
+from benchmarks.harness.measure import command, parser, show, table, timed
+from benchmarks.inputs.public_data import SERIES, PublicSeries
 from optstream import AggregationTree, EquallySpaced, OptStream, PrivacyModel, secure_noise, simulated_noise
 from optstream.measurement import L1Sampling
 from optstream.mechanisms import (

@@ -17,9 +17,9 @@ from contextlib import contextmanager
 from datetime import date, timedelta
 from pathlib import Path
 
-from benchmarks.fixture import stream
-from benchmarks.measure import command, in_process, parser, show, table, timed
-from benchmarks.prefect_server import free_port, running_server
+from benchmarks.harness.measure import command, in_process, parser, show, table, timed
+from benchmarks.harness.prefect_server import free_port, running_server
+from benchmarks.inputs.fixture import stream
 from flows.cli.console import Terminal
 from optstream import secure_noise
 from tasks.config import Settings, load_settings
@@ -80,7 +80,7 @@ def bare_night(settings: Settings, day: date) -> float:
     """Return the seconds of the script without guarantees, start of Python included."""
     dumps, into = str(settings.input_folder), str(settings.folder / "bare")
     value = settings.input_of(day).value
-    return in_process("-m", "benchmarks.bare_script", dumps, value, into, f"{day}", f"{day}")[1]
+    return in_process("-m", "benchmarks.peers.bare_script", dumps, value, into, f"{day}", f"{day}")[1]
 
 
 def release_itself(settings: Settings) -> float:

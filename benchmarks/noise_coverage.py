@@ -1,6 +1,6 @@
 """Counts how often a noise-only band holds the truth, on simulated load: the table that report pages show.
 
-    make coverage   # python -m benchmarks.noise_coverage --into tasks/reports/coverage.json
+    make coverage   # python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json
 
 The example's mechanism releases simulated days with simulated noise. The band is 1.96 published standard
 deviations of the noise (`load_mw_noise_se`) on each side: one that left nothing out would hold 95 % of the
@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fixture import stream
-from benchmarks.measure import command, parser, show
+from benchmarks.harness.measure import command, parser, show
+from benchmarks.inputs.fixture import stream
 from optstream.noise import simulated_noise
 from tasks.config import Settings
 from tasks.config.example import EXAMPLE

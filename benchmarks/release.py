@@ -15,10 +15,10 @@ from datetime import date
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.fixture import STEPS, french_tree, optstream
-from benchmarks.measure import command, fastest, in_words, parser, show, table, timed
-from benchmarks.naive_program import naive_program
-from benchmarks.public_data import read_load
+from benchmarks.harness.measure import command, fastest, in_words, parser, show, table, timed
+from benchmarks.inputs.fixture import STEPS, french_tree, optstream
+from benchmarks.inputs.public_data import read_load
+from benchmarks.peers.naive_program import naive_program
 from optstream import AggregationTree, secure_noise, simulated_noise
 from optstream.estimation import make_consistent
 from optstream.noise import NoiseSource

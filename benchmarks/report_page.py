@@ -15,8 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
-from benchmarks.fixture import lay_out_published
-from benchmarks.measure import command, parser, show, timed
+from benchmarks.harness.measure import command, parser, show, timed
+from benchmarks.inputs.fixture import lay_out_published
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from tasks.reports import public_facts, public_page

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
-from benchmarks.prefect_server import running_server
+from benchmarks.harness.prefect_server import running_server
 from tasks.config import Settings, load_settings
 from tests.browser import find_chromium, running_chromium, visit
 

@@ -13,7 +13,7 @@ from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings
 from tasks.config.paths import ledger_database
 from tasks.ingest import Reader, ingest
-from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox.process import reading_apart
 from tasks.ingest.schema import UNREADABLE
 from tasks.ingest.spread import Spread
 from tasks.processes.orphans import end_with_parent

@@ -12,8 +12,8 @@ from optstream.stream import Measured
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
-from tasks.ingest.discover import DATED, MOST_FILES, PREFIX
-from tasks.ingest.folders import entries_of
+from tasks.ingest.arrival.discover import DATED, MOST_FILES, PREFIX
+from tasks.ingest.arrival.folders import entries_of
 from tasks.operations.expired import release_folders
 from tasks.release.lineage import told_releases
 from tasks.release.witness import behind

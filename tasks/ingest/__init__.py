@@ -1,7 +1,7 @@
 """From raw dumps to private periods: found, read, summed and measured for the contracts."""
 
+from tasks.ingest.arrival.discover import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
 from tasks.ingest.days import IngestedDay, Reader, ingest
-from tasks.ingest.discover import Arrival, Dump, LateDumpError, arrivals_of, days_with_dumps, discover
 
 __all__ = [
     "Arrival",

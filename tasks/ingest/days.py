@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from data_contracts.raw import raw_rules
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
+from tasks.ingest.arrival.discover import PREFIX, Dump
 from tasks.ingest.cells import cells_of, nobody_of
-from tasks.ingest.discover import PREFIX, Dump
 from tasks.ingest.metrics import metrics_of
 from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of

@@ -9,8 +9,8 @@ import polars as pl
 from data_contracts.raw import FILES, raw_rules
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config import Settings
+from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.cells import with_places
-from tasks.ingest.discover import Dump
 from tasks.ingest.rows import NO_TIMESTAMP, OFF_GRID, OUTSIDE
 from tasks.ingest.schema import SourceFile
 

@@ -11,7 +11,7 @@ from data_contracts.raw import LIMITS
 from optstream.catalogue.backends import Location
 from optstream.stream import Calendar
 from tasks.config import Layout, Settings
-from tasks.ingest.files import claims_in, scan_file
+from tasks.ingest.arrival.files import claims_in, scan_file
 from tasks.ingest.reading import countable
 
 UNREADABLE = (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError)

@@ -25,7 +25,7 @@ from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
 from tasks.ingest import Dump
-from tasks.ingest.files import identity_of, opened
+from tasks.ingest.arrival.files import identity_of, opened
 from tasks.storage.private_files import make_private_folder, token_in, write_private
 
 KEY_BYTES = 32

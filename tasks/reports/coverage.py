@@ -32,7 +32,8 @@ class Coverage:
 @cache
 def measured_coverage() -> Coverage:
     """The shipped measurement."""
-    document = json.loads(files("tasks.reports").joinpath("coverage.json").read_text(encoding="utf-8"))
+    file = files("tasks.reports") / "measured" / "coverage.json"
+    document = json.loads(file.read_text(encoding="utf-8"))
     rows = tuple(
         CoverageRow(row["epsilon"], row["held"], tuple(row["held_by_level"])) for row in document["rows"]
     )

@@ -3,8 +3,8 @@
 import pytest
 
 from benchmarks import history_cost
-from benchmarks.fixture import tree_of
 from benchmarks.history_cost import main
+from benchmarks.inputs.fixture import tree_of
 
 
 @pytest.mark.parametrize("count", [3, 13, 125, 1000])

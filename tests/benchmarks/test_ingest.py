@@ -4,8 +4,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.exact_meters import EXPECTED, ORDERS, Size, lay_out
 from benchmarks.ingest import LARGEST_PEAK_MB, MEASURED, TARGETS, compare, main, one, report
+from benchmarks.inputs.exact_meters import EXPECTED, ORDERS, Size, lay_out
 
 SMALL = Size(regions=3, customers=50)
 

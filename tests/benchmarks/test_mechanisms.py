@@ -6,7 +6,8 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from benchmarks.measure import command
+from benchmarks.harness.measure import command
+from benchmarks.inputs.public_data import PublicSeries, load_of_2016
 from benchmarks.mechanisms import (
     EPSILONS,
     MECHANISMS,
@@ -17,7 +18,6 @@ from benchmarks.mechanisms import (
     run_trial,
     table_of,
 )
-from benchmarks.public_data import PublicSeries, load_of_2016
 from optstream import PrivacyModel, simulated_noise
 from optstream.mechanisms import Laplace, Uniform
 

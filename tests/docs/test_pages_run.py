@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prefect_server import running_server
+from benchmarks.harness.prefect_server import running_server
 from flows.orchestration.environment import environment as prefect_environment
 from tests.docs.runner import Page, begins_from, parse
 from tests.docs.warm import warm_optstream

@@ -19,7 +19,7 @@ from typing import Any
 from sqlalchemy import Engine, event
 from sqlalchemy.engine.default import DefaultDialect
 
-from tests.faults.acts import Act
+from tests.faults.points.acts import Act
 
 HOUSE = Path(__file__).parents[2]
 ROOMS = tuple(f"{HOUSE / room}{os.sep}" for room in ("optstream", "tasks", "flows", "data_contracts"))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from tests.faults.attacks import Tally
+from tests.faults.points.attacks import Tally
 
 CHECKOUT = Path(__file__).parents[2]
 CODE = ("optstream", "tasks", "flows", "data_contracts", "tests/faults")

@@ -24,8 +24,8 @@ from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved
 from tasks.release.each import each
 from tasks.release.run import Run, enrol, let_go
 from tasks.reports import write_pages
-from tests.faults import acts
 from tests.faults.hook import Hook
+from tests.faults.points import acts
 from tests.faults.world import World
 
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.faults.attacks import Tally
 from tests.faults.kept import Kept
+from tests.faults.points.attacks import Tally
 
 
 def test_a_row_is_kept_for_the_same_code_and_seed_only(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.prefect_server import LOOPBACK, free_port, running_server
+from benchmarks.harness.prefect_server import LOOPBACK, free_port, running_server
 from flows.orchestration.environment import environment
 
 PORT = free_port()

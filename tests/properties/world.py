@@ -16,7 +16,7 @@ from optstream.noise import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
-from tasks.ingest.sandbox import reading_apart
+from tasks.ingest.sandbox.process import reading_apart
 from tasks.ingest.validate import validate
 from tasks.release import steps
 from tasks.release.day import Ended, Held, Requested, Status

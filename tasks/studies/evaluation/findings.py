@@ -1,17 +1,31 @@
-"""What was found, written by hand, one sentence each; numbers are filled in, and each claim is checked.
+"""What was found: sentences written by hand in `page.md`, their claims checked and their figures filled in.
 
 A finding holds or does not, in the results at hand; the page of the long run is not made with one that does
 not. Other results (simulated, short) say so beside the sentence.
 """
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from tasks.studies.evaluation.claims import learned, parameters, parts, regions
-from tasks.studies.evaluation.means import Results
+from jinja2 import Environment, StrictUndefined
 
-Claim = Callable[[Results], tuple[bool, str]]
-"""Whether it holds in these results, and the sentence with their numbers. KeyError: they do not say."""
+from tasks.studies.evaluation.claims import learned, papers
+from tasks.studies.evaluation.means import Results, percent, short
+
+_TEXT = Path(__file__).with_name("page.md").read_text(encoding="utf-8")
+_CLAIMS = {"learned": learned, "papers": papers}
+_SECTION = re.compile(r"^## (\d+)\n(.*?)(?=^## )", re.MULTILINE | re.DOTALL)
+_FINDING = re.compile(r"^### (.+?) \| (.+?) \| (\w+)\.(\w+)\n(.*?)(?=^### |\Z)", re.MULTILINE | re.DOTALL)
+_JINJA = Environment(
+    undefined=StrictUndefined,
+    autoescape=False,
+    keep_trailing_newline=True,
+    finalize=lambda value: short(value) if isinstance(value, float) else value,
+)
+_JINJA.filters["percent"] = percent
 
 
 @dataclass(frozen=True)
@@ -21,7 +35,8 @@ class Finding:
     experiment: int
     title: str
     verdict: str
-    claim: Claim
+    claim: Callable[[Results], papers.Checked]
+    sentence: str
 
 
 def check(results: Results, finding: Finding) -> tuple[bool | None, str]:
@@ -29,60 +44,27 @@ def check(results: Results, finding: Finding) -> tuple[bool | None, str]:
     if finding.experiment not in results.experiments():
         return None, ""
     try:
-        return finding.claim(results)
+        holds, figures = finding.claim(results)
     except KeyError:
         return None, ""
+    return holds, filled(finding.sentence, figures)
 
 
-FINDINGS: tuple[Finding, ...] = (
-    Finding(
-        1,
-        "OptStream against noise on every step",
-        "better from ε = 0.1 down, worse at 1",
-        regions.against_laplace,
-    ),
-    Finding(1, "better by an order of magnitude", "does not reproduce", regions.no_order_of_magnitude),
-    Finding(
-        1,
-        "L1 sampling against equal spacing",
-        "behind, but for the paper's scales at 0.01",
-        regions.l1_behind,
-    ),
-    Finding(1, "very small ε", "only what learns is worth releasing every day", regions.sample_at_the_end),
-    Finding(1, "nothing but last week's release", "worse at ε = 0.1, as good at 0.01", regions.last_week),
-    Finding(1, "an independent trial", "agrees", regions.independent_trial),
-    Finding(1, "learning from past releases", "ahead of all others at each ε", learned.against_all),
-    Finding(1, "bands of 95 %", "hold 93 to 97 %", learned.bands),
-    Finding(2, "national and regional error", "OptStream where α is large", parts.hierarchy),
-    Finding(2, "sums are consistent", "holds", parts.consistent),
-    Finding(2, "learning from past releases", "ahead at each α, nation and regions", learned.on_the_tree),
-    Finding(3, "private streams forecast accurately", "holds, and so it does with Laplace", parts.forecasts),
-    Finding(3, "ARMA(1,1) as the measure", "last week's day is better", parts.plain_forecast),
-    Finding(
-        3, "forecasts from what was learned", "as good as on the real stream, down to 0.01", learned.forecasts
-    ),
-    Finding(
-        4,
-        "every step of the procedure helps",
-        "sampling does; the optimisation only at ε = 1",
-        parts.ablations,
-    ),
-    Finding(4, "the same with the paper's scales", "neither", parts.ablations_paper),
-    Finding(5, "k and θ", "k falls with ε; θ hardly matters", parameters.grid),
-    Finding(6, "larger α", "OptStream ahead of Laplace and DFT", parameters.alphas),
-    Finding(
-        6, "larger α, learning from past releases", "less than half of OptStream's error", learned.alphas
-    ),
-    Finding(7, "PeGaSus", "behind under one promise", parameters.pegasus),
-    Finding(8, "Theorem 11", "holds, loose", parameters.theorem),
-    Finding(
-        9, "Kalman filter, adaptive rate", "the filter helps; adapting depends on the series", parameters.fast
-    ),
-    Finding(9, "FAST against Laplace", "depends on the series", parameters.fast_laplace),
-    Finding(9, "learning from past releases", "pays where something repeats", learned.counted),
-    Finding(10, "every year, from the first day", "ahead at each ε", learned.years),
-    Finding(10, "bands of 95 %", "hold 93 to 97 %", learned.years_covered),
-    Finding(10, "revised estimates", "nearer to the truth, at no cost", learned.revised),
-    Finding(11, "days unlike all others", "below 1.5 times OptStream's error", learned.unusual),
-    Finding(11, "the first day", "no worse than OptStream's", learned.beginnings),
+def filled(sentence: str, figures: dict[str, Any]) -> str:
+    """The sentence with these figures: floats to three digits or so."""
+    return _JINJA.from_string(sentence).render(figures)
+
+
+def _in_one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+OPENING = _TEXT[: _SECTION.search(_TEXT).start()]  # type: ignore[union-attr]
+READING = _TEXT[[match.end() for match in _SECTION.finditer(_TEXT)][-1] :]
+NOTES = {int(number): _in_one_line(body.partition("###")[0]) for number, body in _SECTION.findall(_TEXT)}
+"""What each experiment is, beyond its title."""
+FINDINGS = tuple(
+    Finding(int(number), title, verdict, getattr(_CLAIMS[module], name), _in_one_line(sentence))
+    for number, body in _SECTION.findall(_TEXT)
+    for title, verdict, module, name, sentence in _FINDING.findall(body)
 )

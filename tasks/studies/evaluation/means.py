@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,11 @@ from typing import Any
 import polars as pl
 
 from optstream.errors import ParameterError
+from optstream.evaluation.contenders import INFORMED
+from optstream.evaluation.experiments import EPSILONS
 from tasks.studies.evaluation.store import FORMAT
+
+ALPHAS = ("10", "50", "100")
 
 
 @dataclass(frozen=True)
@@ -51,10 +55,10 @@ class Results:
         return cls(pl.DataFrame(document["means"], infer_schema_length=None), facts)
 
     def rows(self, experiment: int, metric: str = "mae", **where: Any) -> pl.DataFrame:
-        """The rows of an experiment's metric that have these values; None asks for a null."""
+        """The rows of an experiment's metric that have these values, or one of them where a set is given."""
         found = self.means.filter(experiment=experiment, metric=metric)
         for name, value in where.items():
-            found = found.filter(pl.col(name).is_null() if value is None else pl.col(name) == value)
+            found = found.filter(pl.col(name).is_in(value if isinstance(value, set) else {value}))
         return found
 
     def values(self, experiment: int, metric: str = "mae", **where: Any) -> list[float]:
@@ -76,9 +80,37 @@ class Results:
             raise KeyError((experiment, mechanism, calibration, metric, where, parameters.height))
         return pooled(found)
 
+    def by(
+        self,
+        experiment: int,
+        mechanism: str,
+        calibration: str = "strict",
+        *,
+        alpha: Sequence[str] | None = None,
+        **where: Any,
+    ) -> dict[str, float]:
+        """`mean` for each epsilon; for each of these alphas where they are given."""
+        name, values = ("epsilon", EPSILONS) if alpha is None else ("alpha", alpha)
+        return {
+            value: self.mean(experiment, mechanism, calibration, **{name: value}, **where).value
+            for value in values
+        }
+
+    def rivals(self, experiment: int, **where: Any) -> set[str]:
+        """All mechanisms but HistoryInformed under the same guarantee. Raises KeyError if there are none."""
+        found = set(self.rows(experiment, calibration="strict", **where)["mechanism"]) - {INFORMED}
+        if not found:
+            raise KeyError((experiment, where))
+        return found
+
     def experiments(self) -> list[int]:
         """Those that were run."""
         return sorted(set(self.means["experiment"]))
+
+
+def below(ours: Mapping[Any, float], theirs: Mapping[Any, float], keys: Iterable[Any] | None = None) -> bool:
+    """Whether each of our figures is less than theirs; by default for all keys."""
+    return all(ours[key] < theirs[key] for key in (ours if keys is None else keys))
 
 
 def pooled(rows: pl.DataFrame) -> Mean:
@@ -106,6 +138,11 @@ def short(value: float | None) -> str:
     if size >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if size >= 10 else f"{value:.2f}" if size >= 0.095 else f"{value:.2g}"
+
+
+def percent(share: float) -> str:
+    """To a tenth."""
+    return f"{100 * share:.1f} %"
 
 
 def epsilon_text(value: float | None) -> str:

@@ -1,4 +1,4 @@
-"""docs/evaluation.md: made from results; what is written by hand lies in `prose` and `findings`."""
+"""docs/evaluation.md: made from results; what is written by hand lies in `page.md`."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,13 +8,18 @@ import polars as pl
 from optstream.errors import ParameterError
 from optstream.evaluation import EXPERIMENTS, Experiment
 from optstream.evaluation.contenders import RAW
-from tasks.studies.evaluation.findings import FINDINGS, check
+from tasks.studies.evaluation.findings import FINDINGS, NOTES, OPENING, READING, check, filled
 from tasks.studies.evaluation.means import Results
 from tasks.studies.evaluation.pictures import write_pictures
-from tasks.studies.evaluation.prose import NOTES, OPENING, READING
-from tasks.studies.evaluation.tables import markdown, table_of
+from tasks.studies.evaluation.stream_tables import stream_table, unusual_table
+from tasks.studies.evaluation.tables import TABLES, markdown
 
 UNMET = "**Not so in these results:** "
+
+
+def table_of(results: Results, number: int) -> str:
+    """The table or tables of one experiment."""
+    return {**TABLES, 10: stream_table, 11: unusual_table}[number](results)
 
 
 def write_page(results: Results, page: Path, *, strict: bool = False) -> list[str]:
@@ -38,7 +43,7 @@ def write_page(results: Results, page: Path, *, strict: bool = False) -> list[st
         for finding, holds, _ in checked
         if holds is not None
     ]
-    parts = [OPENING.format(facts=_facts(results)), markdown(["", "asked", "found"], claims), "\n"]
+    parts = [filled(OPENING, {"facts": _facts(results)}), markdown(["", "asked", "found"], claims), "\n"]
     for experiment in EXPERIMENTS:
         number = experiment.number
         if number in results.experiments():

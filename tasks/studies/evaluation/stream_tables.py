@@ -6,8 +6,8 @@ from optstream.evaluation.contenders import INFORMED
 from optstream.evaluation.experiments import EPSILONS
 from optstream.evaluation.happenings import HAPPENINGS
 from optstream.evaluation.streams import FIRST, REVISED_AFTER
-from tasks.studies.evaluation.means import Mean, Results, pooled, short
-from tasks.studies.evaluation.tables import cost, entries, markdown, percent
+from tasks.studies.evaluation.means import Mean, Results, percent, pooled, short
+from tasks.studies.evaluation.tables import cost, entries, markdown
 
 PEERS = (INFORMED, "OptStream ES", "Laplace")
 

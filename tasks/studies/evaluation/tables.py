@@ -8,7 +8,7 @@ import polars as pl
 from optstream.evaluation.contenders import CONTENDERS
 from optstream.evaluation.experiment import MONTHS
 from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
-from tasks.studies.evaluation.means import Mean, Results, epsilon_text, largest, pooled, short
+from tasks.studies.evaluation.means import Mean, Results, epsilon_text, largest, percent, pooled, short
 
 MONTH_NAMES = dict(zip(MONTHS, ("February", "June", "October"), strict=True))
 ORDER = {name: number for number, name in enumerate(CONTENDERS)}
@@ -19,13 +19,6 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     marks = ["---"] * 3 if len(header) == 3 else ["---"] * 2 + ["---:"] * (len(header) - 2)
     lines = [header, marks, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
-
-
-def table_of(results: Results, number: int) -> str:
-    """The table or tables of one experiment."""
-    from tasks.studies.evaluation.stream_tables import stream_table, unusual_table
-
-    return {**_TABLES, 10: stream_table, 11: unusual_table}[number](results)
 
 
 def cost(mean: Mean) -> str:
@@ -58,11 +51,6 @@ def _cells(
         else:
             found.append(str(mean) if position == 0 else short(mean.value))
     return found
-
-
-def percent(share: float) -> str:
-    """To a tenth."""
-    return f"{100 * share:.1f} %"
 
 
 def _by_epsilon(results: Results, number: int, metrics: dict[str, str], **where: Any) -> str:
@@ -191,7 +179,7 @@ def _fast(results: Results) -> str:
     return markdown(["series, ε, mechanism", "scales", "true ε", *shares, "best ± s.e."], rows)
 
 
-_TABLES: dict[int, Callable[[Results], str]] = {
+TABLES: dict[int, Callable[[Results], str]] = {
     1: lambda results: _regions(results, 1),
     2: _hierarchy,
     3: _forecasts,

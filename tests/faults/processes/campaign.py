@@ -19,10 +19,10 @@ from itertools import count
 from multiprocessing import get_context
 from pathlib import Path
 
-from benchmarks.prefect_server import running_server
-from tests.faults.attacks import Tally
+from benchmarks.harness.prefect_server import running_server
 from tests.faults.kept import Kept
 from tests.faults.nursery import die_with_parent
+from tests.faults.points.attacks import Tally
 from tests.faults.processes.faults import KINDS
 from tests.faults.processes.lives import live
 from tests.faults.processes.machine import why_not

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.faults.attacks import Tally
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
+from tests.faults.points.attacks import Tally
 from tests.faults.processes.commands import Command, leftovers, start
 from tests.faults.processes.faults import (
     KINDS,

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from benchmarks.prefect_server import free_port
+from benchmarks.harness.prefect_server import free_port
 from flows.orchestration.environment import ALWAYS, DEFAULTS, Orchestrator, environment, prepare
 from optstream.errors import ConfigurationError
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.fixture import lay_out_published
+from benchmarks.inputs.fixture import lay_out_published
 from optstream.catalogue import read_catalogue, withdraw
 from optstream.catalogue.backends import open_storage
 from tasks.reports import PublicFacts, public_facts

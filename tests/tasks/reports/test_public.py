@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from benchmarks.fixture import NOISE_MW
+from benchmarks.inputs.fixture import NOISE_MW
 from optstream import read_published
 from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
@@ -174,7 +174,7 @@ def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
     """A plan that leaves a tenth to restatements, and an older promise that gave more."""
-    from benchmarks import fixture as module
+    from benchmarks.inputs import fixture as module
 
     real, made = module.ReleaseStatement, []
 

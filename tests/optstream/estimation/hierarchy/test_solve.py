@@ -5,7 +5,7 @@ import warnings
 import numpy as np
 import pytest
 
-from benchmarks.naive_program import naive_program
+from benchmarks.peers.naive_program import naive_program
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
 from optstream.estimation.hierarchy import active_set

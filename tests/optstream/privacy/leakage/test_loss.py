@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from benchmarks.linear_fractional import loss_by_programs
+from benchmarks.peers.linear_fractional import loss_by_programs
 from optstream.errors import ParameterError
 from optstream.privacy.leakage import LossFunction, loss_by_row_pairs
 from optstream.privacy.leakage.log_ratio import log_ratio, log_ratio_of_numbers

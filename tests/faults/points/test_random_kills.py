@@ -1,8 +1,8 @@
 """A few kills at random times on each database; `make faults` does hundreds, some of the real flow."""
 
-from tests.faults.attacks import kill_at_each
 from tests.faults.campaign import random_kills, table
-from tests.faults.scenarios import ALL, record
+from tests.faults.points.attacks import kill_at_each
+from tests.faults.points.scenarios import ALL, record
 from tests.faults.world import DAYS
 
 SEED = 20160601

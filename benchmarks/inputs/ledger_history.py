@@ -13,7 +13,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from benchmarks.fixture import STEPS, french_tree, optstream
+from benchmarks.inputs.fixture import STEPS, french_tree, optstream
 from optstream import PrivacyModel
 from optstream.ledger import Ledger, ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.spends import COLUMNS, spend_rows, spends_hash

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from tests.faults.bench import Bench
 from tests.faults.judge import Judge
 from tests.faults.night import Night
-from tests.faults.scenarios import Scenario
+from tests.faults.points.scenarios import Scenario
 
 AT_ONCE = 4
 

@@ -14,7 +14,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.fixture import metered
+from benchmarks.inputs.fixture import metered
 from optstream import AggregationTree
 from optstream.errors import DumpError, ParameterError
 from optstream.stream import days_from

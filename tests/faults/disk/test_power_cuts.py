@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.faults.cuts import FIRST, HISTORIES, at_every_step, by_chance, open_cuts
+from tests.faults.disk.cuts import FIRST, HISTORIES, at_every_step, by_chance, open_cuts
 from tests.faults.disk.model import Rules
 from tests.faults.disk.mount import why_not
 from tests.temporary_postgresql import find_binaries

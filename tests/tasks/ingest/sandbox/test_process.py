@@ -21,17 +21,18 @@ from optstream.ledger import open_ledger
 from optstream.measurement.linear import open_private_period
 from optstream.noise import secure_noise
 from tasks.config import load_settings
-from tasks.ingest import discover, ingest, sandbox
+from tasks.ingest import discover, ingest
 from tasks.ingest.days import read_days
-from tasks.ingest.sandbox import reading_apart
-from tasks.ingest.sandbox_messages import answer
+from tasks.ingest.sandbox import process
+from tasks.ingest.sandbox.messages import answer
+from tasks.ingest.sandbox.process import reading_apart
 from tasks.release import steps
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.tasks.conftest import DAY, NOW
 
 NEXT = DAY + timedelta(days=1)
-READ_HERE = "import sys; from tests.tasks.ingest.test_sandbox import read; read(*sys.argv[1:])"
+READ_HERE = "import sys; from tests.tasks.ingest.sandbox.test_process import read; read(*sys.argv[1:])"
 
 
 def dumps_of(stream, *days):
@@ -99,27 +100,27 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
 
 
 def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monkeypatch):
-    monkeypatch.setattr(sandbox, "IDLE", [])
+    monkeypatch.setattr(process, "IDLE", [])
     dumps = dumps_of(metered, DAY)
     with reading_apart() as first, reading_apart() as second:
         first(metered.settings, dumps)
         second(metered.settings, dumps)
-    one, other = sandbox.IDLE
+    one, other = process.IDLE
     assert one is not other
     with reading_apart() as third:
         third(metered.settings, dumps)
-        assert len(sandbox.IDLE) == 1
+        assert len(process.IDLE) == 1
     other.end()
     with reading_apart() as fourth:
         fourth(metered.settings, dumps)
-    (left,) = sandbox.IDLE
+    (left,) = process.IDLE
     assert left is one, "one that died while it waited is asked no more"
     one.end()
 
 
 def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
     """Its days would be taken for the next one's, and released as those."""
-    monkeypatch.setattr(sandbox, "IDLE", [])
+    monkeypatch.setattr(process, "IDLE", [])
     dumps = dumps_of(metered, DAY, NEXT)
 
     class StoppedError(BaseException):
@@ -146,8 +147,8 @@ def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, mon
 
 
 def test_a_reader_that_cannot_begin_is_told_each_time(metered, monkeypatch):
-    monkeypatch.setattr(sandbox, "IDLE", [])
-    monkeypatch.setattr(sandbox.sys, "executable", "/bin/false")
+    monkeypatch.setattr(process, "IDLE", [])
+    monkeypatch.setattr(process.sys, "executable", "/bin/false")
     with reading_apart() as read:
         for _ in range(2):
             with pytest.raises(DumpError, match=r"exit code 1"):
@@ -190,7 +191,7 @@ def read(folder, writer):
         began.append(real(command, pass_fds=[*pass_fds, int(writer)], **more))
         return began[0]
 
-    sandbox.subprocess.Popen = popen
+    process.subprocess.Popen = popen
     with reading_apart() as reading:
         reading(settings, list(discover(settings, [DAY]).values()))
         os.write(int(writer), f"{began[0].pid}\n".encode())
@@ -208,7 +209,7 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
     enrol(run)
     with reading_apart() as read:
         read(metered.settings, dumps[1:])
-        monkeypatch.setattr(sandbox, "seconds_of", lambda settings: 0.5)
+        monkeypatch.setattr(process, "seconds_of", lambda settings: 0.5)
         with pytest.raises(DumpError) as refused:
             read(metered.settings, dumps[:1])
         monkeypatch.undo()
@@ -223,7 +224,7 @@ def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(meter
 
 def test_a_limit_is_configured_in_words(small):
     stream = small(marker='time_limit = "90min"')
-    assert sandbox.seconds_of(stream.settings) == 5400
+    assert process.seconds_of(stream.settings) == 5400
     assert stream.settings.configuration_hash == small().settings.configuration_hash
 
 
@@ -233,10 +234,10 @@ def says(monkeypatch):
 
     def patch(messages):
         def ask(self, settings, dumps, seconds):
-            return sandbox.answered(iter(messages), settings, dumps)
+            return process.answered(iter(messages), settings, dumps)
 
-        monkeypatch.setattr(sandbox, "IDLE", [])
-        monkeypatch.setattr(sandbox._Process, "ask", ask)
+        monkeypatch.setattr(process, "IDLE", [])
+        monkeypatch.setattr(process._Process, "ask", ask)
 
     return patch
 

@@ -17,13 +17,13 @@ from typing import Any
 
 from optstream.catalogue import find_catalogue
 from optstream.catalogue.layout import CATALOGUE
-from tests.faults.attacks import Tally
 from tests.faults.bench import Bench
 from tests.faults.books import read_books
 from tests.faults.disk.model import Disk, Keep, Operation, Rules, after_cut
 from tests.faults.disk.mount import mounted, read_log
 from tests.faults.judge import Judge, Sight
 from tests.faults.night import LastWords
+from tests.faults.points.attacks import Tally
 from tests.faults.world import DAYS, World, make_world
 from tests.temporary_postgresql import Cluster, made_cluster
 

@@ -6,7 +6,7 @@ can tell. docs/faults.md says so, and the last test here keeps it true.
 
 import pytest
 
-from tests.faults.two_machines import ORDERS, make_pair, one_after_the_other, out_of_sight
+from tests.faults.disk.two_machines import ORDERS, make_pair, one_after_the_other, out_of_sight
 
 
 @pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)

@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.public_data import lay_out_load, lay_out_meters, meters_configuration, read_load, zones
+from benchmarks.inputs.public_data import lay_out_load, lay_out_meters, meters_configuration, read_load, zones
 from optstream.errors import DumpError, ParameterError
 from optstream.stream import AggregationTree
 from tasks.config import load_settings

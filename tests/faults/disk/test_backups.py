@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from tests.faults.backups import Restored, happen, restore, restores
+from tests.faults.disk.backups import Restored, happen, restore, restores
 
 SEED = 20160603
 

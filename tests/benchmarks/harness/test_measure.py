@@ -2,7 +2,7 @@
 
 import pytest
 
-from benchmarks.measure import command, fastest, in_process, in_words, parser, timed
+from benchmarks.harness.measure import command, fastest, in_process, in_words, parser, timed
 from optstream.errors import ParameterError
 
 

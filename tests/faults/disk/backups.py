@@ -24,11 +24,11 @@ from optstream.errors import OptStreamError
 from optstream.ledger import ReleaseRecord, open_ledger
 from optstream.privacy import worst_window
 from tasks.ledger.verify import verify
-from tests.faults.attacks import Tally
 from tests.faults.bench import Bench
 from tests.faults.books import read_books
 from tests.faults.judge import Judge, Sight
 from tests.faults.night import LastWords
+from tests.faults.points.attacks import Tally
 from tests.faults.world import DAYS, World, make_world
 
 STORES = ("ledger", "trusted", "published")

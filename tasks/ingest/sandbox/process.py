@@ -22,9 +22,9 @@ from optstream.errors import DumpError, OptStreamError
 from tasks.config import Settings
 from tasks.config.checks import step_minutes
 from tasks.ingest import Dump, IngestedDay, Reader
+from tasks.ingest.arrival.discover import PREFIX
 from tasks.ingest.days import ReadDay, read_days, sealed
-from tasks.ingest.discover import PREFIX
-from tasks.ingest.sandbox_messages import answer, answered, request, requested
+from tasks.ingest.sandbox.messages import answer, answered, request, requested
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.processes.orphans import end_with_peer
 from tasks.storage.failures import is_failure, unexpected

@@ -2,7 +2,7 @@
 
 The peer of `nightly` and `backfill`: no validation, ledger, exact noise, consistency or catalogue.
 
-    python -m benchmarks.bare_script DUMPS VALUE-COLUMN INTO FIRST LAST
+    python -m benchmarks.peers.bare_script DUMPS VALUE-COLUMN INTO FIRST LAST
 """
 
 import sys

@@ -1,6 +1,6 @@
 """The long form of power cuts, restored backups and copied machines, and the table of what came out.
 
-`make powercuts`, or `python -m tests.faults.disk_campaign --cuts 200 --restores 200 --seed 1`. Exit code 1
+`make powercuts`, or `python -m tests.faults.disk.campaign --cuts 200 --restores 200 --seed 1`. Exit code 1
 if anything is broken. The first history is cut at every durable step; the rest of the cuts fall by chance on
 all histories. A control comes first: a disk that forgets what it was told to keep must be found out.
 """
@@ -14,11 +14,10 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-from tests.faults import backups, two_machines
-from tests.faults.attacks import Tally
 from tests.faults.bench import Bench
 from tests.faults.campaign import Row, both_databases, table
-from tests.faults.cuts import (
+from tests.faults.disk import backups, two_machines
+from tests.faults.disk.cuts import (
     FIRST,
     HISTORIES,
     SERVER,
@@ -30,6 +29,7 @@ from tests.faults.cuts import (
 )
 from tests.faults.disk.model import Rules
 from tests.faults.disk.mount import why_not
+from tests.faults.points.attacks import Tally
 
 CONTROLS = ("/trusted/ledger.sqlite", f"/{SERVER}/pg_wal")
 Say = Callable[[str], None]

@@ -7,11 +7,11 @@ import subprocess
 import sys
 import time
 
-from tests.faults.attacks import Tally
 from tests.faults.bench import Bench
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.nursery import HOUSE, die_with_parent
+from tests.faults.points.attacks import Tally
 from tests.faults.world import DAYS, World
 
 LONGEST_SECONDS = 180
@@ -26,7 +26,7 @@ def start_flow(world: World, api: str, **wishes: object) -> "subprocess.Popen[st
         "PREFECT_HOME": str(world.folder.parent / "prefect"),
     }
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.real_flow", str(world.configuration), json.dumps(wishes)],
+        [sys.executable, "-m", "tests.faults.flow.real_flow", str(world.configuration), json.dumps(wishes)],
         cwd=HOUSE,
         env=environment,
         stdout=subprocess.PIPE,

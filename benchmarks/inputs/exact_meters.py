@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from benchmarks.fixture import STEPS, metered, stream
+from benchmarks.inputs.fixture import STEPS, metered, stream
 
 DAY = date(2016, 2, 1)
 START = datetime(2016, 2, 1, tzinfo=UTC)

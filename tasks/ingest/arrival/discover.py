@@ -8,7 +8,7 @@ from datetime import date
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import DumpError
 from tasks.config import Layout, Settings
-from tasks.ingest.folders import (
+from tasks.ingest.arrival.folders import (
     UNREADABLE_IN_A_STORE,
     Found,
     entries_of,

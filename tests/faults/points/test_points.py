@@ -2,9 +2,9 @@
 
 import pytest
 
-from tests.faults.acts import REFUSALS
-from tests.faults.attacks import kill_at_each, refusable, refuse_at_each
-from tests.faults.scenarios import FIRST, SHARPENED, record
+from tests.faults.points.acts import REFUSALS
+from tests.faults.points.attacks import kill_at_each, refusable, refuse_at_each
+from tests.faults.points.scenarios import FIRST, SHARPENED, record
 
 
 @pytest.fixture(scope="module")

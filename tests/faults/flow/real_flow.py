@@ -1,6 +1,6 @@
 """One run of the first day through the real flow, talking to the server of PREFECT_API_URL.
 
-`python -m tests.faults.real_flow optstream.toml '{"hours": 1}'`; exit code 0 if the day is out.
+`python -m tests.faults.flow.real_flow optstream.toml '{"hours": 1}'`; exit code 0 if the day is out.
 hours: how far its clock is ahead. flow_run: the id of a scheduled run to execute, as a worker does that got
 it delivered. stop_at: the point at which to stand still. schedule: only have the server schedule a run, and
 print its id.
@@ -13,8 +13,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from tests.faults.acts import stopper
 from tests.faults.hook import Hook
+from tests.faults.points.acts import stopper
 from tests.faults.world import DAYS
 
 DAY = DAYS[0].isoformat()

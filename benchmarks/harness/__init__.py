@@ -1,0 +1,1 @@
+"""What benchmarks share beside their inputs: clocks, tables, a Prefect server."""

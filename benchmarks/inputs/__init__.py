@@ -1,0 +1,1 @@
+"""Streams, dumps, series and ledgers that benchmarks measure on."""

@@ -1,0 +1,1 @@
+"""Which dumps have arrived, and how their files are reached."""

@@ -1,0 +1,1 @@
+"""Dumps are read in a process of their own."""
