@@ -11,16 +11,20 @@ from zoneinfo import ZoneInfo
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config
+from flows.cli.options import DEFAULT_CONFIG, Config, examples, new_app
 from flows.orchestration.environment import heartbeat_seconds
 from flows.orchestration.supervisor import Child, alone, pages_of, server_for, tend_until, worker_for
-from tasks.config import Settings
+from tasks.config import Settings, load_settings
+from tasks.operations.permissions import check_trusted
+from tasks.planning.nightly import looks_of
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 SERVER_START_SECONDS = 180
 """At boot a machine is busy."""
+app = new_app()
 
 
+@app.command(epilog=examples("optstream serve", "optstream serve --api https://prefect.example.org/api"))
 def serve(
     config: Config = DEFAULT_CONFIG,
     api: Annotated[
@@ -34,14 +38,11 @@ def serve(
         typer.Option(metavar="NAME", help="A process pool; the default is one of the stream's own."),
     ] = None,
 ) -> None:
-    """Run the stream every night, and its watch every hour, until Ctrl-C or SIGTERM.
+    """Run the stream every night, and its watch every hour.
 
-    Starts a Prefect server on this machine's loopback, unless one is named, and a worker.
+    Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, and a
+    worker.
     """
-    from tasks.config import load_settings
-    from tasks.operations.permissions import check_trusted
-    from tasks.planning.nightly import looks_of
-
     settings, terminal = load_settings(config), Terminal()
     check_trusted(settings)
     looks_of(settings)

@@ -1,22 +1,29 @@
-"""`optstream status` and `optstream watch`: look, show, and tell."""
+"""`optstream status` and `optstream watch`: look, show, and notify."""
 
 from datetime import UTC, datetime
 
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from flows.cli.show.watch import show_view
+from flows.orchestration.environment import prepare
 from optstream.errors import OptStreamError
-from tasks.config import Settings
+from tasks.config import load_settings
+from tasks.ledger.open import find_ledger
+from tasks.monitoring import watch as watch_stream
+from tasks.monitoring.document import status_document
+
+app = new_app()
 
 
-def show_status(settings: Settings, terminal: Terminal) -> bool:
-    """Show the stream as it is now; return whether there are alarms. Tells nobody, changes nothing."""
-    from flows.cli.show_watch import show_view
-    from tasks.ledger.open import find_ledger
-    from tasks.monitoring import watch as watch_stream
-    from tasks.monitoring.document import status_document
+@app.command(epilog=examples("optstream status", "optstream status --json"))
+def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+    """Print the calendar, the budget and the alarms.
 
+    Notifies nobody, and changes nothing. Exit code 1 if there is any alarm.
+    """
+    settings, terminal = load_settings(config), Terminal(as_json)
     ledger = find_ledger(settings)
     try:
         view = watch_stream(settings, ledger, datetime.now(UTC), live=settings.watch is not None)
@@ -25,16 +32,15 @@ def show_status(settings: Settings, terminal: Terminal) -> bool:
             ledger.close()
     show_view(settings, view, terminal)
     terminal.document(status_document(settings, view))
-    return bool(view.alarms)
+    raise typer.Exit(1 if view.alarms else 0)
 
 
+@app.command(epilog=examples("optstream watch"))
 def watch(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
-    """Look once, as the hourly watch does, and tell of what is new or over; exit code 1 with alarms."""
-    from flows.cli.show_watch import show_view
-    from flows.orchestration.environment import prepare
-    from tasks.config import load_settings
-    from tasks.monitoring.document import status_document
+    """Print the status, and notify of what is new or over.
 
+    Looks once, as the hourly watch does. Exit code 1 if there is any alarm.
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     orchestrator = prepare(settings.trusted_folder)
     with terminal.step("start the orchestrator"):
