@@ -52,7 +52,7 @@ class Stopwatch(Terminal):
 def one_night(config: Path, day: str) -> None:
     """Do what `optstream run` does, timed; print one JSON line. Runs in a process of its own."""
     started = time.perf_counter()
-    from flows.orchestration.environment import prepare
+    from flows.orchestration.server import prepare
 
     settings = load_settings(config)
     orchestrator = prepare(settings.trusted_folder)

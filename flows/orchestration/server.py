@@ -1,8 +1,10 @@
 """A Prefect server of our own: on loopback, behind a password, and gone when its owner is."""
 
+import atexit
 import ctypes
 import fcntl
 import os
+import secrets
 import signal
 import socket
 import ssl
@@ -15,9 +17,9 @@ from functools import partial
 from pathlib import Path
 from typing import IO
 from urllib.error import HTTPError, URLError
-from urllib.parse import urlsplit
 from urllib.request import urlopen
 
+from flows.orchestration.environment import ALWAYS, check_address, environment
 from flows.orchestration.server_memory import LOG, bound_memory
 from optstream.errors import ConfigurationError
 from tasks.storage.private_files import make_private_folder, private_opener
@@ -134,26 +136,6 @@ def api_url(port: int) -> str:
     return f"http://{LOOPBACK}:{port}/api"
 
 
-def check_address(url: str) -> None:
-    """Raise ConfigurationError, which never shows the address, unless a Prefect API can be asked at it."""
-    try:
-        parts = urlsplit(url)
-        bare = parts.username is None and parts.password is None
-        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
-    except ValueError:
-        bare, sound = "@" not in url, False
-    if not bare:
-        raise ConfigurationError(
-            "the address of --api or PREFECT_API_URL must name no user and no password: logs and lists of "
-            "processes show it; give them as PREFECT_API_AUTH_STRING"
-        )
-    if not sound or not parts.path.strip("/"):
-        raise ConfigurationError(
-            "the address of --api or PREFECT_API_URL must be that of a Prefect API, with its path, such as "
-            f"{api_url(4200)}: a dashboard's address and /api"
-        )
-
-
 def _end_with_parent(parent: int) -> None:
     """Have Linux end the server when the flow's thread ends, even by SIGKILL, which runs no exit hook.
 
@@ -197,3 +179,28 @@ def answers(url: str) -> bool:
         return isinstance(error.reason, ssl.SSLError)
     except OSError:
         return False
+
+
+def prepare(trusted_folder: Path) -> Orchestrator:
+    """Set the environment that prefect will read and, unless PREFECT_API_URL names a server, start one."""
+    if "prefect" in sys.modules:
+        os.environ.update(ALWAYS)
+        return Orchestrator(_known_server())
+    # a folder and a database that the operator chose are the operator's to clear
+    bounded = not {"PREFECT_HOME", "PREFECT_API_DATABASE_CONNECTION_URL"} & set(os.environ)
+    os.environ.update(environment(trusted_folder, os.environ))
+    if "PREFECT_API_URL" in os.environ:
+        return Orchestrator(os.environ["PREFECT_API_URL"].rstrip("/"))
+    secret = f"optstream:{secrets.token_hex(16)}"
+    orchestrator = start_server(Path(os.environ["PREFECT_HOME"]), secret, bounded=bounded)
+    atexit.register(orchestrator.stop)
+    return orchestrator
+
+
+def _known_server() -> str:
+    from prefect.settings import get_current_settings
+
+    url = get_current_settings().api.url
+    if url is None:
+        raise RuntimeError("call prepare before anything imports prefect: it has read its settings already")
+    return url.rstrip("/")

@@ -21,7 +21,7 @@ from flows.cli.options import (
     examples,
     new_app,
 )
-from flows.orchestration.environment import prepare
+from flows.orchestration.server import prepare
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted

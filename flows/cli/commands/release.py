@@ -9,7 +9,7 @@ from data_contracts.judge import preload
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, examples, new_app
 from flows.cli.show.dry_run import show_dry_run
-from flows.orchestration.environment import prepare
+from flows.orchestration.server import prepare
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted

@@ -2,8 +2,8 @@
 
 import os
 import signal
-from contextlib import suppress
-from threading import Event
+import time
+from contextlib import ExitStack
 from types import FrameType
 from typing import Annotated
 from zoneinfo import ZoneInfo
@@ -12,15 +12,14 @@ import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, examples, new_app
-from flows.orchestration.environment import heartbeat_seconds
-from flows.orchestration.supervisor import Child, alone, pages_of, server_for, tend_until, worker_for
+from flows.orchestration.environment import connect, heartbeat_seconds
+from flows.orchestration.processes import LOOK_SECONDS, own_server, worker_of
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.nightly import looks_of
+from tasks.storage.private_files import make_private_folder
 
 STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
-SERVER_START_SECONDS = 180
-"""At boot a machine is busy."""
 app = new_app()
 
 
@@ -41,76 +40,57 @@ def serve(
     """Run the stream every night, and its watch every hour.
 
     Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, and a
-    worker.
+    worker. Exit code 2 if one of them ends: have systemd start it again (docs/schedule.md).
     """
     settings, terminal = load_settings(config), Terminal()
     check_trusted(settings)
     looks_of(settings)
-    heartbeat_seconds(os.environ)
-    starting, stop = Event(), Event()
-    starting.set()
-    _heed_signals(starting, stop)
-    api = api or os.environ.get("PREFECT_API_URL")
-    with alone(settings, f"{settings.stream.name}.lock", "serves this stream") as own:
-        if api:
-            _serve(settings, terminal, api.rstrip("/"), work_pool, own, starting, stop)
-        else:
-            rule = "has its server here: name that one with --api"
-            with alone(settings, "server.lock", rule) as lock:
-                _serve(settings, terminal, None, work_pool, lock, starting, stop)
-
-
-def _serve(
-    settings: Settings,
-    terminal: Terminal,
-    api: str | None,
-    work_pool: str | None,
-    lock: int,
-    starting: Event,
-    stop: Event,
-) -> None:
-    server, server_child = server_for(settings, api, lock)
-    children = [server_child] if server_child else []
-    try:
-        server.wait(SERVER_START_SECONDS)
-        from flows.orchestration.deployments import close_runs, work_pool_of
-
-        pool = work_pool or work_pool_of(settings)
-        heartbeat = _register(settings, pool)
-        if server_child:
-            close_runs(settings.stream.name)
-        children.append(worker_for(settings, pool))
-        _tell(settings, terminal, server.url, pool, heartbeat, own=server_child is not None)
-        starting.clear()
-        tend_until(stop, children, terminal.say)
-    finally:
-        for child in children[1:] if server_child else children:
-            _end(child, terminal)
-        if server_child:
-            with suppress(Exception):  # the automation closes them once there is a server again
-                close_runs(settings.stream.name)
-            _end(server_child, terminal)
-
-
-def _end(child: Child, terminal: Terminal) -> None:
-    child.end()
-    terminal.say(f"the {child.name} is stopped")
-
-
-def _register(settings: Settings, pool: str) -> int:
-    """Tell the server of the stream; return the seconds between heartbeats."""
-    from flows.orchestration.deployments import deployment_documents, register, zombie_document
-
     heartbeat = heartbeat_seconds(os.environ)
-    register(deployment_documents(settings, str(settings.file), pool, heartbeat), zombie_document(heartbeat))
-    return heartbeat
+    for number in STOPPING:
+        signal.signal(number, _stop)
+    api = api or os.environ.get("PREFECT_API_URL")
+    with ExitStack() as running:
+        if api:
+            make_private_folder(settings.serve_folder)
+            os.environ["PREFECT_API_URL"] = api
+            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
+            connect(settings.trusted_folder)
+            children = []
+        else:
+            children = [running.enter_context(own_server(settings))]
+        pool = _register(settings, work_pool, heartbeat, own=not api)
+        children.append(running.enter_context(worker_of(settings, pool)))
+        _tell(settings, terminal, pool, heartbeat, own=not api)
+        while True:
+            for child in children:
+                child.check()
+            time.sleep(LOOK_SECONDS)
 
 
-def _tell(settings: Settings, terminal: Terminal, url: str, pool: str, heartbeat: int, *, own: bool) -> None:
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    """End `serve`, and on the way its worker and its server, once."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _register(settings: Settings, work_pool: str | None, heartbeat: int, *, own: bool) -> str:
+    """Tell the server of the stream; return the work pool. own: the server is, so no run of it is alive."""
+    from flows.orchestration import deployments
+
+    pool = work_pool or deployments.work_pool_of(settings)
+    documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat)
+    deployments.register(documents, deployments.zombie_document(heartbeat))
+    if own:
+        deployments.close_runs(settings.stream.name)
+    return pool
+
+
+def _tell(settings: Settings, terminal: Terminal, pool: str, heartbeat: int, *, own: bool) -> None:
     """What was set up, and when it runs next."""
     from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
 
-    terminal.say(f"dashboard: {pages_of(url)}")
+    terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
     password = settings.serve_folder / "password"
     if own and password.exists():
         terminal.say(f"user and password: {password}")
@@ -123,16 +103,3 @@ def _tell(settings: Settings, terminal: Terminal, url: str, pool: str, heartbeat
     if settings.watch is None:
         terminal.say("no [watch] in the configuration: alarms are Prefect's events alone")
     terminal.say("Ctrl-C or SIGTERM ends it")
-
-
-def _heed_signals(starting: Event, stop: Event) -> None:
-    """Let any signal that asks to stop be heard: at the next look, or at once while everything starts."""
-
-    def asked(_signal: int, _frame: FrameType | None) -> None:
-        again = stop.is_set()
-        stop.set()
-        if starting.is_set() and not again:
-            raise SystemExit(0)
-
-    for number in STOPPING:
-        signal.signal(number, asked)

@@ -7,7 +7,7 @@ import typer
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
 from flows.cli.show.watch import show_view
-from flows.orchestration.environment import prepare
+from flows.orchestration.environment import connect
 from optstream.errors import OptStreamError
 from tasks.config import load_settings
 from tasks.ledger.open import find_ledger
@@ -42,15 +42,12 @@ def watch(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     Looks once, as the hourly watch does. Exit code 1 if there is any alarm.
     """
     settings, terminal = load_settings(config), Terminal(as_json)
-    orchestrator = prepare(settings.trusted_folder)
-    with terminal.step("start the orchestrator"):
-        from flows.orchestration.watch import NotToldError, watch_here
+    server = connect(settings.trusted_folder)
+    from flows.orchestration.watch import NotToldError, watch_here  # prefect has read its settings now
 
-        orchestrator.wait()
     failed = None
     try:
-        # a server that ends with this command has nobody who listens for events
-        watched = watch_here(settings, events=orchestrator.process is None)
+        watched = watch_here(settings, in_flow=server is not None)
     except NotToldError as error:
         watched, failed = error.watched, error
     for channel, news in watched.told.items():

@@ -18,7 +18,7 @@ import sys
 from pathlib import Path
 from flows.orchestration import server_memory
 server_memory.bound_memory.__defaults__ = (1000,)
-from flows.orchestration.environment import prepare
+from flows.orchestration.server import prepare
 prepare(Path(sys.argv[1])).wait(300)
 """
 ASKED = """
