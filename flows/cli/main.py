@@ -122,7 +122,7 @@ def main() -> None:
         sys.exit(2)
     except OSError as error:
         print(
-            f"error: {error.strerror or error}: {error.filename or ''}; mend it and run again",
+            f"error: {error.strerror or error}: {error.filename or ''}; correct it and run again",
             file=sys.stderr,
         )
         sys.exit(2)

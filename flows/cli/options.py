@@ -24,6 +24,14 @@ def examples(*commands: str) -> str:
     return "\n\n".join(["Examples:", *(f"`{command}`" for command in commands)])
 
 
+class WordsError(typer.BadParameter):
+    """Options that do not go together, or one that is missing: no single one has an invalid value."""
+
+    def format_message(self) -> str:
+        """The message alone."""
+        return self.message
+
+
 def parse_day(text: str) -> date:
     """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
     try:
@@ -44,9 +52,9 @@ def parse_delta(text: str) -> Fraction:
 
 
 def days_between(first: date, last: date) -> list[date]:
-    """All days from the first to the last. Raises typer.BadParameter if they are the wrong way round."""
+    """All days from the first to the last. Raises WordsError if they are the wrong way round."""
     if last < first:
-        raise typer.BadParameter(f"--to {last} is before --from {first}")
+        raise WordsError(f"--to {last} is before --from {first}")
     return days_from(first, last)
 
 

@@ -17,6 +17,7 @@ from flows.cli.options import (
     First,
     Json,
     Last,
+    WordsError,
     days_between,
     examples,
     new_app,
@@ -66,7 +67,7 @@ def backfill(
     from flows.orchestration.workers import check_cluster
 
     if dask is not None and workers > 1:
-        raise typer.BadParameter("--workers and --dask exclude each other: a cluster has its own workers")
+        raise WordsError("--workers and --dask exclude each other: a cluster has its own workers")
     days = days_between(first, last)
     settings, terminal = load_settings(config), Terminal(as_json)
     if dask is not None:

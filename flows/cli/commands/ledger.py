@@ -15,6 +15,7 @@ from flows.cli.options import (
     Days,
     Json,
     Reason,
+    WordsError,
     examples,
     new_app,
     parse_day,
@@ -60,7 +61,7 @@ def show(
     And when it returns.
     """
     if first and last and last < first:
-        raise typer.BadParameter(f"--to {last} is before --from {first}")
+        raise WordsError(f"--to {last} is before --from {first}")
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
     pages, changed = read_book(settings, ledger, first, last), promise_changed(settings, ledger)
@@ -159,7 +160,7 @@ def amend(
             print(line)
         return
     if reason is None:
-        raise typer.BadParameter("an amendment needs its --reason, which is kept permanently")
+        raise WordsError("an amendment needs its --reason, which is kept permanently")
     need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
     print(f"{settings.stream.name}: the promise is now the configuration's; `optstream ledger show` tells it")
 

@@ -9,7 +9,16 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, days_between, examples, new_app, parse_day
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    Json,
+    WordsError,
+    days_between,
+    examples,
+    new_app,
+    parse_day,
+)
 from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.ledger.open import need_ledger
@@ -27,9 +36,7 @@ app = new_app()
     epilog=examples("optstream publish 2016-02-01", "optstream publish --from 2016-02-01 --to 2016-02-29")
 )
 def publish(
-    day: Annotated[
-        list[date] | None, typer.Argument(parser=parse_day, metavar="[DAY]...", help="Days.")
-    ] = None,
+    day: Annotated[list[date] | None, typer.Argument(parser=parse_day, metavar="DAY", help="Days.")] = None,
     more: Annotated[
         list[date] | None,
         typer.Option("--date", parser=parse_day, metavar="DATE", help="Day; may be repeated."),
@@ -51,10 +58,10 @@ def publish(
     is left.
     """
     if (first is None) != (last is None):
-        raise typer.BadParameter("--from and --to belong together")
+        raise WordsError("--from and --to belong together")
     days = {*(day or ()), *(more or ())}
     if not days and first is None:
-        raise typer.BadParameter("name a day, or a span with --from and --to")
+        raise WordsError("name a day, or a span with --from and --to")
     settings, terminal = load_settings(config), Terminal(as_json)
     check_trusted(settings)
     ledger = need_ledger(settings)

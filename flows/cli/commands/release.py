@@ -7,7 +7,7 @@ import typer
 
 from data_contracts.judge import preload
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app
 from flows.cli.show.dry_run import show_dry_run
 from flows.orchestration.server import prepare
 from optstream.ledger import open_ledger
@@ -56,7 +56,7 @@ def run(
     Safe to interrupt and to repeat. Exit code 1 if any day is left.
     """
     if lipschitz is not None and not dry_run:
-        raise typer.BadParameter("--lipschitz is for --dry-run")
+        raise WordsError("--lipschitz is for --dry-run")
     settings = load_settings(config)
     terminal = Terminal(as_json)
     day = sorted(set(day))

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, examples, new_app
 from optstream.errors import PublicationError
 from tasks.config import load_settings
 from tasks.ledger.open import need_ledger
@@ -51,7 +51,7 @@ def report(
         _tell_lost(lost, terminal)
         return
     if output is not None:
-        raise typer.BadParameter("--output is for --published")
+        raise WordsError("--output is for --published")
     settings = load_settings(config)
     check_trusted(settings)
     ledger = need_ledger(settings)

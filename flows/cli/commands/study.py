@@ -15,6 +15,7 @@ from flows.cli.options import (
     First,
     Json,
     Last,
+    WordsError,
     days_between,
     examples,
     new_app,
@@ -63,7 +64,7 @@ def audit(
     if any audit is not as it must be.
     """
     if (config is None) != (day is None):
-        raise typer.BadParameter("--config and --date go together")
+        raise WordsError("--config and --date go together")
     keep = None
     if config and day:
         settings = load_settings(config)
@@ -206,7 +207,7 @@ def evaluate(
         return
 
     if into is None:
-        raise typer.BadParameter("--into is needed: where results go; or --config for a recommendation")
+        raise WordsError("--into is needed: where results go; or --config for a recommendation")
     experiments = chosen_experiments(only or [], short, trials)
     evaluate_and_show(
         experiments,

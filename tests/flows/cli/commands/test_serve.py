@@ -171,21 +171,34 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     assert dead
 
 
-def test_a_stop_while_it_starts_is_heard_at_once(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
     settings = stream_of(tmp_path / "here", "early")
     with serving(settings) as served:
         lock = settings.serve_folder / "server.lock"
         until("it holds its lock", lambda: lock.exists() and lock.read_text(), 120)
         server = until("its server starts", lambda: served.children().get("server"), 120)
-        served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(60) == 0
-        assert gone([server])
+        served.process.send_signal(number)
+        assert served.process.wait(60) == code
+        until("its server is gone", lambda: gone([server]), 60)
     assert "dashboard" not in served.output.read_text()
 
 
-def test_a_polite_stop_ends_worker_and_server(nights, again):
-    for served in (again, nights):
-        family = [served.process.pid, *descendants(served.process.pid)]
-        served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(90) == 0
-        assert gone(family)
+def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
+    family = [again.process.pid, *descendants(again.process.pid)]
+    again.process.send_signal(signal.SIGTERM)
+    assert again.process.wait(90) == 0
+    assert gone(family)
+    assert nights.process.poll() is None
+
+
+def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
+    home = nights.settings.serve_folder
+    files = [path for path in home.iterdir() if path.is_file()]
+    assert {path.name for path in files} >= {"prefect.db", "server.log", "password", "server.lock"}
+    assert [path.name for path in files if path.stat().st_mode & 0o077] == []
+    family = descendants(nights.process.pid)
+    os.kill(nights.children()["server"], signal.SIGKILL)
+    assert nights.process.wait(90) == 2
+    assert f"error: the Prefect server ended with code -9: see {home}/server.log" in nights.output.read_text()
+    assert gone(family)
