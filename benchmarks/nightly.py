@@ -2,9 +2,9 @@
 
     python -m benchmarks.nightly
 
-A simulated day of 12 regions. Three whole processes, each started afresh: the first time ever (the
-orchestrator makes its database), the next day, and against a server that already runs; beside them the peer,
-a script without any guarantee. Last, the release itself in a process that is warm.
+A simulated day of 12 regions. Three whole processes, each started afresh: the first time ever, the next day,
+and against a Prefect server that already runs; beside them the peer, a script without any guarantee. Last,
+the release itself in a process that is warm.
 """
 
 import argparse
@@ -21,6 +21,7 @@ from benchmarks.fixture import stream
 from benchmarks.measure import command, in_process, parser, show, table, timed
 from benchmarks.prefect_server import free_port, running_server
 from flows.cli.console import Terminal
+from flows.orchestration.environment import connect
 from optstream import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.release.build_mechanism import mechanism_for
@@ -52,17 +53,14 @@ class Stopwatch(Terminal):
 def one_night(config: Path, day: str) -> None:
     """Do what `optstream run` does, timed; print one JSON line. Runs in a process of its own."""
     started = time.perf_counter()
-    from flows.orchestration.server import prepare
-
     settings = load_settings(config)
-    orchestrator = prepare(settings.trusted_folder)
+    connect(settings.trusted_folder)
     from flows.orchestration.release import run_days
 
     imported = time.perf_counter() - started
-    orchestrator.wait()
     watch = Stopwatch()
     works = run_days(settings, [date.fromisoformat(day)], watch)
-    assert all(work.outcome and work.outcome.status == "published" for work in works), works
+    assert all(day.outcome.status == "published" for day in works), works
     print(json.dumps({"import": imported} | watch.seconds))
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tasks.config import Settings
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Status
 from tasks.release.outcomes import Budget
 
 MARKS = {
@@ -57,15 +57,14 @@ class Terminal:
         if self.as_json:
             print(json.dumps(document, indent=1))
 
-    def outcomes(self, works: Sequence[Work], settings: Settings, budget: Budget) -> None:
+    def outcomes(self, ended: Sequence[Ended], settings: Settings, budget: Budget) -> None:
         """A line for each day, then budget and places."""
         if self.as_json:
             return
         table = Table("date", "status", "what happened", box=None, pad_edge=False)
-        for work in works:
-            if work.outcome:
-                mark = MARKS[work.outcome.status]
-                table.add_row(work.day.isoformat(), mark, _escaped(work.outcome.message))
+        for day in ended:
+            mark = MARKS[day.outcome.status]
+            table.add_row(day.day.isoformat(), mark, _escaped(day.outcome.message))
         self.console.print(table)
         self.budget(budget)
         self.say(f"published in {settings.published_folder}")

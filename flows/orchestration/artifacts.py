@@ -8,27 +8,27 @@ from prefect.artifacts import create_link_artifact, create_markdown_artifact, cr
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger
 from tasks.config import Settings
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Status
 from tasks.release.outcomes import budget_of
 from tasks.reports.one_day import day_in_markdown
 
 
-def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) -> None:
+def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:
     """A table of the days and nodes released, one of the budget, a link to the newest published file, and
     that file's curve and lineage as pictures.
     """
     stream = settings.stream.name
-    released = [work for work in works if work.outcome and work.outcome.status is Status.PUBLISHED]
+    released = [day for day in days if day.outcome.status is Status.PUBLISHED]
     create_table_artifact(
         key="optstream-days",
         table=[
             {
-                "date": work.day.isoformat(),
-                "status": work.outcome.status.value if work.outcome else "unfinished",
-                "what happened": work.outcome.message if work.outcome else "",
-                "file": (work.outcome.file or "") if work.outcome else "",
+                "date": day.day.isoformat(),
+                "status": day.outcome.status.value,
+                "what happened": day.outcome.message,
+                "file": day.outcome.file or "",
             }
-            for work in works
+            for day in days
         ],
         description=f"Days of stream {stream}",
     )
@@ -49,7 +49,7 @@ def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) ->
         ],
         description=f"Nodes of stream {stream} released in this run",
     )
-    budget = budget_of(settings, ledger, [work.day for work in released])
+    budget = budget_of(settings, ledger, [day.day for day in released])
     create_table_artifact(
         key="optstream-budget",
         table=[
@@ -63,8 +63,8 @@ def keep_artifacts(settings: Settings, ledger: Ledger, works: Sequence[Work]) ->
         description=f"Privacy budget of grant {settings.privacy.population}, by the accountant",
     )
     # the table names all files: a link for each day of a month would take longer than its release
-    newest = max(released, key=lambda work: work.day)
-    if newest.outcome and newest.outcome.file:
+    newest = max(released, key=lambda day: day.day)
+    if newest.outcome.file:
         link = (settings.published_folder / newest.outcome.file).as_uri()
         create_link_artifact(key="optstream-file", link=link, description=f"{stream}, {newest.day}")
     # read back from the published folder: a day that was withdrawn meanwhile is not drawn

@@ -3,10 +3,12 @@
 import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -14,16 +16,19 @@ from typing import Any
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.settings import PREFECT_API_URL
 
-from flows.cli.options import days_between
+from flows.orchestration.calls import in_prefect
+from flows.orchestration.configuration import configured
 from flows.orchestration.release import no_heartbeat, release_days, revised, run_of
 from flows.orchestration.run_names import tags_of
-from optstream.errors import ConfigurationError, OptStreamError
+from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
-from tasks.config import Settings, load_settings
+from optstream.stream import days_from
+from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning import plan_backfill
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Requested, Status
 from tasks.release.run import LEASE, terms_of
 from tasks.reports import write_pages
 from tasks.storage.failures import unexpected
@@ -34,8 +39,9 @@ LEASE_MINUTES = 2.0
 MARGIN_SECONDS = 1.0
 MARK = ".backfill-"
 
-Watch = Callable[[Sequence[Work]], None]
+Watch = Callable[[Sequence[Ended]], None]
 WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
+POOL: ContextVar[Executor | None] = ContextVar("where months run without a Prefect server", default=None)
 
 
 @flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
@@ -46,43 +52,45 @@ def backfill(
     at_once: bool = False,
     lease_minutes: float = LEASE_MINUTES,
     without: Sequence[str] = (),
-) -> list[Work]:
+) -> list[Ended]:
     """Release what is missing from the first day to the last, a subflow a month; safe to repeat.
 
     at_once: give all months to the task runner, instead of one after the other. lease_minutes: how long the
     days of a run that died stay with it; they are waited for, once, but not for longer than a lease.
     without: days to leave out; one at least stays. The days' outcomes are returned; they hold no reading.
+    Raises ParameterError for a span that ends before it begins.
     """
-    settings = load_settings(Path(config))
-    check_trusted(settings)
-    ledger = open_ledger(settings.ledger_url, database_time=True)
-    try:
-        ledger.enrol(terms_of(settings), datetime.now(UTC))
-        span = days_between(date.fromisoformat(first), date.fromisoformat(last))
-        days = [day for day in span if day.isoformat() not in without]
-        plan = plan_backfill(settings, ledger, days)
-        progress = _Progress(settings.stream.name, len(plan.to_run))
-        with _marked(settings) as mark:
-            done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
-            longest = max(timedelta(minutes=lease_minutes), LEASE)
-            # by the clock that the leases go by, which may be the database's
-            now = ledger.lease_time(datetime.now(UTC))
-            done, until = held_by_others(done, now, longest)
-            if until is not None:
-                time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
-                busy = [work.day for work in done if _is_awaited(work)]
-                again = _run(settings, [tuple(busy)], False, lease_minutes, mark, progress)
-                done = [*(work for work in done if not _is_awaited(work)), *again]
-        done += revised(run_of(settings, ledger, lease_minutes))
-        write_pages(settings, ledger, datetime.now(UTC))
-        return sorted(done, key=lambda work: work.day)
-    finally:
-        ledger.close()
+    span = days_from(date.fromisoformat(first), date.fromisoformat(last))
+    if not span:
+        raise ParameterError(f"the last day, {last}, comes before the first, {first}")
+    with configured(config) as settings:
+        check_trusted(settings)
+        ledger = open_ledger(settings.ledger_url, database_time=True)
+        try:
+            ledger.enrol(terms_of(settings), datetime.now(UTC))
+            plan = plan_backfill(settings, ledger, [day for day in span if day.isoformat() not in without])
+            progress = _Progress(settings.stream.name, len(plan.to_run))
+            with _marked(settings) as mark:
+                done = _run(settings, plan.months(), at_once, lease_minutes, mark, progress)
+                longest = max(timedelta(minutes=lease_minutes), LEASE)
+                # by the clock that the leases go by, which may be the database's
+                now = ledger.lease_time(datetime.now(UTC))
+                done, until = held_by_others(done, now, longest)
+                if until is not None:
+                    time.sleep(max(0.0, (until - now).total_seconds()) + MARGIN_SECONDS)
+                    busy = tuple(day.day for day in done if _is_awaited(day))
+                    again = _run(settings, [busy], False, lease_minutes, mark, progress)
+                    done = [*(day for day in done if not _is_awaited(day)), *again]
+            done += revised(run_of(settings, ledger, lease_minutes))
+            write_pages(settings, ledger, datetime.now(UTC))
+            return sorted(done, key=lambda day: day.day)
+        finally:
+            ledger.close()
 
 
-@task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
-def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Work]:
-    """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does.
+def month_released(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
+    """Release a month, wherever this is called: as a subflow where there is a Prefect server. Outcomes travel
+    back, no reading does.
 
     mark: a file of the trusted folder of whoever asks. In another folder under the same path drawn days would
     seem to have lost their measurements, and be given up.
@@ -92,11 +100,14 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
         )
+    release = release_days if PREFECT_API_URL.value() else release_days.fn
     with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
-        works: list[Work] = release_days(
-            config, days, lease_minutes=lease_minutes, report=False, revise=False
-        )
-    return [Work(work.day, revision=work.revision, outcome=work.outcome) for work in works]
+        return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
+
+
+release_month = task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)(
+    month_released
+)
 
 
 @contextmanager
@@ -129,54 +140,57 @@ def _run(
     lease_minutes: float,
     mark: Path,
     progress: "_Progress",
-) -> list[Work]:
+) -> list[Ended]:
     chunks = [
         (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
         for month in months
     ]
-    futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
-    done: list[Work] = []
+    here: Callable[..., list[Ended]] = release_month if in_prefect() else month_released
+    pool = POOL.get()
+    there = partial(pool.submit, month_released) if pool else release_month.submit
+    futures: list[Any] = [there(*chunk) if at_once else None for chunk in chunks]
+    done: list[Ended] = []
     for chunk, future in zip(chunks, futures, strict=True):
         try:
-            works = future.result() if future else release_month(*chunk)
+            ended = future.result() if future else here(*chunk)
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
             told = str(error) if isinstance(error, OptStreamError) else unexpected(error)
-            works = [Work(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
-        progress.took(works)
-        done += works
+            ended = [Requested(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
+        progress.took(ended)
+        done += ended
     return done
 
 
-def _is_busy(work: Work) -> bool:
-    return work.outcome is not None and work.outcome.status is Status.BUSY
+def _is_busy(day: Ended) -> bool:
+    return day.outcome.status is Status.BUSY
 
 
-def _is_awaited(work: Work) -> bool:
-    return _is_busy(work) and work.outcome is not None and work.outcome.free_at is not None
+def _is_awaited(day: Ended) -> bool:
+    return _is_busy(day) and day.outcome.free_at is not None
 
 
 def held_by_others(
-    works: Sequence[Work], now: datetime, longest: timedelta
-) -> tuple[list[Work], datetime | None]:
+    days: Sequence[Ended], now: datetime, longest: timedelta
+) -> tuple[list[Ended], datetime | None]:
     """The outcomes, and until when to wait for the days that are with other runs; None where for none.
 
     A run that died never lets go, but no run takes a lease for longer than `longest`: one that ends later
     was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
     """
-    told = [_beyond(work, now + longest) for work in works]
-    until = [work.outcome.free_at for work in told if work.outcome and work.outcome.free_at]
+    told = [_beyond(day, now + longest) for day in days]
+    until = [day.outcome.free_at for day in told if day.outcome.free_at]
     return told, max(until, default=None)
 
 
-def _beyond(work: Work, last: datetime) -> Work:
-    entry = work.outcome
-    if entry is None or entry.free_at is None or entry.free_at <= last:
-        return work
+def _beyond(day: Ended, last: datetime) -> Ended:
+    entry = day.outcome
+    if entry.free_at is None or entry.free_at <= last:
+        return day
     words = (
         f"{entry.message}; no run takes a day for so long: its clock ran ahead, and this run did not wait; "
-        f"if that run is gone, `optstream ledger release-lease {work.day} --why …` frees the day"
+        f"if that run is gone, `optstream ledger release-lease {day.day} --why …` frees the day"
     )
-    return replace(work, outcome=replace(entry, message=words, free_at=None))
+    return replace(day, outcome=replace(entry, message=words, free_at=None))
 
 
 class _Progress:
@@ -184,17 +198,18 @@ class _Progress:
 
     def __init__(self, stream: str, n_days: int) -> None:
         self._n_days, self._n_done = n_days, 0
-        self._artifact: Any = create_progress_artifact(
+        self._artifact: Any = in_prefect() and create_progress_artifact(
             0.0, key="optstream-backfill", description=f"Backfill of stream {stream}, {n_days} days"
         )
 
-    def took(self, works: Sequence[Work]) -> None:
+    def took(self, days: Sequence[Ended]) -> None:
         """These days are over, or wait for another run."""
-        self._n_done += sum(not _is_busy(work) for work in works)
-        update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
+        self._n_done += sum(not _is_busy(day) for day in days)
+        if self._artifact:
+            update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
         watch = WATCHER.get()
         if watch is not None:
-            watch(works)
+            watch(days)
 
 
 def run_backfill(
@@ -204,20 +219,32 @@ def run_backfill(
     watch: Watch,
     runner: Any = None,
     lease_minutes: float = LEASE_MINUTES,
-) -> list[Work]:
-    """Run the flow here and now. runner: where the months go, all at once; None: here, one by one."""
+) -> list[Ended]:
+    """Run the flow here and now, or the same without Prefect where no server is configured.
+
+    runner: where the months go, all at once, see `task_runner`; None: here, one by one.
+    """
     token = WATCHER.set(watch)
+    asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     try:
+        if not PREFECT_API_URL.value():
+            with configured(str(settings.file), settings), _pool(runner):
+                return backfill.fn(*asked)
         name = f"{settings.stream.name} {first} to {last}"
         placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
-        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
-            works: list[Work] = placed(
-                str(settings.file),
-                str(first),
-                str(last),
-                at_once=runner is not None,
-                lease_minutes=lease_minutes,
-            )
-        return works
+        with configured(str(settings.file), settings), no_heartbeat(), tags(*tags_of(settings.stream.name)):
+            done: list[Ended] = placed(*asked)
+        return done
     finally:
         WATCHER.reset(token)
+
+
+@contextmanager
+def _pool(pool: Executor | None) -> Iterator[None]:
+    """Have months that are released at once go to this pool of processes."""
+    with pool or nullcontext():
+        token = POOL.set(pool)
+        try:
+            yield
+        finally:
+            POOL.reset(token)

@@ -5,11 +5,13 @@ The operator's own PREFECT_… variables win, but for telemetry, which is always
 """
 
 import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 from urllib.parse import urlsplit
 
 from optstream.errors import ConfigurationError
+from tasks.storage.private_files import make_private_folder
 
 ALWAYS = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -38,7 +40,9 @@ def connect(trusted_folder: Path) -> str | None:
 
     Imports prefect. Raises ConfigurationError, which never shows the address, if none answers there.
     """
-    os.environ.update(environment(trusted_folder, os.environ))
+    # where it is imported already, it has read all but what its child processes will
+    os.environ.update(ALWAYS if "prefect" in sys.modules else environment(trusted_folder, os.environ))
+    make_private_folder(trusted_folder)  # where Prefect makes its home on import
     from prefect.settings import get_current_settings
 
     url = get_current_settings().api.url

@@ -1,17 +1,16 @@
 """The flow that the schedule runs: a backfill of the newest days, most nights of one. Wiring only."""
 
 from datetime import UTC, datetime
-from pathlib import Path
 from typing import Any
 
 from prefect import flow
 from prefect.states import Completed
 
 from flows.orchestration.backfill import backfill
+from flows.orchestration.configuration import configured
 from flows.orchestration.heartbeats import tell_over
 from flows.orchestration.run_names import night_name
 from optstream.ledger import open_ledger
-from tasks.config import load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning import plan_backfill
 from tasks.planning.nightly import UnreleasedError, days_of_night, night_of
@@ -33,20 +32,20 @@ def nightly(config: str) -> Any:
     Its parameter is a path: Prefect stores it in clear. Ends as a state whose message says what was done.
     Raises UnreleasedError if a day failed, or is late: nothing of it is out, and no part of it either.
     """
-    settings = load_settings(Path(config))
-    check_trusted(settings)
-    ledger = open_ledger(settings.ledger_url)
-    try:
-        ledger.enrol(terms_of(settings), datetime.now(UTC))
-        days = days_of_night(settings, ledger, datetime.now(UTC))
-        plan = plan_backfill(settings, ledger, days) if days else None
-    finally:
-        ledger.close()
-    works = []
-    if plan and plan.to_run:
-        given_up = [str(day) for day in settings.watching.accepted_gaps]
-        works = backfill(str(settings.file), str(plan.first), str(plan.last), without=given_up)
-    night = night_of(settings, works, plan.absent if plan else (), datetime.now(UTC))
+    with configured(config) as settings:
+        check_trusted(settings)
+        ledger = open_ledger(settings.ledger_url)
+        try:
+            ledger.enrol(terms_of(settings), datetime.now(UTC))
+            days = days_of_night(settings, ledger, datetime.now(UTC))
+            plan = plan_backfill(settings, ledger, days) if days else None
+        finally:
+            ledger.close()
+        ended = []
+        if plan and plan.to_run:
+            given_up = [str(day) for day in settings.watching.accepted_gaps]
+            ended = backfill(str(settings.file), str(plan.first), str(plan.last), without=given_up)
+        night = night_of(settings, ended, plan.absent if plan else (), datetime.now(UTC))
     if night.left:
         raise UnreleasedError("; ".join(night.left))
     return Completed(message=night.words)

@@ -1,39 +1,134 @@
-"""The release flow: wiring only. Nightly passes one day, a backfill a month; the steps are the same."""
+"""The release flow: the graph of its steps, for the one day of a night and for the month of a backfill.
+
+In a flow run each step is a Prefect task; where no Prefect server is configured the same functions are called
+plainly, and repeated as often.
+"""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
-from contextvars import ContextVar
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
-from pathlib import Path
 from socket import gethostname
 from typing import Any
 from uuid import uuid4
 
 from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
-from prefect.runtime import task_run
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from flows.cli.console import Terminal
 from flows.orchestration.artifacts import keep_artifacts
+from flows.orchestration.calls import PAUSE_SECONDS, RETRIES, WATCHER, done_or_again, in_prefect, taken
+from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import reader_of
 from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
-from tasks.config import Settings, load_settings
+from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import revise as vintage
-from tasks.release import steps as chunk
-from tasks.release.day import Status, Work
+from tasks.release import steps
+from tasks.release.day import (
+    Ahead,
+    Drawn,
+    Ended,
+    Found,
+    Ingested,
+    Judged,
+    Requested,
+    Reserved,
+    Staged,
+    Unreleased,
+)
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
 
-RETRIES = 2
-"""Of the steps where a repeat is harmless."""
+NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
+"""Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
 
-WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
+
+@task(name="look up", retries=0, **NOTHING_KEPT)
+def look_up(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
+    return steps.look_up_days(run, days)
+
+
+@task(name="discover dumps", retries=0, **NOTHING_KEPT)
+def discover(run: Run, days: Sequence[Unreleased | Ahead]) -> list[Found | Ahead]:
+    return steps.discover_dumps(run, days)
+
+
+@task(name="ingest", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
+def ingest(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahead]:
+    return done_or_again(days, steps.ingest_dumps(run, days))
+
+
+@task(name="validate", retries=0, **NOTHING_KEPT)
+def validate(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
+    return steps.validate_days(run, days)
+
+
+@task(name="reserve", retries=0, **NOTHING_KEPT)
+def reserve(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
+    return steps.reserve_budget(run, days)
+
+
+@task(name="draw", retries=0, **NOTHING_KEPT)
+def draw(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn | Ended]:
+    """Never repeated: a second draw would cost a second time."""
+    return steps.draw_measurements(run, days)
+
+
+@task(name="estimate", retries=0, **NOTHING_KEPT)
+def estimate(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | Ended]:
+    return steps.estimate_releases(run, days)
+
+
+@task(name="publish", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
+def publish(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
+    return done_or_again(days, steps.publish_releases(run, days))
+
+
+@task(name="revise", retries=0, **NOTHING_KEPT)
+def estimate_anew(run: Run, days: Sequence[vintage.Due]) -> list[vintage.StagedVintage | Ended]:
+    return steps.revise_estimates(run, days)
+
+
+@task(name="publish revisions", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
+def publish_anew(run: Run, days: Sequence[vintage.StagedVintage | Ended]) -> list[Ended]:
+    return done_or_again(days, steps.publish_revisions(run, days))
+
+
+def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
+    """Take days through the steps of a release, each to its end."""
+    with reader_of(run.settings) as read:
+        reading = replace(run, read=read)
+        known = taken(look_up, reading, days)
+        found = taken(discover, reading, known)
+        judged = taken(validate, reading, taken(ingest, reading, found))
+    groups, ended = steps.groups(run, judged), list[Ended]()
+    del judged  # nothing else holds raw values once they are drawn
+    while groups:
+        drawn = taken(draw, run, taken(reserve, run, groups.pop(0)))
+        ended += taken(publish, run, taken(estimate, run, drawn))
+    let_go(run, ended)
+    return ended
+
+
+def revised(run: Run) -> list[Ended]:
+    """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
+    they are.
+    """
+    vintage.record_listed(run)
+    ended = taken(publish_anew, run, taken(estimate_anew, run, vintage.due(run)))
+    let_go(run, ended)
+    return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
+
+
+def _unrevised(day: Ended) -> Ended:
+    """Its outcome says that only a new estimate failed: the day itself stays published."""
+    words = f"only its new estimate; the day stays published as it was: {day.outcome.message}"
+    return replace(day, outcome=replace(day.outcome, message=words))
 
 
 @flow(
@@ -50,7 +145,7 @@ def release_days(
     lease_minutes: float = LEASE / timedelta(minutes=1),
     report: bool = True,
     revise: bool = True,
-) -> list[Work]:
+) -> list[Ended]:
     """Release these days of the stream that the configuration file describes.
 
     restate: measure them once more, as their next revision, from the share of epsilon that is kept back.
@@ -60,24 +155,21 @@ def release_days(
     Parameters are a path and dates: Prefect stores them in clear. Every day ends as a value; the days'
     outcomes are the flow's result, kept in memory only.
     """
-    settings = load_settings(Path(config))
-    check_trusted(settings)
-    ledger = open_ledger(settings.ledger_url, database_time=True)
-    try:
-        run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
-        enrol(run)
-        works = [Work(date.fromisoformat(day)) for day in days]
-        with reader_of(settings) as read:
-            works = _walk(chunk.READING, replace(run, read=read), works)
-        works = [done for group in chunk.groups(run, works) for done in _walk(chunk.RELEASING, run, group)]
-        let_go(run, works)
-        works += revised(run) if revise else []
-        if report:
-            write_pages(settings, ledger, run.clock())
-        keep_artifacts(settings, ledger, works)
-        return works
-    finally:
-        ledger.close()
+    with configured(config) as settings:
+        check_trusted(settings)
+        ledger = open_ledger(settings.ledger_url, database_time=True)
+        try:
+            run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
+            enrol(run)
+            ended = released(run, [Requested(date.fromisoformat(day)) for day in days])
+            ended += revised(run) if revise else []
+            if report:
+                write_pages(settings, ledger, run.clock())
+            if in_prefect():
+                keep_artifacts(settings, ledger, ended)
+            return ended
+        finally:
+            ledger.close()
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
@@ -85,68 +177,6 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
     owner = f"{gethostname()}:{getpid()}:{uuid4()}"
     lease = timedelta(minutes=lease_minutes)
     return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
-
-
-def revised(run: Run) -> list[Work]:
-    """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
-    they are.
-    """
-    vintage.record_listed(run)
-    works = _walk(chunk.REVISING, run, vintage.due(run))
-    let_go(run, works)
-    return [_unrevised(work) for work in works if not work.outcome or not work.outcome.status.is_good]
-
-
-def _unrevised(work: Work) -> Work:
-    """Its outcome says that only a new estimate failed: the day itself stays published."""
-    if work.outcome is None:
-        return work
-    entry = work.outcome
-    words = f"only its new estimate; the day stays published as it was: {entry.message}"
-    return replace(work, outcome=replace(entry, message=words))
-
-
-class StepFailedError(Exception):
-    """Some day failed a step that may be repeated: raised to let the orchestrator repeat it."""
-
-
-def _attempt(step: chunk.Step, run: Run, works: Sequence[Work]) -> list[Work]:
-    """One attempt at a step: fails whole while it has retries left; after the last, failures are values."""
-    done = step.take(run, works)
-    failed = [
-        str(after.day)
-        for before, after in zip(works, done, strict=True)
-        if not before.outcome and after.outcome and after.outcome.status is Status.FAILED
-    ]
-    if failed and step.repeatable and task_run.run_count <= RETRIES:
-        raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
-    return done
-
-
-def _walk(steps: Sequence[chunk.Step], run: Run, works: list[Work]) -> list[Work]:
-    for step in steps:
-        works = _as_task(step, run, works)
-    return works
-
-
-def _as_task(step: chunk.Step, run: Run, works: list[Work]) -> list[Work]:
-    """One step as a Prefect task: nothing cached, nothing persisted, nothing hashed."""
-    pending = sum(work.outcome is None for work in works)
-    if not pending:
-        return works
-    as_task = task(
-        name=step.name,
-        task_run_name=step.name,
-        retries=RETRIES if step.repeatable else 0,
-        retry_delay_seconds=2,
-        cache_policy=NO_CACHE,
-        persist_result=False,
-    )(_attempt)
-    watcher = WATCHER.get()
-    days = f"{pending} day{'' if pending == 1 else 's'}"
-    with watcher.step(f"{step.name}, {days}") if watcher else nullcontext():
-        done = as_task(step, run, works)
-    return done
 
 
 def no_heartbeat() -> AbstractContextManager[Any]:
@@ -158,12 +188,17 @@ def no_heartbeat() -> AbstractContextManager[Any]:
 
 def run_days(
     settings: Settings, days: Sequence[date], watcher: Terminal, *, restate: bool = False
-) -> list[Work]:
-    """Run the flow here and now, showing progress to the watcher."""
+) -> list[Ended]:
+    """Release days here and now, showing progress to the watcher: by a flow run on the configured Prefect
+    server, and where none is configured by the same steps without one.
+    """
     token = WATCHER.set(watcher)
+    asked = (str(settings.file), [day.isoformat() for day in days], restate)
     try:
-        with no_heartbeat(), tags(*tags_of(settings.stream.name)):
-            works: list[Work] = release_days(str(settings.file), [day.isoformat() for day in days], restate)
-        return works
+        with configured(str(settings.file), settings):
+            if not PREFECT_API_URL.value():
+                return release_days.fn(*asked)
+            with no_heartbeat(), tags(*tags_of(settings.stream.name)):
+                return release_days(*asked)
     finally:
         WATCHER.reset(token)

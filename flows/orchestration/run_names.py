@@ -41,7 +41,13 @@ def span_of(days: list[str]) -> str:
 
 
 def _stream(parameters: dict[str, Any]) -> str:
-    """The stream's name; of a configuration that cannot be read, the run itself will say why."""
+    """The stream's name, by the run's tag; without one, by the configuration: if that cannot be read, the run
+    itself will say why.
+    """
+    prefix = "stream:"
+    for tag in flow_run.tags:
+        if tag.startswith(prefix):
+            return str(tag.removeprefix(prefix))
     try:
         return load_settings(Path(parameters["config"])).stream.name
     except OptStreamError:

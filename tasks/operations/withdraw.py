@@ -8,13 +8,13 @@ from optstream.catalogue import Entry
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Requested, Status
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
 from tasks.storage.private_files import destroy_raw
 
 
-def withdraw(run: Run, work: Work, reason: str, days: Collection[date] = ()) -> Work:
+def withdraw(run: Run, asked: Requested, reason: str, days: Collection[date] = ()) -> Ended:
     """Withdraw every release of a day: what is listed becomes a tombstone, what was not published is VOID.
 
     The ledger is told first, while nobody can publish the day; a crash after that leaves a listed day that
@@ -23,38 +23,39 @@ def withdraw(run: Run, work: Work, reason: str, days: Collection[date] = ()) -> 
     day that was never reserved and where another run holds it, PublicationError if the folder cannot be
     written.
     """
-    latest = _free(run, work)  # before a folder is made for it
+    day = asked.day
+    latest = _free(run, day)  # before a folder is made for it
     done = withdraw_published(
         run.settings.published_folder,
-        work.day,
-        partial(_tell, run, work, reason),
+        day,
+        partial(_tell, run, day, reason),
         stream=run.stream,
         value_column=run.settings.published.value,
         last_revision=latest.revision,
-        signer=signer_of(run.settings, run.ledger, mending={work.day, *days}),
+        signer=signer_of(run.settings, run.ledger, mending={day, *days}),
     )
     status = Status.WITHDRAWN if done.entry else Status.VOID
-    return work.ended(status, done.in_words())
+    return asked.ended(status, done.in_words())
 
 
-def _free(run: Run, work: Work) -> ReleaseRecord:
+def _free(run: Run, day: date) -> ReleaseRecord:
     """The day's newest release. Raises LedgerError if there is none, or if another run holds it."""
-    latest = run.ledger.latest(run.stream, work.day.isoformat())
+    latest = run.ledger.latest(run.stream, day.isoformat())
     if latest is None:
-        raise LedgerError(f"{work.day} was never released: there is nothing to withdraw; check the date")
+        raise LedgerError(f"{day} was never released: there is nothing to withdraw; check the date")
     undrawn = latest.state in (ReleaseState.RESERVED, ReleaseState.DRAWN)
     if undrawn and latest.lease_until > run.clock():
         raise LedgerError(
-            f"another run ({latest.owner}) holds {work.day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
+            f"another run ({latest.owner}) holds {day} until {latest.lease_until:%Y-%m-%d %H:%M %Z}: "
             "stop it, or wait, and withdraw the day after that"
         )
     return latest
 
 
-def _tell(run: Run, work: Work, reason: str, entry: Entry | None, known: str | None) -> str:
+def _tell(run: Run, day: date, reason: str, entry: Entry | None, known: str | None) -> str:
     """While nobody can publish the day, tell the ledger of every revision; return its head."""
     run.ledger.head_after(run.stream, known)  # an older copy of the ledger is refused before it is told
-    period, latest = work.day.isoformat(), _free(run, work)
+    period, latest = day.isoformat(), _free(run, day)
     if entry is not None and not entry.withdrawn:
         record = run.ledger.find(run.stream, period, entry.revision)
         if record is not None and record.state is ReleaseState.DRAWN:
@@ -62,5 +63,5 @@ def _tell(run: Run, work: Work, reason: str, entry: Entry | None, known: str | N
             run.ledger.record_published(run.stream, period, entry.revision, run.clock())
     for revision in range(latest.revision + 1):
         run.ledger.withdraw(run.stream, period, revision, reason, run.clock())
-        destroy_raw(run.settings.measurements_of(work.day, revision))
+        destroy_raw(run.settings.measurements_of(day, revision))
     return run.ledger.head_after(run.stream, known)

@@ -7,7 +7,7 @@ from typing import Any
 from tasks.config import Settings
 from tasks.planning.backfill_cost import BackfillCost
 from tasks.planning.backfill_plan import BackfillPlan
-from tasks.release.day import Work
+from tasks.release.day import Ended
 from tasks.release.outcomes import Budget, amount_document, outcomes_document
 
 
@@ -28,10 +28,10 @@ def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) ->
 
 
 def backfill_document(
-    works: Sequence[Work], plan: BackfillPlan, settings: Settings, budget: Budget
+    ended: Sequence[Ended], plan: BackfillPlan, settings: Settings, budget: Budget
 ) -> dict[str, Any]:
     """As `optstream run --json`, with the span and what was left out of it."""
-    return {**outcomes_document(works, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
+    return {**outcomes_document(ended, settings, budget), "format": "optstream.backfill/1", **_span(plan)}
 
 
 def _span(plan: BackfillPlan) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from optstream.stream import days_from
 from tasks.config import Settings
 from tasks.config.schedule import clock_of, minutes_of, schedule_problems
 from tasks.monitoring.deadlines import last_ended, late_from
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Status
 
 PATIENT = (Status.WAITING, Status.BUSY)
 """What may end well by itself, until the day is late."""
@@ -63,7 +63,7 @@ class Night:
     left: tuple[str, ...] = ()
 
 
-def night_of(settings: Settings, works: Sequence[Work], absent: Iterable[date], now: datetime) -> Night:
+def night_of(settings: Settings, ended: Sequence[Ended], absent: Iterable[date], now: datetime) -> Night:
     """Judge a look: a day that waits for its dump, or is with another run, has time until it is late.
 
     absent: days of which no region has a dump.
@@ -73,12 +73,12 @@ def night_of(settings: Settings, works: Sequence[Work], absent: Iterable[date], 
     for day in absent:
         said = f"{day} waiting: no dump"
         (left if now >= late_from(settings, day) else words).append(said)
-    for work in works:
-        status = work.outcome.status if work.outcome else Status.FAILED
-        said = f"{work.day} {status.value}: {work.outcome.message if work.outcome else 'unfinished'}"
+    for one in ended:
+        status = one.outcome.status
+        said = f"{one.day} {status.value}: {one.outcome.message}"
         if status.is_good:
-            words.append(f"{work.day} {status.value}")
-        elif status in PATIENT and now < late_from(settings, work.day):
+            words.append(f"{one.day} {status.value}")
+        elif status in PATIENT and now < late_from(settings, one.day):
             words.append(said)
         else:
             left.append(said)

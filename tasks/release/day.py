@@ -1,18 +1,20 @@
-"""What travels between the steps of a flow: one value a day, which only ever gains."""
+"""The stages of a day's release: a frozen type for each, which a step takes and makes the next one of.
 
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+    Requested, Unreleased, Found, Ingested, Judged, Reserved, Drawn, Estimated, Staged, Ended
+
+A day that an earlier run drew joins as TakenOver or Drawn, and any day may end at any step.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from optstream.catalogue import ReleaseStatement, StagedRelease
-from optstream.errors import BudgetError, ContractError, DumpError, HeldError, OptStreamError
 from optstream.ledger import Reservation
 from optstream.stream import PrivatePeriod
 from tasks.release.carry_over import Memory
-from tasks.storage.failures import is_failure, unexpected
 
 if TYPE_CHECKING:
     import polars as pl
@@ -43,8 +45,8 @@ class Status(StrEnum):
 class Outcome:
     """The end of a day's work, in words that hold no reading.
 
-    file: what was published, in its folder, also where something failed after that. free_at: of a day that is
-    with another run, until when at least.
+    file: what was published, in its folder, also where something failed after that. free_at: of a day that
+    is with another run, until when at least.
     """
 
     status: Status
@@ -53,67 +55,126 @@ class Outcome:
     free_at: datetime | None = None
 
 
-class PublishedError(OptStreamError):
-    """What failed came after readers had the day. file: what they have, in the published folder."""
+@dataclass(frozen=True)
+class Stage:
+    """One revision of a day on its way. No repr of a stage shows a reading."""
 
-    def __init__(self, message: str, file: str) -> None:
-        super().__init__(message)
-        self.file = file
+    day: date
+    revision: int
+
+    def ended(
+        self, status: Status, message: str, file: str | None = None, free_at: datetime | None = None
+    ) -> "Ended":
+        """Return the same day, over, without its raw values."""
+        return Ended(self.day, self.revision, Outcome(status, message, file, free_at), reservation_of(self))
 
 
 @dataclass(frozen=True)
-class Work:
-    """One day on its way; each step fills in what the next one needs.
+class Requested(Stage):
+    """A day that somebody asks for: nothing is known of it yet."""
 
-    Raw values are in `ingested` and `period` alone, whose reprs show none. inputs: keyed hashes. alarms: the
-    file that says what was clamped or counted as absent, if anything was; it stays in the trusted zone.
-    held_since: when the reservation's lease was last taken. rows: as they will be published.
-    vintage, basis, later: of a new estimate of a day that is out: its number, what identifies the
-    measurements that it is made of, and the day and hash of those after the day's own.
-    """
-
-    day: date
     revision: int = 0
-    outcome: Outcome | None = None
-    dump: "Dump | None" = None
-    ingested: "IngestedDay | None" = field(default=None, repr=False)
-    inputs: Mapping[str, str] = field(default_factory=dict, repr=False)
-    period: PrivatePeriod | None = None
-    alarms: Path | None = None
+
+
+@dataclass(frozen=True)
+class Unreleased(Stage):
+    """A revision that nobody has drawn: it needs the day's dump."""
+
+
+@dataclass(frozen=True)
+class Found(Stage):
+    """A day whose dump is complete."""
+
+    dump: "Dump"
+
+
+@dataclass(frozen=True)
+class Ingested(Stage):
+    """A day whose dump is read. inputs: keyed hashes of its files."""
+
+    read: "IngestedDay" = field(repr=False)
+    inputs: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Judged(Stage):
+    """A day that its contracts let pass."""
+
+    period: PrivatePeriod
+    inputs: Mapping[str, str] = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Lease:
+    """That a run holds a day. since: when the lease was last taken."""
+
+    reservation: Reservation
+    since: datetime
+
+
+@dataclass(frozen=True)
+class Held(Stage):
+    """A day that the ledger has given to this run."""
+
+    lease: Lease
+
+    @property
+    def reservation(self) -> Reservation:
+        return self.lease.reservation
+
+
+@dataclass(frozen=True)
+class Charged(Held):
+    """A day that is charged, and that the ledger does not have as DRAWN."""
+
+
+@dataclass(frozen=True)
+class Reserved(Charged):
+    """A day that may be drawn, once. memory: what it goes on from."""
+
+    period: PrivatePeriod
+    inputs: Mapping[str, str] = field(repr=False)
+    memory: Memory = field(repr=False)
+
+
+@dataclass(frozen=True)
+class TakenOver(Charged):
+    """A day whose dead owner left the whole measurements: they are to be recorded, not drawn."""
+
+
+@dataclass(frozen=True)
+class Drawn(Held):
+    """A day that the ledger has as DRAWN, with durable measurements. Its raw values are gone."""
+
+
+@dataclass(frozen=True)
+class Estimated(Held):
+    """A day's release as rows, not yet held against its contract."""
+
+    rows: "pl.DataFrame" = field(repr=False)
+    statement: ReleaseStatement = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Staged(Held):
+    """A day's release as the bytes to be published, durable, whose hash the ledger has."""
+
+    staged: StagedRelease = field(repr=False)
+    statement: ReleaseStatement = field(repr=False)
+
+
+@dataclass(frozen=True)
+class Ended(Stage):
+    """A day that is over. reservation: of a day that was held."""
+
+    outcome: Outcome
     reservation: Reservation | None = None
-    held_since: datetime | None = None
-    memory: Memory = field(default=Memory(), repr=False)
-    rows: "pl.DataFrame | None" = field(default=None, repr=False)
-    staged: StagedRelease | None = field(default=None, repr=False)
-    statement: ReleaseStatement | None = field(default=None, repr=False)
-    vintage: int = 0
-    basis: str = ""
-    later: tuple[tuple[date, str], ...] = ()
-
-    def ended(self, status: Status, message: str, file: str | None = None) -> "Work":
-        """The same day, over; its raw values are let go."""
-        return replace(
-            self, outcome=Outcome(status, message, file), ingested=None, period=None, rows=None, staged=None
-        )
 
 
-def each(works: Iterable[Work], step: Callable[[Work], Work]) -> list[Work]:
-    """Take every day that is not over one step on; a day that fails becomes a value, and stops no other."""
-    return [work if work.outcome else _one(work, step) for work in works]
+Ahead = TakenOver | Drawn | Ended
+"""What the steps that read and reserve pass on as it is."""
 
 
-def _one(work: Work, step: Callable[[Work], Work]) -> Work:
-    try:
-        return step(work)
-    except HeldError as error:
-        busy = work.ended(Status.BUSY, str(error))
-        return replace(busy, outcome=Outcome(Status.BUSY, str(error), free_at=error.until))
-    except PublishedError as error:
-        return work.ended(Status.FAILED, str(error), error.file)
-    except OptStreamError as error:
-        refused = isinstance(error, (BudgetError, ContractError, DumpError))
-        return work.ended(Status.REFUSED if refused else Status.FAILED, str(error))
-    except BaseException as error:  # a library's message may hold a raw value: say only what and where
-        if not is_failure(error):
-            raise
-        return work.ended(Status.FAILED, unexpected(error))
+def reservation_of(stage: Stage) -> Reservation | None:
+    """Return what holds a day, None for one that this run does not hold."""
+    return stage.reservation if isinstance(stage, Held) else None

@@ -7,20 +7,19 @@ anything reads it; everything after (`tasks.release.estimate`) reads the stored 
 import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import timedelta
 from time import monotonic, sleep
 
 from optstream.errors import LedgerError, LedgerUnavailableError
-from optstream.ledger import ReleaseRecord, ReleaseState, Reservation
+from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
-from optstream.stream import Measured, PrivatePeriod
+from optstream.stream import Measured
 from optstream.stream.state import raw_bytes, with_raw
 from tasks.config import Settings
 from tasks.processes.core_dumps import forbid_core_dumps
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Work
+from tasks.release.day import Charged, Drawn, Held, Reserved
 from tasks.release.input_hashes import hand_over_inputs, keep_inputs
 from tasks.release.lease_renewal import held
 from tasks.release.readiness import make_ready
@@ -32,7 +31,7 @@ PAUSE = timedelta(seconds=0.5)
 """Between two tries to record a draw."""
 
 
-def draw(run: Run, work: Work) -> Work:
+def draw(run: Run, day: Charged) -> Drawn:
     """Draw the measurements and make them durable. The only step that opens the raw values.
 
     A full disk, a polite stop, a library that does not load, a ledger or a witness that refuses is met before
@@ -40,31 +39,24 @@ def draw(run: Run, work: Work) -> Work:
     charged, for what made it fail might depend on the draw. Durable measurements are the release, whatever
     becomes of this process: this run records them, or the next one does.
     """
-    work = renewed(run, work)
-    reservation, period = work.reservation, work.period
-    if reservation is None:
-        raise LedgerError("nothing is drawn without a reservation")
+    day = renewed(run, day)
     # noise beside the raw values, and the state of its generator
     forbid_core_dumps()
     with deferred_stop() as stops:
-        file = DrawingFile(run.settings.measurements_of(work.day, work.revision), reservation.fencing_token)
+        folder = run.settings.measurements_of(day.day, day.revision)
+        file = DrawingFile(folder, day.reservation.fencing_token)
         if file.has_raised():
             # Whoever drew before raised and could not say so: an exception might depend on the draw.
-            void(run, work, "an earlier run raised after its first noise sample")
+            void(run, day, "an earlier run raised after its first noise sample")
             raise LedgerError("void, and stays charged: an earlier run raised after its first noise sample")
-        with held(run, reservation):
-            if reservation.is_drawn:
-                drawn = _taken_up(run, work, reservation)
-            elif period is None:
-                raise LedgerError("nothing is drawn without a period")
-            else:
-                drawn = _drawn(run, work, reservation, period, file)
-            _record(run, work, file, drawn, stops)
+        with held(run, day.reservation):
+            drawn = _drawn(run, day, file) if isinstance(day, Reserved) else _taken_up(run, day)
+            _record(run, day, file, drawn, stops)
         with suppress(OSError):  # it is DRAWN and durable: what stays beside it costs no day
-            if reservation.is_drawn:
+            if not isinstance(day, Reserved):
                 file.destroy_orphans()
             file.settle()
-    return replace(work, period=None)
+    return Drawn(day.day, day.revision, day.lease)
 
 
 @dataclass(frozen=True)
@@ -75,89 +67,86 @@ class _Drawn:
     spends: tuple[Spend, ...]
 
 
-def _drawn(
-    run: Run, work: Work, reservation: Reservation, period: PrivatePeriod, file: DrawingFile
-) -> _Drawn:
+def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     """Draw, and make it durable."""
     make_ready(run.noise)
-    mechanism = mechanism_for(run.settings, work.day, work.revision)
-    plan = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+    settings, memory = run.settings, day.memory
+    mechanism = run.mechanism_of(day.day, day.revision)
+    plan = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
     # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
-    raw = take_raw(work.memory.folder, work.memory.digest)
-    state = with_raw(work.memory.state, raw) if raw and mechanism.adaptive else work.memory.state
-    file.preallocate(_room(run.settings, work, plan), 2**12 + len(raw or b"") + _cells(run.settings, work))
+    raw = take_raw(memory.folder, memory.digest)
+    state = with_raw(memory.state, raw) if raw and mechanism.adaptive else memory.state
+    file.preallocate(_room(settings, day, plan), 2**12 + len(raw or b"") + _cells(settings, day))
     # what a mechanism learns before it draws may fail, and then nothing was drawn
-    state = mechanism.prepared(state, period.first_step)
-    keep_inputs(run.settings, work.day, work.revision, reservation.fencing_token, work.inputs)
-    run.ledger.begin_draw(reservation, run.clock())
+    state = mechanism.prepared(state, day.period.first_step)
+    keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
+    run.ledger.begin_draw(day.reservation, run.clock())
     try:
         file.destroy_orphans()
         # after the event that says so, before the first sample: a ledger that forgets it is noticed
-        bear_witness(run.settings, run.ledger)
+        bear_witness(settings, run.ledger)
     except BaseException:
         with suppress(LedgerError):  # else it counts as a death
-            run.ledger.call_off_draw(reservation, run.clock())
+            run.ledger.call_off_draw(day.reservation, run.clock())
         raise
     try:
-        measured = mechanism.measure(period, noise=run.noise, state=state)
+        measured = mechanism.measure(day.period, noise=run.noise, state=state)
         return _Drawn(file.fill(measured.to_bytes(), raw_bytes(measured.state)), measured.spends)
     except BaseException as error:
-        _give_up(run, work, file, f"{type(error).__name__} after the first noise sample")
+        _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")
         raise
 
 
-def _taken_up(run: Run, work: Work, reservation: Reservation) -> _Drawn:
+def _taken_up(run: Run, day: Charged) -> _Drawn:
     """Make the whole draw that a dead owner left this owner's. Raises LedgerError if it is gone."""
-    settings, token = run.settings, reservation.fencing_token
-    found = whole_draw(settings.measurements_of(work.day, work.revision))
+    settings, token = run.settings, day.reservation.fencing_token
+    found = whole_draw(settings.measurements_of(day.day, day.revision))
     if found is None:
         raise LedgerError(
             "the measurements that an earlier run drew were here a moment ago and are gone: put them back "
             "before the next run, which else takes that draw for lost"
         )
     measured = Measured.from_bytes(found.data)
-    hand_over_inputs(settings, work.day, work.revision, found.token, token)
+    hand_over_inputs(settings, day.day, day.revision, found.token, token)
     take_up(found, token)
     return _Drawn(found.digest, measured.spends)
 
 
-def _record(run: Run, work: Work, file: DrawingFile, drawn: _Drawn, stops: Sequence[int]) -> None:
+def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequence[int]) -> None:
     """Tell the ledger of durable measurements, again and again while its database is away.
 
     Raises LedgerError after the run's patience or a polite stop, with nothing lost; and where the ledger
     refuses them for good, which destroys them, unless they are the release all the same.
     """
-    reservation = work.reservation
-    if reservation is None:
-        raise LedgerError("nothing is recorded without a reservation")
     # the database may take long to refuse, which counts as well
     until = monotonic() + run.patience.total_seconds()
     while True:
         try:
-            run.ledger.record_drawn(reservation, drawn.digest, drawn.spends, run.clock())
+            run.ledger.record_drawn(day.reservation, drawn.digest, drawn.spends, run.clock())
             return
         except LedgerUnavailableError as error:
             if stops or monotonic() >= until:
                 raise LedgerError(
-                    f"{work.day} is drawn and its measurements are durable, and the ledger's database could "
+                    f"{day.day} is drawn and its measurements are durable, and the ledger's database could "
                     f"not be told. Nothing is lost and nothing will be drawn again: when it answers, run the "
                     f"day again once its lease is over. {error}"
                 ) from error
             sleep(PAUSE.total_seconds())
         except LedgerError:
-            if not _may_be_the_release(run, work, reservation, drawn):
-                _give_up(run, work, file, "the ledger refused what was drawn")
+            if not _may_be_the_release(run, day, drawn):
+                _give_up(run, day, file, "the ledger refused what was drawn")
             raise
 
 
-def _may_be_the_release(run: Run, work: Work, reservation: Reservation, drawn: _Drawn) -> bool:
+def _may_be_the_release(run: Run, day: Held, drawn: _Drawn) -> bool:
     """Whether what this owner has, and could not record, is not its own to destroy.
 
     The ledger has it: an answer was lost, and another run adopted the day. Or this owner was fenced off, and
     nobody has taken the day over for a draw of its own: whoever takes it over next finds it whole.
     """
+    reservation = day.reservation
     try:
-        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
     except LedgerError:
         return True  # not known: a file that nobody wants is destroyed by the next owner
     if record is None or record.measurements_hash == drawn.digest:
@@ -167,12 +156,12 @@ def _may_be_the_release(run: Run, work: Work, reservation: Reservation, drawn: _
     return is_open and is_fenced_off and record.redraws == reservation.redraws
 
 
-def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
+def _give_up(run: Run, day: Held, file: DrawingFile, reason: str) -> None:
     """Destroy what was drawn and make the day VOID, or leave word for the next run if the ledger is away.
 
     An owner that was fenced off leaves no word: what it drew decides nothing about its successor's day.
     """
-    if not _is_ours(run, work):
+    if not _is_ours(run, day):
         with suppress(OSError):
             file.discard()
         return
@@ -183,14 +172,14 @@ def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
     except OSError:
         marked = False
     try:
-        void(run, work, reason)
+        void(run, day, reason)
     except LedgerError as error:
-        if _is_ours(run, work):
+        if _is_ours(run, day):
             if marked:
                 raise
             # Neither the folder nor the ledger took the word: a next run would take this owner for dead.
             raise LedgerError(
-                f"{work.day} raised in its draw, and neither ledger nor trusted folder could be told: "
+                f"{day.day} raised in its draw, and neither ledger nor trusted folder could be told: "
                 "do not run it again before a person has made it VOID"
             ) from error
         # another run took the day over long ago, and it is that run's now
@@ -198,22 +187,22 @@ def _give_up(run: Run, work: Work, file: DrawingFile, reason: str) -> None:
         file.forget_raised()
 
 
-def _is_ours(run: Run, work: Work) -> bool:
+def _is_ours(run: Run, day: Held) -> bool:
     """Whether no other run has taken the day over, as far as the ledger can be asked."""
     try:
-        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
     except LedgerError:
         return True
-    return bool(record and work.reservation and record.fencing_token == work.reservation.fencing_token)
+    return record is not None and record.fencing_token == day.reservation.fencing_token
 
 
-def _room(settings: Settings, work: Work, plan: ReleaseRecord | None) -> int:
+def _room(settings: Settings, day: Reserved, plan: ReleaseRecord | None) -> int:
     """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
     n_features = len(settings.features_.named)
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    return 2**16 + 4 * spends + 4 * work.memory.size + (4 + 2 * n_features) * _cells(settings, work)
+    return 2**16 + 4 * spends + 4 * day.memory.size + (4 + 2 * n_features) * _cells(settings, day)
 
 
-def _cells(settings: Settings, work: Work) -> int:
+def _cells(settings: Settings, day: Reserved) -> int:
     """Bytes of one number for each node and step."""
-    return 32 * len(settings.tree.nodes) * (work.period.n_steps if work.period else 0)
+    return 32 * len(settings.tree.nodes) * day.period.n_steps

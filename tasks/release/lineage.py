@@ -17,10 +17,10 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, error_columns
 from optstream.catalogue.backends import Location, StoreUrl
-from optstream.errors import PublicationError
 from optstream.storage.location import name_below
 from tasks.config import Settings
-from tasks.release.day import PublishedError, Work
+from tasks.release.day import Staged
+from tasks.release.each import PublishedError
 from tasks.release.input_hashes import UNKNOWN, Inputs, drawn_inputs, inputs_below
 from tasks.release.run import Run as ReleaseRun
 from tasks.storage.private_files import exclusive_in
@@ -52,19 +52,18 @@ class KeyedInputFacet(DatasetFacet):
         return "urn:optstream:keyed-input-facet:1"
 
 
-def emit_lineage(run: ReleaseRun, work: Work) -> None:
+def emit_lineage(run: ReleaseRun, published: Staged, file: str) -> None:
     """Append the event of a published day to `events.jsonl`, readable by its owner alone.
 
+    file: what readers have, in the published folder.
     The run's id is made of what was released, so that an event told twice is the same event. Raises
     PublishedError where the event cannot be written: the day is published all the same.
     """
-    if work.statement is None or work.outcome is None or work.outcome.file is None:
-        raise PublicationError("only a published release has a lineage")
-    folder, revision = run.settings.lineage_folder, work.statement.revision
-    record = run.ledger.find(run.stream, work.day.isoformat(), revision)
+    folder, day, revision = run.settings.lineage_folder, published.day, published.revision
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
     digest = record.measurements_hash if record else None
-    inputs = drawn_inputs(run.settings, work.day, revision, digest)
-    event = lineage_event(run.settings, work.day, work.statement, work.outcome.file, run.clock(), inputs)
+    inputs = drawn_inputs(run.settings, day, revision, digest)
+    event = lineage_event(run.settings, day, published.statement, file, run.clock(), inputs)
     try:
         _append(folder, event)
     except (OSError, RuntimeError) as error:  # the client makes the one of the other
@@ -72,7 +71,7 @@ def emit_lineage(run: ReleaseRun, work: Work) -> None:
         raise PublishedError(
             f"it is published and recorded, and its lineage event could not be written to {folder} "
             f"({reason}): mend that folder or its disk",
-            work.outcome.file,
+            file,
         ) from error
 
 

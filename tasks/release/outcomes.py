@@ -11,7 +11,7 @@ from optstream.catalogue import Catalogue, find_catalogue
 from optstream.ledger import Ledger, ReleaseState
 from optstream.stream import Calendar
 from tasks.config import Settings
-from tasks.release.day import Work
+from tasks.release.day import Ended
 
 
 @dataclass(frozen=True)
@@ -87,19 +87,19 @@ def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
     ]
 
 
-def outcomes_document(works: Sequence[Work], settings: Settings, budget: Budget) -> dict[str, Any]:
+def outcomes_document(ended: Sequence[Ended], settings: Settings, budget: Budget) -> dict[str, Any]:
     """`optstream run --json`: versioned, for machines."""
     return {
         "format": "optstream.run/1",
         "stream": settings.stream.name,
         "days": [
             {
-                "date": work.day.isoformat(),
-                "status": work.outcome.status.value if work.outcome else "unfinished",
-                "message": work.outcome.message if work.outcome else "",
-                "file": work.outcome.file if work.outcome else None,
+                "date": day.day.isoformat(),
+                "status": day.outcome.status.value,
+                "message": day.outcome.message,
+                "file": day.outcome.file,
             }
-            for work in works
+            for day in ended
         ],
         "budget": budget_document(budget),
         "published": str(settings.published_folder),

@@ -27,8 +27,7 @@ from optstream.mechanisms import Release
 from optstream.storage.bounded_read import LARGEST_RELEASE
 from optstream.stream import Measured
 from tasks.release import revise
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Requested, Status
 from tasks.release.rows import published_rows
 from tasks.release.run import Run
 from tasks.release.statement import statement_of
@@ -40,7 +39,7 @@ LARGEST_MANIFEST = 2**24
 Staged = tuple[StagedRelease, ReleaseStatement]
 
 
-def publish_again(run: Run, work: Work, days: Collection[date] = ()) -> Work:
+def publish_again(run: Run, asked: Requested, days: Collection[date] = ()) -> Ended:
     """Write what the ledger has as published of a day into the published folder, where it is not there whole.
 
     Safe to repeat; the ledger is not changed, and costs nothing. days: all that the same command puts back.
@@ -48,13 +47,14 @@ def publish_again(run: Run, work: Work, days: Collection[date] = ()) -> Work:
     published, was withdrawn or is compromised, or whose bytes cannot be had any more; PublicationError where
     the folder cannot be written or lists something later.
     """
-    record, number, digest = _recorded(run, work)
-    staged = _staged(run, work, record, number, digest)
-    publication = _published(run, work, staged, {work.day, *days})
+    day = asked.day
+    record, number, digest = _recorded(run, day)
+    staged = _staged(run, day, record, number, digest)
+    publication = _published(run, day, staged, {day, *days})
     file = publication.entry.file
     if not publication.changed:
-        return work.ended(Status.UNCHANGED, "it is there, whole; nothing changed", file)
-    return work.ended(Status.PUBLISHED, f"published again, the same bytes: {digest[:12]}", file)
+        return asked.ended(Status.UNCHANGED, "it is there, whole; nothing changed", file)
+    return asked.ended(Status.PUBLISHED, f"published again, the same bytes: {digest[:12]}", file)
 
 
 def days_published(run: Run) -> set[date]:
@@ -64,22 +64,20 @@ def days_published(run: Run) -> set[date]:
     return {date.fromisoformat(period) for period, one in known.items() if one.withdrawn is None}
 
 
-def _recorded(run: Run, work: Work) -> tuple[ReleaseRecord, int, str]:
+def _recorded(run: Run, day: date) -> tuple[ReleaseRecord, int, str]:
     """The release that readers should have: its record, its vintage and the hash of its file."""
-    period = work.day.isoformat()
-    known = [one for one in run.ledger.outlines(run.stream, _steps(run, work)) if one.period == period]
+    period = day.isoformat()
+    known = [one for one in run.ledger.outlines(run.stream, _steps(run, day)) if one.period == period]
     out = [one.revision for one in known if one.state is ReleaseState.PUBLISHED]
     if not out:
         state = str(known[-1].state) if known else "not in the ledger"
-        raise LedgerError(
-            f"{work.day} is {state}, not published: `optstream run --date {period}` takes it up"
-        )
+        raise LedgerError(f"{day} is {state}, not published: `optstream run --date {period}` takes it up")
     record = run.ledger.find(run.stream, period, max(out))
     assert record is not None
     if record.withdrawn is not None:
-        raise LedgerError(f"{work.day} was withdrawn ({record.withdrawn}): it is not published again")
+        raise LedgerError(f"{day} was withdrawn ({record.withdrawn}): it is not published again")
     if record.compromised is not None:
-        raise LedgerError(f"others know the noise of {work.day}: `optstream withdraw` it")
+        raise LedgerError(f"others know the noise of {day}: `optstream withdraw` it")
     newest = _newest_vintage(run, record)
     if newest is not None:
         return record, newest.number, newest.staged_hash
@@ -95,102 +93,99 @@ def _newest_vintage(run: Run, record: ReleaseRecord) -> Vintage | None:
     return out[-1] if out else None
 
 
-def _steps(run: Run, work: Work) -> range:
-    first = run.settings.calendar.first_step(work.day)
+def _steps(run: Run, day: date) -> range:
+    first = run.settings.calendar.first_step(day)
     return range(first, first + 1)
 
 
-def _staged(run: Run, work: Work, record: ReleaseRecord, number: int, digest: str) -> Staged:
+def _staged(run: Run, day: date, record: ReleaseRecord, number: int, digest: str) -> Staged:
     """The bytes with this hash: kept in the staging, or computed again. Raises LedgerError if neither has
     them.
     """
     with suppress(LedgerError, OSError):
-        return read_staged(read_verified(run.settings.staging_of(work.day, record.revision), digest))
+        return read_staged(read_verified(run.settings.staging_of(day, record.revision), digest))
     try:
-        release = _estimated(run, work, record, number)
+        release = _estimated(run, day, record, number)
     except OptStreamError as error:
-        raise LedgerError(f"{_gone(work)}: {error}") from error
-    rows = published_rows(run.settings, work.day, release, record.revision, number)
-    for statement in _statements(run, work, record, number, digest, release):
+        raise LedgerError(f"{_gone(day)}: {error}") from error
+    rows = published_rows(run.settings, day, release, record.revision, number)
+    for statement in _statements(run, day, record, number, digest, release):
         with suppress(PublicationError):
             staged = stage(rows, statement)
             if staged.file_hash == digest:
                 return staged, statement
     raise LedgerError(
-        f"{_gone(work)}: computed again from the stored measurements it has other bytes than were published; "
+        f"{_gone(day)}: computed again from the stored measurements it has other bytes than were published; "
         "this version or this configuration is another than at that time"
     )
 
 
-def _gone(work: Work) -> str:
+def _gone(day: date) -> str:
     return (
-        f"the staged file of {work.day} is gone, so bring trusted/staging or the published file back from a "
-        "copy"
+        f"the staged file of {day} is gone, so bring trusted/staging or the published file back from a copy"
     )
 
 
 def _statements(
-    run: Run, work: Work, record: ReleaseRecord, number: int, digest: str, release: Release
+    run: Run, day: date, record: ReleaseRecord, number: int, digest: str, release: Release
 ) -> Iterator[ReleaseStatement]:
     """What the file may have said of itself: by this configuration and version, or as its manifest has it.
 
     Whoever wrote the manifest: only a file with the recorded hash is published.
     """
-    yield statement_of(run.settings, work.day, release, record.revision, number)
+    yield statement_of(run.settings, day, release, record.revision, number)
     with suppress(PublicationError, OSError, ValueError, KeyError, TypeError, RecursionError):
         text = open_storage(run.settings.published_folder).read(manifest_file(digest), LARGEST_MANIFEST)
         yield ReleaseStatement.from_document(loads(text)["statement"])
 
 
-def _estimated(run: Run, work: Work, record: ReleaseRecord, number: int) -> Release:
+def _estimated(run: Run, day: date, record: ReleaseRecord, number: int) -> Release:
     """The release as it follows from the stored measurements: free, and the same each time."""
     if number:
         return revise.estimated_again(run, record, number)
-    folder = run.settings.measurements_of(work.day, record.revision)
+    folder = run.settings.measurements_of(day, record.revision)
     measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    release: Release = mechanism_for(run.settings, work.day, record.revision).estimate(measured)
+    release: Release = run.mechanism_of(day, record.revision).estimate(measured)
     return release
 
 
-def _published(run: Run, work: Work, staged: Staged, days: Collection[date]) -> Publication:
+def _published(run: Run, day: date, staged: Staged, days: Collection[date]) -> Publication:
     """Publish the bytes; a damaged file in their place is removed first, and its damaged manifest."""
     folder, signer = run.settings.published_folder, signer_of(run.settings, run.ledger, mending=days)
 
     def attempt() -> Publication:
-        (done,) = publish_releases(folder, [staged], lambda known: _head(run, work, staged[0], known), signer)
+        (done,) = publish_releases(folder, [staged], lambda known: _head(run, day, staged[0], known), signer)
         return done
 
     for _ in range(2):
         try:
             return attempt()
         except OtherBytes:
-            if not open_storage(folder).change(lambda turn: _damage_removed(turn, work, staged[0])):
+            if not open_storage(folder).change(lambda turn: _damage_removed(turn, day, staged[0])):
                 raise
     return attempt()
 
 
-def _head(run: Run, work: Work, staged: StagedRelease, known: str | None) -> str:
+def _head(run: Run, day: date, staged: StagedRelease, known: str | None) -> str:
     """Asked while nobody else can publish or withdraw: the day may have been withdrawn or restated since."""
-    record, _, digest = _recorded(run, work)
+    record, _, digest = _recorded(run, day)
     if digest != staged.file_hash:
-        raise LedgerError(
-            f"revision {record.revision} of {work.day} was published meanwhile: publish it again"
-        )
+        raise LedgerError(f"revision {record.revision} of {day} was published meanwhile: publish it again")
     return run.ledger.head_after(run.stream, known)
 
 
-def _damage_removed(turn: Transaction, work: Work, staged: StagedRelease) -> bool:
+def _damage_removed(turn: Transaction, day: date, staged: StagedRelease) -> bool:
     """Remove the listed file if its bytes are others than its name says; if they are right, its manifest.
 
     Returns False where the catalogue does not list this release: nothing is removed.
     """
     catalogue = find_catalogue(turn)
-    entry = catalogue.entry(work.day) if catalogue else None
+    entry = catalogue.entry(day) if catalogue else None
     if entry is None or entry.withdrawn or entry.file_hash != staged.file_hash:
         return False
     try:
         is_damaged = (
-            sha256(turn.read(data_file(work.day, staged.file_hash), LARGEST_RELEASE)).hexdigest()
+            sha256(turn.read(data_file(day, staged.file_hash), LARGEST_RELEASE)).hexdigest()
             != staged.file_hash
         )
     except FileNotFoundError:
@@ -198,7 +193,7 @@ def _damage_removed(turn: Transaction, work: Work, staged: StagedRelease) -> boo
     except PublicationError:  # too large, or no plain file
         is_damaged = True
     if is_damaged:
-        turn.remove(data_folder(work.day), [release_name(staged.file_hash)])
+        turn.remove(data_folder(day), [release_name(staged.file_hash)])
     else:
         turn.remove(MANIFESTS, [manifest_file(staged.file_hash).rpartition("/")[2]])
     return True

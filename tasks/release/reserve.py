@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
@@ -11,9 +11,8 @@ from optstream.catalogue.backends import StoreUrl, open_storage
 from optstream.errors import BudgetError, HeldError, LedgerError, OptStreamError
 from optstream.ledger import ReleaseState
 from optstream.privacy import Spend, worst_window
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.carry_over import recall
-from tasks.release.day import Work
+from tasks.release.day import Judged, Lease, Reserved, Stage, TakenOver, Unreleased
 from tasks.release.lineage import told_releases
 from tasks.release.run import PUBLISHED_IN, Run, terms_of
 from tasks.release.witness import bear_witness
@@ -98,55 +97,59 @@ def _own_catalogue(run: Run) -> Catalogue | None:
     return found
 
 
-def reserve(run: Run, work: Work, shown: Shown) -> Work:
-    """Charge the day's plan to the grant.
+def reserve(run: Run, judged: Judged, shown: Shown) -> Reserved | TakenOver:
+    """Charge the day's plan to the grant. TakenOver: its owner died meanwhile, and left the whole draw.
 
     Raises BudgetError, with nothing spent, if a window is full; LedgerError if the folder lists a day that
     the ledger does not know.
     """
-    settings, day = run.settings, work.day
+    settings, day, revision = run.settings, judged.day, judged.revision
     entry = shown.catalogue.entry(day) if shown.catalogue else None
-    if entry is not None and entry.revision >= work.revision:
+    if entry is not None and entry.revision >= revision:
         raise LedgerError(
             f"{settings.published_folder} lists {day} already, and the ledger does not know it: this is not "
             "the ledger that the folder was written with; bring that one back"
         )
-    is_drawn = _is_drawn(run, work, shown)
+    is_drawn = _is_drawn(run, judged, shown)
     calendar = settings.calendar
-    mechanism = mechanism_for(settings, day, work.revision)
+    mechanism = run.mechanism_of(day, revision)
     # Plans are functions of recorded spends: what was charged is what later days may know of earlier ones.
-    memory = recall(settings, run.ledger, mechanism, day, work.revision)
+    memory = recall(settings, run.ledger, mechanism, day, revision)
     plan = mechanism.plan(calendar.n_steps(day), calendar.first_step(day), memory.state)
-    if work.revision and not worst_window(plan, settings.model.window_length).epsilon:
+    if revision and not worst_window(plan, settings.model.window_length).epsilon:
         raise BudgetError(
-            f"{day} revision {work.revision} would measure nothing: its windows have nothing left of the "
+            f"{day} revision {revision} would measure nothing: its windows have nothing left of the "
             "share for restatements, and a revision without a measurement would only replace a better one. "
             "Nothing was reserved; keep more back, or divide it (docs/restate.md)"
         )
-    return replace(_reserved(run, work, shown, plan, is_drawn), memory=memory)
+    lease = _reserved(run, judged, shown, plan, is_drawn)
+    if lease.reservation.is_drawn:
+        return TakenOver(day, revision, lease)
+    return Reserved(day, revision, lease, judged.period, judged.inputs, memory)
 
 
-def take_over_whole(run: Run, work: Work, shown: Callable[[], Shown]) -> Work:
+def take_over_whole(run: Run, fresh: Unreleased, shown: Callable[[], Shown]) -> Unreleased | TakenOver:
     """Take over a day whose dead owner left the whole measurements: no dump is needed, nothing is planned.
 
     Returns any other day as it is. shown: asked for such a day alone. Raises as `reserve` does.
     """
-    if whole_draw(run.settings.measurements_of(work.day, work.revision)) is None:
-        return work
-    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
-    if record is None or not record.drawing or not _is_drawn(run, work, shown()):
-        return work
-    taken = _reserved(run, work, shown(), record.spends, True)
+    day, revision = fresh.day, fresh.revision
+    if whole_draw(run.settings.measurements_of(day, revision)) is None:
+        return fresh
+    record = run.ledger.find(run.stream, day.isoformat(), revision)
+    if record is None or not record.drawing or not _is_drawn(run, fresh, shown()):
+        return fresh
+    lease = _reserved(run, fresh, shown(), record.spends, True)
     # called off or taken over meanwhile: then it is this owner's to draw, and is reserved anew
-    return taken if taken.reservation and taken.reservation.is_drawn else work
+    return TakenOver(day, revision, lease) if lease.reservation.is_drawn else fresh
 
 
-def _reserved(run: Run, work: Work, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Work:
+def _reserved(run: Run, day: Stage, shown: Shown, plan: Sequence[Spend], is_drawn: bool) -> Lease:
     settings, now = run.settings, run.clock()
     reservation = run.ledger.reserve(
         run.stream,
-        work.day.isoformat(),
-        work.revision,
+        day.day.isoformat(),
+        day.revision,
         plan,
         run.owner,
         now,
@@ -156,16 +159,16 @@ def _reserved(run: Run, work: Work, shown: Shown, plan: Sequence[Spend], is_draw
         restatements_epsilon=settings.model.epsilon * settings.budget.restatement_share,
         is_drawn=is_drawn,
     )
-    return replace(work, reservation=reservation, held_since=now)
+    return Lease(reservation, now)
 
 
-def _is_drawn(run: Run, work: Work, shown: Shown) -> bool:
+def _is_drawn(run: Run, stage: Stage, shown: Shown) -> bool:
     """Whether an owner that died left the whole measurements of the draw that the ledger has as begun.
 
     Raises LedgerError if trusted folder or lineage know a draw of this revision that the ledger does not: it
     was restored from an older copy, and would draw again.
     """
-    settings, day, revision = run.settings, work.day, work.revision
+    settings, day, revision = run.settings, stage.day, stage.revision
     folder, staging = settings.measurements_of(day, revision), settings.staging_of(day, revision)
     # files first: whoever wrote them had told the ledger before
     token, found = newest_token(folder), whole_draw(folder)

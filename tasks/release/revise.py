@@ -9,19 +9,19 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import lru_cache
 from itertools import takewhile
 
 from optstream.catalogue import find_catalogue, finish_listing, read_staged
 from optstream.errors import HeldError, LedgerError, PublicationError
-from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState
+from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import HistoryInformedTree, Release
 from optstream.stream import Measured
-from tasks.release.build_mechanism import mechanism_for
 from tasks.release.carry_over import rests_on_known_noise
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Estimated, Lease, Stage, Staged, Status
+from tasks.release.estimate import keep_bytes
 from tasks.release.rows import published_rows
 from tasks.release.run import Run
 from tasks.release.statement import statement_of
@@ -44,7 +44,35 @@ Days = Mapping[date, Sequence[ReleaseOutline]]
 """The releases of each day, by revision; days rising."""
 
 
-def due(run: Run) -> list[Work]:
+@dataclass(frozen=True)
+class Due(Stage):
+    """A published day that is due a new estimate.
+
+    later: the days after it that the estimate is made of, each with the hash of its measurements. basis: what
+    identifies these and the day's own.
+    """
+
+    basis: str
+    later: tuple[tuple[date, str], ...]
+
+
+@dataclass(frozen=True)
+class Revised(Estimated):
+    """A new estimate as rows, not yet held against its contract. number: its vintage."""
+
+    due: Due
+    number: int
+
+
+@dataclass(frozen=True)
+class StagedVintage(Staged):
+    """A new estimate as the bytes to be published. number: its vintage."""
+
+    due: Due
+    number: int
+
+
+def due(run: Run) -> list[Due]:
     """The days whose estimate is older than what is known of them: of the `release.revise_days` before the
     newest that is out, those whose newest vintage was made of fewer measurements than there are by now.
     """
@@ -65,7 +93,7 @@ def _days_at(run: Run, steps: range) -> Days:
     return days
 
 
-def _due(run: Run, days: Days, n_days: int) -> Iterator[Work]:
+def _due(run: Run, days: Days, n_days: int) -> Iterator[Due]:
     promise = run.ledger.guarantee_number(run.stream)
     out = [day for day, found in days.items() if _is_out(found, promise)]
     for day in out:
@@ -77,7 +105,7 @@ def _due(run: Run, days: Days, n_days: int) -> Iterator[Work]:
         basis = _basis(day, days[day][-1].measurements_hash, later)
         known = run.ledger.vintages_of(run.stream, day.isoformat(), 0)
         if not known or (known[-1].basis, known[-1].published) != (basis, True):
-            yield Work(day, basis=basis, later=later)
+            yield Due(day, 0, basis, later)
 
 
 def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> str:
@@ -102,18 +130,16 @@ def _is_out(found: Sequence[ReleaseOutline], promise: int) -> bool:
     return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
 
 
-def check_later(run: Run, work: Work) -> None:
+def check_later(run: Run, due: Due) -> None:
     """Raise LedgerError unless all days that the new estimate is made of are out as they were."""
-    if not work.later:
-        return
     calendar = run.settings.calendar
-    steps = range(calendar.first_step(work.day), calendar.first_step(work.later[-1][0]) + 1)
-    now = set(_smoothed(_days_at(run, steps), work.day, run.ledger.guarantee_number(run.stream)))
-    gone = [day for day, digest in work.later if (day, digest) not in now]
+    steps = range(calendar.first_step(due.day), calendar.first_step(due.later[-1][0]) + 1)
+    now = set(_smoothed(_days_at(run, steps), due.day, run.ledger.guarantee_number(run.stream)))
+    gone = [day for day, digest in due.later if (day, digest) not in now]
     if gone:
         raise LedgerError(
             f"{gone[0]} was taken back or restated, or its noise became known: the new estimate of "
-            f"{work.day} that rests on it is not shown; the next run estimates it anew"
+            f"{due.day} that rests on it is not shown; the next run estimates it anew"
         )
 
 
@@ -150,56 +176,58 @@ def measurements_of(run: Run) -> Stored:
     return lru_cache(maxsize=MOST_KEPT)(read)
 
 
-def revise(run: Run, stored: Stored, work: Work) -> Work:
+def revise(run: Run, stored: Stored, due: Due) -> Revised | StagedVintage | Ended:
     """Hold the day and estimate it anew; or take up what was staged of it before. Draws and costs nothing."""
-    period, now = work.day.isoformat(), run.clock()
+    settings, day, revision, now = run.settings, due.day, due.revision, run.clock()
     try:
-        held = run.ledger.revise(run.stream, period, work.revision, run.owner, now, run.lease)
+        held = run.ledger.revise(run.stream, day.isoformat(), revision, run.owner, now, run.lease)
     except HeldError:
-        return work.ended(Status.UNCHANGED, "another run estimates it anew")
-    work = replace(work, reservation=held, held_since=now)
-    known = run.ledger.vintages_of(run.stream, period, work.revision)
-    same = bool(known) and known[-1].basis == work.basis
+        return due.ended(Status.UNCHANGED, "another run estimates it anew")
+    known = run.ledger.vintages_of(run.stream, day.isoformat(), revision)
+    same = bool(known) and known[-1].basis == due.basis
     if same and known[-1].published:
-        return work.ended(Status.UNCHANGED, "estimated anew by another run")
-    rests_on = _rests_on(run, stored, work)
+        return due.ended(Status.UNCHANGED, "estimated anew by another run")
+    rests_on = _rests_on(run, stored, due)
     if isinstance(rests_on, str):
-        return work.ended(Status.UNCHANGED, rests_on)
+        return due.ended(Status.UNCHANGED, rests_on)
+    lease = Lease(held, now)
     if same:
         with suppress(LedgerError):
             # staged, and its run died: readers may have it already
-            kept = read_verified(run.settings.staging_of(work.day, work.revision), known[-1].staged_hash)
-            staged, statement = read_staged(kept)
-            return replace(work, vintage=known[-1].number, staged=staged, statement=statement)
-    return _estimated(run, replace(work, vintage=known[-1].number + 1 if known else 1), *rests_on)
+            kept = read_verified(settings.staging_of(day, revision), known[-1].staged_hash)
+            return StagedVintage(day, revision, lease, *read_staged(kept), due, known[-1].number)
+    # a function of the stored measurements and the configuration alone
+    mechanism, own, later = rests_on
+    release, number = mechanism.revise(own, later), known[-1].number + 1 if known else 1
+    rows = published_rows(settings, day, release, revision, number)
+    statement = statement_of(settings, day, release, revision, number)
+    return Revised(day, revision, lease, rows, statement, due, number)
+
+
+def keep_vintage(run: Run, day: Revised) -> StagedVintage:
+    """Keep the bytes to be published, and tell the ledger their hash."""
+    staged = keep_bytes(run, day)
+    vintage = Vintage(day.number, day.due.basis, staged.file_hash, staged.name, published=False)
+    run.ledger.record_vintage(day.reservation, vintage, run.clock())
+    return StagedVintage(day.day, day.revision, day.lease, staged, day.statement, day.due, day.number)
 
 
 def _rests_on(
-    run: Run, stored: Stored, work: Work
+    run: Run, stored: Stored, due: Due
 ) -> tuple[HistoryInformedTree, Measured, Sequence[Measured]] | str:
     """The mechanism, what it measured on the day and after it; or in words why the estimate stays."""
-    record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
-    mechanism = mechanism_for(run.settings, work.day, work.revision)
-    own = stored(work.day, record.measurements_hash if record else None)
+    record = run.ledger.find(run.stream, due.day.isoformat(), due.revision)
+    mechanism = run.mechanism_of(due.day, due.revision)
+    own = stored(due.day, record.measurements_hash if record else None)
     if not isinstance(mechanism, HistoryInformedTree) or not mechanism.measured(own):
         return "it was measured by another mechanism: its estimate stays"
-    after = (stored(one, digest) for one, digest in work.later)
+    after = (stored(one, digest) for one, digest in due.later)
     later = list(takewhile(mechanism.measured, after))
     if not later:
         return "what came after was measured by another mechanism"
     if rests_on_known_noise(run.settings, run.ledger, later[-1].state, later[-1].first_step):
         return "what is remembered rests on noise that others know"
     return mechanism, own, later
-
-
-def _estimated(
-    run: Run, work: Work, mechanism: HistoryInformedTree, own: Measured, later: Sequence[Measured]
-) -> Work:
-    """The new estimate as rows. A function of the stored measurements and the configuration alone."""
-    settings, day, revision = run.settings, work.day, work.revision
-    release = mechanism.revise(own, later)
-    rows = published_rows(settings, day, release, revision, work.vintage)
-    return replace(work, rows=rows, statement=statement_of(settings, day, release, revision, work.vintage))
 
 
 def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Release:
@@ -220,8 +248,7 @@ def estimated_again(run: Run, record: ReleaseRecord, number: int) -> Release:
         raise LedgerError(
             f"a day that the new estimate of {day} was made of was taken back or restated since"
         )
-    work = Work(day, revision=record.revision, basis=basis, later=later)
-    rests_on = _rests_on(run, measurements_of(run), work)
+    rests_on = _rests_on(run, measurements_of(run), Due(day, record.revision, basis, later))
     if isinstance(rests_on, str):
         raise LedgerError(rests_on)
     mechanism, own, smoothed = rests_on

@@ -6,19 +6,25 @@ from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
+from functools import cached_property, lru_cache, partial
+from typing import TypeVar
 
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, ReleaseState, StreamTerms
 from optstream.noise import NoiseSource
 from tasks.config import Settings
 from tasks.ingest import Reader
-from tasks.release.day import Status, Work
+from tasks.release.build_mechanism import Mechanism, mechanism_for
+from tasks.release.day import Drawn, Ended, Held, Lease, Requested, Stage, Status, Unreleased, reservation_of
 from tasks.storage.private_files import destroy_raw, fence_off
 
 PUBLISHED_IN = "published"
 """In the terms' document: where other streams of the grant look for the head of this one."""
 LEASE = timedelta(minutes=15)
 PATIENCE = timedelta(minutes=10)
+MOST_MECHANISMS = 32
+"""In memory: those of a month."""
+HeldDay = TypeVar("HeldDay", bound=Held)
 
 
 @dataclass(frozen=True)
@@ -43,6 +49,11 @@ class Run:
     def stream(self) -> str:
         return self.settings.stream.name
 
+    @cached_property
+    def mechanism_of(self) -> Callable[[date, int], Mechanism]:
+        """What gives the mechanism of a day and revision, each built once. Raises as `mechanism_for`."""
+        return lru_cache(maxsize=MOST_MECHANISMS)(partial(mechanism_for, self.settings))
+
 
 def terms_of(settings: Settings) -> StreamTerms:
     """The promise under which the configured stream is released."""
@@ -64,67 +75,65 @@ def enrol(run: Run) -> None:
     run.ledger.enrol(terms_of(run.settings), run.clock())
 
 
-def look_up(run: Run, work: Work) -> Work:
-    """What the ledger knows of the day: nothing to do, a draw to finish, or a fresh release.
+def look_up(run: Run, asked: Requested) -> Unreleased | Drawn | Ended:
+    """Return what the ledger knows of the day: nothing to do, a draw to finish, or a fresh release.
 
     A restatement is the next revision of what is PUBLISHED or VOID; one that was begun goes on.
     """
-    found = run.ledger.latest(run.stream, work.day.isoformat())
+    found = run.ledger.latest(run.stream, asked.day.isoformat())
     if found is None:
         if run.restate:
-            return work.ended(Status.REFUSED, "it was never released: run it without --restate")
-        return work
+            return asked.ended(Status.REFUSED, "it was never released: run it without --restate")
+        return Unreleased(asked.day, 0)
     over = found.state in (ReleaseState.PUBLISHED, ReleaseState.VOID)
     if over and run.restate:
-        return replace(work, revision=found.revision + 1)
-    work = replace(work, revision=found.revision)
+        return Unreleased(asked.day, found.revision + 1)
+    day = Unreleased(asked.day, found.revision)
     if found.withdrawn is not None:
-        return work.ended(Status.WITHDRAWN, f"{found.withdrawn}; a restatement may take its place")
+        return day.ended(Status.WITHDRAWN, f"{found.withdrawn}; a restatement may take its place")
     match found.state:
         case ReleaseState.PUBLISHED:
-            return work.ended(Status.UNCHANGED, "published already; nothing changed, nothing spent")
+            return day.ended(Status.UNCHANGED, "published already; nothing changed, nothing spent")
         case ReleaseState.VOID:
-            return work.ended(Status.VOID, f"void, and stays charged: {found.reason}")
+            return day.ended(Status.VOID, f"void, and stays charged: {found.reason}")
         case ReleaseState.DRAWN:
-            now = run.clock()
-            held = run.ledger.adopt(
-                run.stream, work.day.isoformat(), found.revision, run.owner, now, run.lease
-            )
-            return replace(work, reservation=held, held_since=now)
-    return work
+            now, key = run.clock(), (run.stream, day.day.isoformat(), day.revision)
+            held = run.ledger.adopt(*key, run.owner, now, run.lease)
+            return Drawn(day.day, day.revision, Lease(held, now))
+    return day
 
 
-def renewed(run: Run, work: Work) -> Work:
+def renewed(run: Run, day: HeldDay) -> HeldDay:
     """Hold the day for longer, once a third of the lease is over: its owner lives.
 
     Raises LedgerError if another run has taken the day over.
     """
     now = run.clock()
-    if work.reservation is None or (work.held_since and now - work.held_since < run.lease / 3):
-        return work
-    run.ledger.renew(work.reservation, now, run.lease)
-    return replace(work, held_since=now)
+    if now - day.lease.since < run.lease / 3:
+        return day
+    run.ledger.renew(day.reservation, now, run.lease)
+    return replace(day, lease=Lease(day.reservation, now))
 
 
-def let_go(run: Run, works: Iterable[Work]) -> None:
+def let_go(run: Run, days: Iterable[Ended]) -> None:
     """Free the days that failed after they were reserved, and those held until their hour: the next run need
     not wait for the lease.
     """
-    for work in works:
-        if work.reservation and work.outcome and work.outcome.status in (Status.FAILED, Status.HELD):
-            with suppress(
-                LedgerError
-            ):  # taken over by another run, or the ledger is away: the lease will end
-                run.ledger.end_lease(work.reservation, run.clock())
+    for day in days:
+        if day.reservation and day.outcome.status in (Status.FAILED, Status.HELD):
+            # taken over by another run, or the ledger is away: the lease will end
+            with suppress(LedgerError):
+                run.ledger.end_lease(day.reservation, run.clock())
 
 
-def void(run: Run, work: Work, reason: str) -> None:
+def void(run: Run, day: Stage, reason: str) -> None:
     """Give the day up: it stays charged and is never drawn again. No day goes on from its raw state.
 
     The ledger first: it refuses an owner that was taken over, whose successor's raw state is not its own.
     """
-    run.ledger.void(run.stream, work.day.isoformat(), work.revision, reason, run.clock(), work.reservation)
-    destroy_raw(run.settings.measurements_of(work.day, work.revision))
+    key = (run.stream, day.day.isoformat(), day.revision)
+    run.ledger.void(*key, reason, run.clock(), reservation_of(day))
+    destroy_raw(run.settings.measurements_of(day.day, day.revision))
 
 
 def release_lease(settings: Settings, ledger: Ledger, day: date, why: str, now: datetime) -> datetime:

@@ -1,245 +1,187 @@
 """The steps of the flow, one function each: a list of days in, the same days out, one step further.
 
-A chunk is one day at night and a month in a backfill. A day that fails is a value and stops no other.
+A chunk is one day at night and a month in a backfill. A day that fails ends, and stops no other.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import date
+from collections.abc import Sequence
 from functools import cache, partial
 from typing import TypeVar
 
-from optstream.errors import DumpError, LedgerError, OptStreamError
+from optstream.catalogue import Publication
+from optstream.errors import ContractError, DumpError, LedgerError
 from optstream.ledger import ReleaseState
-from tasks.ingest import IngestedDay, LateDumpError, discover, ingest
+from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
+from tasks.ingest.validate import Judged as Verdict
 from tasks.ingest.validate import validate
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
-from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status, Work, each
+from tasks.release.day import (
+    Ahead,
+    Charged,
+    Drawn,
+    Ended,
+    Estimated,
+    Found,
+    Ingested,
+    Judged,
+    Requested,
+    Reserved,
+    Stage,
+    Staged,
+    Status,
+    Unreleased,
+)
+from tasks.release.each import each, together
 from tasks.release.input_hashes import Inputs, hashing
 from tasks.release.lineage import emit_lineage
+from tasks.release.revise import Due, Revised, StagedVintage
 from tasks.release.run import Run
-from tasks.storage.failures import is_failure
 
-Works = Sequence[Work]
-Result = TypeVar("Result")
+Day = TypeVar("Day", bound=Stage)
 
 
-def look_up_days(run: Run, works: Works) -> list[Work]:
+def look_up_days(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
     """Days that the ledger knows end here, or go on from their stored measurements; those that a dead owner
     drew whole too, whatever has become of their dumps.
     """
-    shown = cache(partial(reserve.look_at_folders, run, [work.day for work in works]))
-    known = each(works, partial(release.look_up, run))
-    return each(known, lambda work: work if work.reservation else reserve.take_over_whole(run, work, shown))
+    shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
+    known = each(days, Requested, partial(release.look_up, run))
+    return each(known, Unreleased, lambda day: reserve.take_over_whole(run, day, shown))
 
 
-def discover_dumps(run: Run, works: Works) -> list[Work]:
+def discover_dumps(run: Run, days: Sequence[Unreleased | Ahead]) -> list[Found | Ahead]:
     """Find the complete dumps; a day without one is waiting, not wrong."""
-    found = discover(run.settings, [work.day for work in works if _needs_reading(work)])
+    dumps = discover(run.settings, [day.day for day in days if isinstance(day, Unreleased)])
 
-    def take(work: Work) -> Work:
-        if not _needs_reading(work):
-            return work
-        dump = found[work.day]
+    def take(day: Unreleased) -> Found | Ended:
+        dump = dumps[day.day]
         if isinstance(dump, LateDumpError):
-            return work.ended(Status.WAITING, str(dump))
-        if isinstance(dump, OptStreamError):
+            return day.ended(Status.WAITING, str(dump))
+        if isinstance(dump, DumpError):
             raise dump
-        return replace(work, dump=dump)
+        return Found(day.day, day.revision, dump)
 
-    return each(works, take)
+    return each(days, Unreleased, take)
 
 
-def ingest_dumps(run: Run, works: Works) -> list[Work]:
+def ingest_dumps(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahead]:
     """Read and sum the raw readings of all days in one pass; nothing of them is printed or stored."""
     forbid_core_dumps()
-    reading = [work for work in works if work.dump and not work.outcome]
-    ingested = _together_or_one_by_one(reading, lambda some: _ingested(run, some))
 
-    def take(work: Work) -> Work:
-        found = _got(ingested, work)
-        if found is None:
-            return work
-        read, inputs = found
+    def then(day: Found, result: tuple[IngestedDay, Inputs | DumpError]) -> Ingested:
+        read, inputs = result
         if isinstance(inputs, DumpError):
             raise inputs
-        return replace(work, ingested=read, inputs=inputs)
+        return Ingested(day.day, day.revision, read, inputs)
 
-    return each(works, take)
+    return together(days, Found, lambda found: _ingested(run, [day.dump for day in found]), then)
 
 
-def _ingested(run: Run, works: Works) -> list[tuple[IngestedDay, Inputs | DumpError]]:
+def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs | DumpError]]:
     """Each day as read, with the keyed hashes of the files that it was read from."""
-    dumps = [work.dump for work in works if work.dump]
     with hashing(run.settings, dumps) as inputs_of:
         read = (run.read or ingest)(run.settings, dumps)
     return [(day, inputs_of(dump)) for day, dump in zip(read, dumps, strict=True)]
 
 
-def validate_days(run: Run, works: Works) -> list[Work]:
+def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
     """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
     now = run.clock()
-    read = [work for work in works if work.ingested and not work.outcome]
-    judged = _together_or_one_by_one(
-        read, lambda some: validate(run.settings, [work.ingested for work in some if work.ingested], now=now)
-    )
 
-    def take(work: Work) -> Work:
-        verdict = _got(judged, work)
-        if verdict is None:
-            return work
+    def then(day: Ingested, verdict: Verdict) -> Judged:
         if verdict.error:
             raise verdict.error
-        alarms = verdict.results if verdict.alarms else None
-        return replace(work, ingested=None, period=verdict.period, alarms=alarms)
+        assert verdict.period is not None  # as `Verdict` says
+        return Judged(day.day, day.revision, verdict.period, day.inputs)
 
-    return each(works, take)
-
-
-def _together_or_one_by_one(
-    works: Works, take: Callable[[Works], Sequence[Result]]
-) -> dict[date, Result | BaseException]:
-    """All days at once; should a library fail on them, one by one, so that one day costs no other."""
-    if not works:
-        return {}
-    try:
-        return dict(zip([work.day for work in works], take(works), strict=True))
-    except BaseException as error:  # what a library says may hold a reading: it is not passed on
-        if not is_failure(error):
-            raise
-        if len(works) == 1:
-            return {works[0].day: error}
-    return {day: got for work in works for day, got in _together_or_one_by_one([work], take).items()}
+    return together(
+        days, Ingested, lambda read: validate(run.settings, [day.read for day in read], now=now), then
+    )
 
 
-def _got(found: Mapping[date, Result | BaseException], work: Work) -> Result | None:
-    """The day's own result, or its own error."""
-    result = found.get(work.day)
-    if isinstance(result, BaseException):
-        raise result
-    return result
-
-
-def reserve_budget(run: Run, works: Works) -> list[Work]:
+def reserve_budget(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
     """Charge each day's plan to the grant, or refuse the day."""
-    shown = cache(partial(reserve.look_at_folders, run, [work.day for work in works]))
-    return each(works, lambda work: work if work.reservation else reserve.reserve(run, work, shown()))
+    shown = cache(partial(reserve.look_at_folders, run, [day.day for day in days]))
+    return each(days, Judged, lambda day: reserve.reserve(run, day, shown()))
 
 
-def draw_measurements(run: Run, works: Works) -> list[Work]:
+def draw_measurements(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn | Ended]:
     """Draw the noise of each reserved day, once. Never repeat this step: it is the one that costs."""
-    return each(works, lambda work: draw.draw(run, work) if _is_to_draw(work) else work)
+    return each(days, Charged, partial(draw.draw, run))
 
 
-def estimate_releases(run: Run, works: Works) -> list[Work]:
+def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | Ended]:
     """Compute each day's release from its stored measurements, judge all together, and stage them."""
-    return _judged_and_staged(run, each(works, partial(estimate.estimate, run)))
 
-
-def _judged_and_staged(run: Run, works: Works) -> list[Work]:
-    fresh = [work for work in works if work.rows is not None and not work.outcome]
-    judged = _together_or_one_by_one(fresh, partial(estimate.judge, run))
-
-    def take(work: Work) -> Work:
-        if work.day not in judged:
-            return work
-        if error := judged[work.day]:
+    def then(day: Estimated, error: ContractError | None) -> Staged:
+        if error:
             raise error
-        return estimate.keep_staged(run, work)
+        return estimate.keep_staged(run, day)
 
-    return each(works, take)
-
-
-def revise_estimates(run: Run, works: Works) -> list[Work]:
-    """Estimate days that are out anew, judge all together, and stage them. Nothing is drawn."""
-    return _judged_and_staged(run, each(works, partial(revise.revise, run, revise.measurements_of(run))))
+    estimated = each(days, Drawn, partial(estimate.estimate, run))
+    return together(estimated, Estimated, partial(estimate.judge, run), then)
 
 
-def publish_revisions(run: Run, works: Works) -> list[Work]:
-    """Publish the new estimates that were staged; then record them and their lineage. Safe to repeat."""
-    return _published(run, works)
-
-
-def publish_releases(run: Run, works: Works) -> list[Work]:
+def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
     """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
-    return _published(run, each(works, partial(_renewed_or_held, run)))
 
-
-def _published(run: Run, works: Works) -> list[Work]:
-    ready = [work for work in works if not work.outcome]
-    published = _together_or_one_by_one(ready, partial(publish.publish, run))
-
-    def take(work: Work) -> Work:
-        publication = _got(published, work)
-        if publication is None:
-            return work
-        done = publish.record_published(run, work, publication)
-        emit_lineage(run, done)
+    def then(day: Staged, publication: Publication) -> Ended:
+        done = publish.record_published(run, day, publication)
+        emit_lineage(run, day, publication.entry.file)
         return done
 
-    return each(works, take)
+    due = each(days, Staged, partial(_renewed_or_held, run))
+    return together(due, Staged, partial(publish.publish, run), then)
 
 
-def _renewed_or_held(run: Run, work: Work) -> Work:
-    hour = run.settings.publish_from(work.day)
+def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
+    hour = run.settings.publish_from(day.day)
     if hour is not None and run.clock() < hour:
         until = f"{hour:%Y-%m-%d %H:%M} ({run.settings.stream.time_zone})"
-        return work.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
+        return day.ended(Status.HELD, f"drawn; held until {until}, and published by the next run after it")
     try:
-        return release.renewed(run, work)
+        return release.renewed(run, day)
     except LedgerError:
         # an earlier attempt at this step may have published it; what is published has no lease
-        record = run.ledger.find(run.stream, work.day.isoformat(), work.revision)
+        record = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
         if record is not None and record.state is ReleaseState.PUBLISHED:
-            return work
+            return day
         raise
 
 
-def _is_to_draw(work: Work) -> bool:
-    return work.period is not None or (work.reservation is not None and work.reservation.is_drawn)
+def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
+    """Estimate days that are out anew, judge all together, and stage them. Nothing is drawn."""
+
+    def then(day: Revised, error: ContractError | None) -> StagedVintage:
+        if error:
+            raise error
+        return revise.keep_vintage(run, day)
+
+    revised = each(days, Due, partial(revise.revise, run, revise.measurements_of(run)))
+    return together(revised, Revised, partial(estimate.judge, run), then)
 
 
-def _needs_reading(work: Work) -> bool:
-    return work.outcome is None and work.reservation is None
+def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
+    """Publish the new estimates that were staged; then record them and their lineage. Safe to repeat."""
+
+    def then(day: StagedVintage, publication: Publication) -> Ended:
+        done = publish.record_revised(run, day, publication)
+        emit_lineage(run, day, publication.entry.file)
+        return done
+
+    return together(days, StagedVintage, partial(publish.publish, run), then)
 
 
-@dataclass(frozen=True)
-class Step:
-    """A named step. repeatable: whether the orchestrator may try it again when it failed."""
-
-    name: str
-    take: Callable[[Run, Works], list[Work]]
-    repeatable: bool = False
-
-
-READING = (
-    Step("look up", look_up_days),
-    Step("discover dumps", discover_dumps),
-    Step("ingest", ingest_dumps, repeatable=True),
-    Step("validate", validate_days),
-)
-RELEASING = (
-    Step("reserve", reserve_budget),
-    # Never repeatable: a second draw would cost a second time.
-    Step("draw", draw_measurements),
-    Step("estimate", estimate_releases),
-    Step("publish", publish_releases, repeatable=True),
-)
+READING = (look_up_days, discover_dumps, ingest_dumps, validate_days)
+RELEASING = (reserve_budget, draw_measurements, estimate_releases, publish_releases)
 STEPS = READING + RELEASING
-REVISING = (
-    Step("revise", revise_estimates),
-    Step("publish revisions", publish_revisions, repeatable=True),
-)
-"""After a night, or once at the end of a backfill: of the days that `vintage.due` names."""
 
 
-def groups(run: Run, works: Works) -> list[list[Work]]:
+def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
     """The days that are released together: all of a chunk, or one by one where a day's plan depends on what
     was measured on the days before.
     """
-    if works and mechanism_for(run.settings, works[0].day).adaptive:
-        return [[work] for work in works]
-    return [list(works)]
+    if days and run.mechanism_of(days[0].day, 0).adaptive:
+        return [[day] for day in days]
+    return [list(days)]

@@ -20,7 +20,8 @@ from optstream.ledger import open_ledger
 from optstream.noise import secure, secure_noise
 from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
-from tasks.release.day import Work, each
+from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved
+from tasks.release.each import each
 from tasks.release.run import Run, enrol, let_go
 from tasks.reports import write_pages
 from tests.faults import acts
@@ -141,40 +142,35 @@ def _walk(night: Night, world: World, said: LastWords) -> None:
 
     patience = timedelta(seconds=night.patience_seconds)
     run = Run(settings, ledger, noise, night.owner, clock, patience=patience, restate=night.restate)
-    works = [Work(date.fromisoformat(day)) for day in night.days]
-    done = each(works, partial(withdraw, run, reason="as told")) if night.withdraw else _released(run, works)
-    for work in done:
-        assert work.outcome is not None
-        said.outcomes[work.day.isoformat()] = work.outcome.status.value
-        said.messages[work.day.isoformat()] = work.outcome.message
+    days = [Requested(date.fromisoformat(day)) for day in night.days]
+    take_back = partial(withdraw, run, reason="as told")
+    for day in each(days, Requested, take_back) if night.withdraw else _released(run, days):
+        said.outcomes[day.day.isoformat()] = day.outcome.status.value
+        said.messages[day.day.isoformat()] = day.outcome.message
     write_pages(settings, ledger, clock())
     ledger.close()
 
 
-def _released(run: Run, works: list[Work]) -> list[Work]:
+def _released(run: Run, days: list[Requested]) -> list[Ended]:
     enrol(run)
-    for step in steps.READING:
-        works = step.take(run, works)
-    done = []
-    for group in steps.groups(run, works):
-        for step in steps.RELEASING:
-            group = _taken(step, run, group)
-        done += group
+    found = steps.discover_dumps(run, steps.look_up_days(run, days))
+    judged = steps.validate_days(run, steps.ingest_dumps(run, found))
+    done: list[Ended] = []
+    for group in steps.groups(run, judged):
+        drawn = _drawn(run, steps.reserve_budget(run, group))
+        done += steps.publish_releases(run, steps.estimate_releases(run, drawn))
     revise.record_listed(run)
-    works = revise.due(run)
-    for step in steps.REVISING:
-        works = step.take(run, works)
-    failed = [work for work in works if work.outcome and not work.outcome.status.is_good]
-    let_go(run, [*done, *works])
-    return done + failed
+    revised = steps.publish_revisions(run, steps.revise_estimates(run, revise.due(run)))
+    let_go(run, [*done, *revised])
+    return done + [day for day in revised if not day.outcome.status.is_good]
 
 
-def _taken(step: steps.Step, run: Run, works: list[Work]) -> list[Work]:
+def _drawn(run: Run, days: list[Reserved | Ahead]) -> list[Drawn | Ended]:
     noise = run.noise
-    if step.name != "draw" or not isinstance(noise, LoggedNoise):
-        return step.take(run, works)
-    done = []
-    for work in works:
-        noise.begin(work.day)
-        done += step.take(run, [work])
+    if not isinstance(noise, LoggedNoise):
+        return steps.draw_measurements(run, days)
+    done: list[Drawn | Ended] = []
+    for day in days:
+        noise.begin(day.day)
+        done += steps.draw_measurements(run, [day])
     return done

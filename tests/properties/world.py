@@ -19,7 +19,7 @@ from tasks.ingest import Dump, IngestedDay, discover, ingest
 from tasks.ingest.sandbox import reading_apart
 from tasks.ingest.validate import validate
 from tasks.release import steps
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Held, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
@@ -145,11 +145,11 @@ class World:
 
         A failure that nobody planned is raised as it was.
         """
-        run, works = self._run(schema), [Work(day) for day in days]
+        run, works = self._run(schema), [Requested(day) for day in days]
         try:
             for step in (*steps.READING, steps.RELEASING[0]):
-                works = step.take(run, works)
-            reserved = [work for work in works if work.reservation is not None]
+                works = step(run, works)
+            reserved = [work for work in works if isinstance(work, Held)]
             for work in reserved:
                 if not self._is_sound(schema, work.day):
                     raise AssertionError(f"{work.day} was charged, and its dump is not whole")
@@ -161,7 +161,7 @@ class World:
         assert n_charged == len(reserved), "something was charged for nothing"
         told = []
         for work in works:
-            if work.outcome is not None:
+            if isinstance(work, Ended):
                 if work.outcome.status is Status.FAILED:
                     self._raise_plainly(run, work)
                 told.append(work.outcome.message)
@@ -198,7 +198,7 @@ class World:
         ledger = open_ledger(settings.ledger_url)
         return Run(settings, ledger, secure_noise(), "owner", lambda: NOW, read=self._apart)
 
-    def _raise_plainly(self, run: Run, work: Work) -> None:
+    def _raise_plainly(self, run: Run, work: Ended) -> None:
         """Read the day without the net that keeps a library's words from the log, to see what happened."""
         found = discover(run.settings, [work.day])[work.day]
         if isinstance(found, OptStreamError):

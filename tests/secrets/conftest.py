@@ -4,6 +4,7 @@ import hashlib
 import os
 import subprocess
 import sys
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from datetime import date, timedelta
 from pathlib import Path
@@ -11,6 +12,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from benchmarks.prefect_server import running_server
+from tasks.storage.private_files import make_private_folder
 from tests.canary import UNITS, Search
 from tests.tasks.release import test_bad_input
 from tests.tasks.two_regions import CONFIGURATION, House
@@ -119,9 +122,9 @@ def canaries(house: House) -> Search:
     return Search(units, WORDS.values(), hashes)
 
 
-def run(house: House, days: dict[str, date]) -> Flown:
+def run(house: House, days: dict[str, date], *, served: bool) -> Flown:
     """`optstream run`, and what an operator asks afterwards, with temporary folder and home of their own, at
-    debug level.
+    debug level. served: whether the run talks to a Prefect server, whose memory is in the trusted folder.
     """
     for name in ("temporary", "home", "here"):
         (house.folder / name).mkdir()
@@ -140,7 +143,8 @@ def run(house: House, days: dict[str, date]) -> Flown:
         "PREFECT_SERVER_LOGGING_LEVEL": "DEBUG",
         "POLARS_VERBOSE": "1",
     }
-    output = house.folder / "terminal.txt"
+    output, home = house.folder / "terminal.txt", house.settings.trusted_folder / "prefect"
+    make_private_folder(home)
     driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
     config = ["--config", str(house.folder / "optstream.toml")]
     span = ["--from", str(min(days.values())), "--to", str(max(days.values()))]
@@ -154,11 +158,12 @@ def run(house: House, days: dict[str, date]) -> Flown:
         (["ledger", "export", "--into", "exported"], house.folder / "terminal-export.txt"),
         (["doctor"], house.folder / "terminal-doctor.txt"),
     ):
-        with said.open("wb") as terminal:
+        server = running_server(home) if served and command[0] == "run" else nullcontext()
+        with said.open("wb") as terminal, server as api:
             subprocess.run(
                 [*driver, *command, *config],
                 cwd=house.folder / "here",
-                env=environment,
+                env=environment | ({"PREFECT_API_URL": api} if api else {}),
                 stdout=terminal,
                 stderr=subprocess.STDOUT,
                 check=False,
@@ -199,7 +204,7 @@ def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     faults |= {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
     with pytest.MonkeyPatch.context() as monkeypatch:
         days = damaged(house, faults | RAISING, monkeypatch)
-    return run(house, days)
+    return run(house, days, served=True)
 
 
 @pytest.fixture(scope="package")
@@ -217,4 +222,4 @@ def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     with pytest.MonkeyPatch.context() as monkeypatch:
         # The void day not last: it would destroy the raw state of the day before it.
         days = damaged(house, {"draw raises": None} | faults, monkeypatch)
-    return run(house, days)
+    return run(house, days, served=False)

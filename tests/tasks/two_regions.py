@@ -1,5 +1,6 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -10,7 +11,7 @@ from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.release import steps as chunk
-from tasks.release.day import Work
+from tasks.release.day import Requested
 from tasks.release.run import Run, enrol
 from tasks.sample_data.simulate import simulate
 
@@ -84,11 +85,11 @@ class House:
 
     def release(self, *days, steps=chunk.STEPS, **changes):
         """Take the days through these steps; return them by date."""
-        run, works = self.run(**changes), [Work(day) for day in days]
+        run, works = self.run(**changes), [Requested(day) for day in days]
         done = chunk.groups(run, works)
         for number in range(len(done)):
             for step in steps:
-                done[number] = step.take(run, done[number])
+                done[number] = step(run, done[number])
         return {work.day: work for group in done for work in group}
 
     def later(self, **time):
@@ -113,6 +114,11 @@ class House:
         for suffix in ("-wal", "-shm"):
             (self.folder / f"trusted/ledger.sqlite{suffix}").unlink(missing_ok=True)
         copy.rename(self.folder / "trusted/ledger.sqlite")
+
+    def verdict(self, day):
+        """The newest file in the trusted zone that says what the contracts found of a day."""
+        folder = self.settings.validation_folder
+        return json.loads(max(folder.glob(f"*/{day}-*.json")).read_text())
 
     def record(self, day):
         return self.ledger.find("two-regions", day.isoformat())

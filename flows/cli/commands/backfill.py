@@ -22,7 +22,8 @@ from flows.cli.options import (
     examples,
     new_app,
 )
-from flows.orchestration.server import prepare
+from flows.orchestration.environment import connect
+from flows.orchestration.workers import check_cluster, task_runner
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
@@ -30,7 +31,7 @@ from tasks.planning import cost_of, plan_backfill
 from tasks.planning.backfill_documents import backfill_document, plan_document
 from tasks.planning.backfill_plan import BackfillPlan
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status, Work
+from tasks.release.day import Ended, Status
 from tasks.release.outcomes import budget_of
 
 MOST_LISTED = 20
@@ -64,7 +65,6 @@ def backfill(
     Safe to interrupt and to repeat: a day is released once. Days that fail their contract, and days without
     a dump, are listed at the end and stop no other. Exit code 1 if any day is left.
     """
-    from flows.orchestration.workers import check_cluster
 
     if dask is not None and workers > 1:
         raise WordsError("--workers and --dask exclude each other: a cluster has its own workers")
@@ -85,25 +85,18 @@ def backfill(
     started = monotonic()
     works = _run(settings, plan, workers, dask, terminal) if plan.to_run else []
     _show_end(works, plan, settings, monotonic() - started, terminal)
-    left = plan.absent or any(not work.outcome or not work.outcome.status.is_good for work in works)
+    left = plan.absent or any(not day.outcome.status.is_good for day in works)
     raise typer.Exit(1 if left else 0)
 
 
 def _run(
     settings: Settings, plan: BackfillPlan, workers: int, dask: str | None, terminal: Terminal
-) -> list[Work]:
-
-    # Prefect reads its settings on import; the flow is imported while its server starts.
-    orchestrator = prepare(settings.trusted_folder)
-    with terminal.step("start the orchestrator"):
-        from data_contracts.judge import preload
-        from flows.orchestration.backfill import run_backfill
-        from flows.orchestration.workers import task_runner
+) -> list[Ended]:
+    connect(settings.trusted_folder)
+    with terminal.step("prepare"):
+        from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
         runner = task_runner(workers, dask)
-        if orchestrator.process and runner is None:
-            preload()
-        orchestrator.wait()
     with _progress(len(plan.to_run), terminal) as watch:
         return run_backfill(settings, plan.first, plan.last, watch, runner)
 
@@ -114,7 +107,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
     started = monotonic()
     n_done = 0
 
-    def line(works: Sequence[Work]) -> None:
+    def line(works: Sequence[Ended]) -> None:
         nonlocal n_done
         n_done += _n_over(works)
         rate = n_done / max(1e-9, monotonic() - started)
@@ -139,7 +132,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
     with Progress(*columns, console=terminal.console) as bar:
         shown = bar.add_task("days", total=n_days, rate="")
 
-        def advance(works: Sequence[Work]) -> None:
+        def advance(works: Sequence[Ended]) -> None:
             nonlocal n_done
             n_done += _n_over(works)
             bar.update(
@@ -152,23 +145,23 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
         yield advance
 
 
-def _counted(works: Sequence[Work]) -> str:
-    counts = Counter(work.outcome.status for work in works if work.outcome)
+def _counted(works: Sequence[Ended]) -> str:
+    counts = Counter(day.outcome.status for day in works)
     told = {status: f"{counts[status]} {status.value}" for status in Status if counts[status]}
-    n_out = sum(_is_published(work) for work in works) - counts[Status.PUBLISHED]
+    n_out = sum(map(_is_published, works)) - counts[Status.PUBLISHED]
     if n_out:
         told[Status.FAILED] += f" ({n_out} after {'it was' if n_out == 1 else 'they were'} published)"
     return ", ".join(told.values())
 
 
-def _n_over(works: Sequence[Work]) -> int:
+def _n_over(works: Sequence[Ended]) -> int:
     """How many need not be waited for: what another run holds comes once more."""
-    return sum(not (work.outcome and work.outcome.status is Status.BUSY) for work in works)
+    return sum(day.outcome.status is not Status.BUSY for day in works)
 
 
-def _is_published(work: Work) -> bool:
+def _is_published(day: Ended) -> bool:
     """Whether this run gave it to readers, also where something failed after that."""
-    return bool(work.outcome and work.outcome.file)
+    return day.outcome.file is not None
 
 
 def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> None:
@@ -194,11 +187,11 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
 
 
 def _show_end(
-    works: Sequence[Work], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
+    works: Sequence[Ended], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
 ) -> None:
 
     budget = budget_of(settings, open_ledger(settings.ledger_url))
-    left = [work for work in works if not work.outcome or not work.outcome.status.is_good]
+    left = [day for day in works if not day.outcome.status.is_good]
     if left:
         terminal.outcomes(left, settings, budget)
     elif works:

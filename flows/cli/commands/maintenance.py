@@ -18,7 +18,8 @@ from tasks.ledger.documents import purge_document
 from tasks.ledger.open import need_ledger
 from tasks.operations.purge import purge as remove
 from tasks.operations.withdraw import withdraw as take_back
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
 from tasks.reports import write_pages
@@ -85,14 +86,14 @@ def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json
     ledger = need_ledger(settings)
     run = Run(settings, ledger, secure_noise(), f"{gethostname()}-withdraw", lambda: datetime.now(UTC))
     days = sorted(set(day))
-    works = each([Work(one) for one in days], partial(take_back, run, reason=reason, days=days))
+    works = each(
+        [Requested(one) for one in days], Requested, partial(take_back, run, reason=reason, days=days)
+    )
     written = write_pages(settings, ledger, datetime.now(UTC))
     budget = budget_of(settings, ledger, days)
     terminal.outcomes(works, settings, budget)
     if written.problem is not None:
         terminal.say(f"the page of the data users was not written: {written.problem}")
     terminal.document(outcomes_document(works, settings, budget))
-    failed = any(
-        work.outcome is None or work.outcome.status in (Status.FAILED, Status.BUSY) for work in works
-    )
+    failed = any(day.outcome.status in (Status.FAILED, Status.BUSY) for day in works)
     raise typer.Exit(1 if failed else 0)

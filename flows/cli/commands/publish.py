@@ -23,7 +23,8 @@ from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.ledger.open import need_ledger
 from tasks.operations.permissions import check_trusted
-from tasks.release.day import Work, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.publish_again import days_published, publish_again
 from tasks.release.run import Run
@@ -69,11 +70,11 @@ def publish(
     run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC))
     if first is not None and last is not None:
         days |= days_published(run) & set(days_between(first, last))
-    works = each([Work(one) for one in sorted(days)], partial(publish_again, run, days=days))
+    works = each([Requested(one) for one in sorted(days)], Requested, partial(publish_again, run, days=days))
     written = write_pages(settings, ledger, datetime.now(UTC))
     budget = budget_of(settings, ledger, sorted(days))
     terminal.outcomes(works, settings, budget)
     if written.problem is not None:
         terminal.say(f"the page of the data users was not written: {written.problem}")
     terminal.document(outcomes_document(works, settings, budget))
-    raise typer.Exit(0 if all(work.outcome and work.outcome.status.is_good for work in works) else 1)
+    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)

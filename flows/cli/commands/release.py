@@ -5,11 +5,10 @@ from typing import Annotated
 
 import typer
 
-from data_contracts.judge import preload
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app
 from flows.cli.show.dry_run import show_dry_run
-from flows.orchestration.server import prepare
+from flows.orchestration.environment import connect
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
@@ -63,19 +62,14 @@ def run(
     if dry_run:
         raise typer.Exit(_price(settings, day, lipschitz, terminal))
     check_trusted(settings)
-    # Prefect reads its settings on import; the flow is imported while its server starts.
-    orchestrator = prepare(settings.trusted_folder)
-    with terminal.step("start the orchestrator"):
-        from flows.orchestration.release import run_days
-
-        if orchestrator.process:
-            preload()
-        orchestrator.wait()
+    connect(settings.trusted_folder)
+    with terminal.step("prepare"):
+        from flows.orchestration.release import run_days  # prefect has read its settings now
     works = run_days(settings, day, terminal, restate=restate)
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)
     terminal.outcomes(works, settings, budget)
     terminal.document(outcomes_document(works, settings, budget))
-    raise typer.Exit(0 if all(work.outcome and work.outcome.status.is_good for work in works) else 1)
+    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
 
 
 def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:

@@ -94,16 +94,16 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     from datetime import UTC, datetime
 
     from optstream.noise import secure_noise
-    from tasks.release.day import Work
+    from tasks.release.day import Requested
     from tasks.release.run import Run, enrol
 
     settings = load_settings(here / "optstream.toml")
     past = datetime.now(UTC) - timedelta(hours=1)
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
     enrol(run)
-    works = [Work(LAST)]
+    works = [Requested(LAST)]
     for step in steps.STEPS[:6]:
-        works = step.take(run, works)
+        works = step(run, works)
     drawn = run.ledger.find("two-regions", str(LAST)).measurements_hash
 
     result = invoke("backfill", *SPAN, "--workers", "2", "--json")

@@ -11,8 +11,15 @@ from typing import Any
 
 import pytest
 from prefect.client.orchestration import get_client
-from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, ArtifactFilterKey
+from prefect.client.schemas.filters import (
+    ArtifactFilter,
+    ArtifactFilterFlowRunId,
+    ArtifactFilterKey,
+    FlowRunFilter,
+    FlowRunFilterId,
+)
 from prefect.client.schemas.sorting import FlowRunSort
+from prefect.settings import get_current_settings
 
 from flows.cli.console import Terminal
 from flows.orchestration.backfill import run_backfill
@@ -90,6 +97,18 @@ def test_runs_are_named_by_stream_and_days_and_tagged(shown):
     }
     for run in shown["runs"].values():
         assert {"optstream", "stream:two-regions"} <= set(run.tags), run.name
+
+
+def test_of_a_night_paths_and_days_are_stored_and_no_result(shown):
+    run = shown["runs"]["two-regions 2016-05-30"]
+    assert set(run.parameters) == {"config", "days", "restate", "lease_minutes", "report", "revise"}
+    with get_client(sync_client=True) as client:
+        found = client.read_task_runs(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[run.id])))
+    assert {one.name.rpartition("-")[0]: one.state.type.value for one in found} == dict.fromkeys(
+        ["look up", "discover dumps", "ingest", "validate", "reserve", "draw", "estimate", "publish"],
+        "COMPLETED",
+    )
+    assert not (get_current_settings().home / "storage").exists()
 
 
 def test_the_page_of_a_night_s_run(chromium, shown):

@@ -9,7 +9,8 @@ from optstream.catalogue import find_catalogue, read_catalogue
 from tasks.monitoring import files
 from tasks.monitoring.files import lost_files
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Work, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.release.publish_again import publish_again
 from tasks.reports import write_pages
 
@@ -51,7 +52,7 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
         assert released.alarms() == [("lost", 1, None)], "also after a night made the pages anew"
     ledger.close()
     assert how in alarm.words
-    each([Work(FIRST)], partial(publish_again, released.run()))
+    each([Requested(FIRST)], Requested, partial(publish_again, released.run()))
     assert released.states() == {1: "published", 2: "published"}
     assert released.alarms() == []
 
@@ -81,7 +82,7 @@ def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched
 def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):
     """The catalogue was read before, the folder is listed after."""
     before = find_catalogue(released.folder / "published")
-    each([Work(FIRST)], partial(withdraw, released.run(), reason="a wrong meter"))
+    each([Requested(FIRST)], Requested, partial(withdraw, released.run(), reason="a wrong meter"))
     assert lost_files(released.settings, before) == {}
     assert released.states() == {1: "withdrawn", 2: "published"}
 

@@ -47,11 +47,11 @@ def test_what_is_usual_is_no_alarm_and_more_is(told):
 
 def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
     from tasks.operations.withdraw import withdraw
-    from tasks.release.day import Work
+    from tasks.release.day import Requested
 
     house = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
     assert [day for _, day, _ in house.alarms()] == [1, 2]
-    withdraw(house.run(), Work(FIRST), reason="a wrong unit")
+    withdraw(house.run(), Requested(FIRST), reason="a wrong unit")
     house.configure("max_runtime", "accepted_gaps = [2016-06-02]\nmax_runtime")
     assert house.alarms() == []
 

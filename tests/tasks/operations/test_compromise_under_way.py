@@ -9,7 +9,7 @@ from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import publish
 from tasks.release import steps as chunk
-from tasks.release.day import Status, Work
+from tasks.release.day import Drawn, Requested, Status
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -19,9 +19,9 @@ def became_known(house, day=DAYS[0]):
 
 
 def taken(run, day, steps):
-    works = [Work(day)]
+    works = [Requested(day)]
     for step in steps:
-        works = step.take(run, works)
+        works = step(run, works)
     return works
 
 
@@ -43,7 +43,7 @@ def test_a_run_that_is_about_to_publish_publishes_nothing(house):
     run = house.run()
     works = taken(run, DAYS[0], chunk.STEPS[:-1])
     became_known(house)
-    (late,) = chunk.STEPS[-1].take(run, works)
+    (late,) = chunk.STEPS[-1](run, works)
     assert late.outcome.status is Status.FAILED, late.outcome
     assert find_catalogue(house.folder / "published") is None
 
@@ -54,7 +54,7 @@ def test_a_run_that_is_about_to_draw_draws_nothing(house):
     works = taken(run, DAYS[1], chunk.STEPS[:5])
     assert house.record(DAYS[1]).state is ReleaseState.RESERVED
     became_known(house)
-    (refused,) = chunk.STEPS[5].take(run, works)
+    (refused,) = chunk.STEPS[5](run, works)
     assert refused.outcome.status is Status.REFUSED, refused.outcome
     # nor does the run that takes the day over, under the plan that was charged already
     house.later(hours=1)
@@ -70,7 +70,7 @@ def test_days_outside_the_lost_windows_go_on(house):
     house.release(DAYS[0])
     works = taken(run := house.run(), later, chunk.STEPS[:5])
     became_known(house)
-    assert not chunk.STEPS[5].take(run, works)[0].outcome
+    assert isinstance(chunk.STEPS[5](run, works)[0], Drawn)
 
 
 def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(house):
@@ -81,6 +81,6 @@ def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(house):
     (line,) = verify(house.settings, house.ledger).problems
     assert f"optstream withdraw --date {DAYS[0]}" in line
     house.later(hours=1)
-    withdraw(house.run(), Work(DAYS[0]), "stolen disk")
+    withdraw(house.run(), Requested(DAYS[0]), "stolen disk")
     assert read_catalogue(house.folder / "published").entry(DAYS[0]).withdrawn
     assert verify(house.settings, house.ledger).problems == ()

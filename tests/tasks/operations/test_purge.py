@@ -3,7 +3,6 @@
 import json
 import os
 import threading
-from dataclasses import replace
 from datetime import date
 from types import SimpleNamespace
 
@@ -11,7 +10,7 @@ import pytest
 
 from optstream.catalogue import withdraw
 from tasks.operations.purge import purge
-from tasks.release.day import Outcome, Status, Work
+from tasks.release.day import Requested
 from tasks.release.lineage import emit_lineage
 from tasks.release.run import void
 from tasks.release.steps import RELEASING, STEPS
@@ -97,7 +96,7 @@ def test_what_is_under_way_is_left(house):
 
 def test_staged_bytes_of_a_void_release_go_too(house):
     house.release(DAYS[0], steps=STEPS[:-1])
-    void(house.run(), Work(DAYS[0]), "given up")
+    void(house.run(), Requested(DAYS[0]), "given up")
     house.later(days=31)
     assert removed(house)["staged files"] == 1
 
@@ -204,7 +203,7 @@ def test_only_this_streams_readable_old_events_leave_the_lineage(released):
 
 def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
     """The purge holds the lock that `emit_lineage` takes: the new event waits, and lands in the new file."""
-    work = released.release(*DAYS)[DAYS[0]]
+    released.release(*DAYS)
     path = released.folder / "trusted/lineage/events.jsonl"
     monkeypatch.setattr("tasks.release.lineage.lineage_event", lambda *_: "made up")
     told = []
@@ -217,9 +216,9 @@ def test_an_event_that_is_told_meanwhile_is_not_lost(released, monkeypatch):
             told.append(path.read_bytes())
 
     monkeypatch.setattr("tasks.release.lineage.OpenLineageClient", Client)
-    work = replace(work, statement=SimpleNamespace(revision=0), outcome=Outcome(Status.PUBLISHED, "", "file"))
+    published = SimpleNamespace(day=DAYS[0], revision=0, statement=None)
     with exclusive_in(path.parent):
-        thread = threading.Thread(target=emit_lineage, args=(released.run(), work))
+        thread = threading.Thread(target=emit_lineage, args=(released.run(), published, "file"))
         thread.start()
         thread.join(0.2)
         assert told == []

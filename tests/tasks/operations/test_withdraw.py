@@ -12,7 +12,8 @@ from tasks.ledger.verify import verify
 from tasks.operations import withdraw as withdraw_module
 from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.publish import publish
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -23,7 +24,9 @@ UNTIL_STAGED = steps.STEPS[:7]
 def take_back(house):
     def call(*days, run=None):
         works = each(
-            [Work(day) for day in days], partial(withdraw, run or house.run(), reason="a wrong meter")
+            [Requested(day) for day in days],
+            Requested,
+            partial(withdraw, run or house.run(), reason="a wrong meter"),
         )
         return [work.outcome for work in works]
 

@@ -95,9 +95,9 @@ def test_the_days_that_would_be_refused_are_those_that_are(house, there):
     settings = load_settings(other)
     run = release.Run(settings, house.ledger, house.run().noise, "other", lambda: house.now)
     release.enrol(run)
-    works = [release.Work(there[1])]
+    works = [release.Requested(there[1])]
     for step in steps.STEPS:
-        works = step.take(run, works)
+        works = step(run, works)
     assert works[0].outcome.status is Status.PUBLISHED
     priced = cost_of(house.settings, house.ledger, there)
     assert there[1] in priced.refused

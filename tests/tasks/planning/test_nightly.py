@@ -8,7 +8,7 @@ from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.planning.nightly import days_of_night, looks_of, night_of
-from tasks.release.day import Status, Work
+from tasks.release.day import Requested, Status
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2016, 6, 1)
@@ -93,7 +93,7 @@ def test_a_night_takes_up_the_days_before_but_none_before_the_first_and_none_giv
 
 @pytest.mark.parametrize("status", [Status.WAITING, Status.BUSY])
 def test_what_may_end_well_has_time_until_the_day_is_late(load, status):
-    works = [Work(DAY).ended(status, "why")]
+    works = [Requested(DAY).ended(status, "why")]
     early = night_of(load(), works, [], EARLY)
     assert (early.words, early.left) == (f"{DAY} {status}: why", ())
     assert night_of(load(), works, [], LATE).left == (f"{DAY} {status}: why",)
@@ -106,13 +106,14 @@ def test_a_day_without_any_dump_waits_as_well(load):
 
 @pytest.mark.parametrize("status", [Status.REFUSED, Status.VOID, Status.FAILED])
 def test_what_went_wrong_is_left_at_once(load, status):
-    assert night_of(load(), [Work(DAY).ended(status, "why")], [], EARLY).left == (f"{DAY} {status}: why",)
-    assert night_of(load(), [Work(DAY)], [], EARLY).left == (f"{DAY} failed: unfinished",)
+    assert night_of(load(), [Requested(DAY).ended(status, "why")], [], EARLY).left == (
+        f"{DAY} {status}: why",
+    )
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status.is_good])
 def test_what_is_out_is_not_left(load, status):
-    night = night_of(load(), [Work(DAY).ended(status, "why")], [], LATE)
+    night = night_of(load(), [Requested(DAY).ended(status, "why")], [], LATE)
     assert (night.words, night.left) == (f"{DAY} {status}", ())
 
 

@@ -13,7 +13,7 @@ from optstream import read_published
 from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
 from tasks.release import steps
-from tasks.release.day import Status
+from tasks.release.day import Judged, Status
 
 DAY = date(2016, 6, 1)
 PLACE = f"dumps/region=84/date={DAY}"
@@ -126,7 +126,7 @@ def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(house, va
     set_first(value)(house)
     work = house.release(DAY)[DAY]
     assert work.outcome.status is Status.PUBLISHED
-    assert "71234" not in work.alarms.read_text()
+    assert "71234" not in str(house.verdict(DAY))
     assert read_published(house.folder / "published")["load_mw"].max() < 40_000
 
 
@@ -176,13 +176,13 @@ def test_no_metered_reading_decides_whether_a_day_appears(metered, fault):
     rewrite(metered, METERED[fault])
     work = metered.release(DAY)[DAY]
     assert work.outcome.status is Status.PUBLISHED, work.outcome
-    assert work.alarms is not None
-    assert "71234" not in work.alarms.read_text()
+    assert metered.verdict(DAY)["alarms"]
+    assert "71234" not in str(metered.verdict(DAY))
 
 
 def test_sound_metered_input_raises_no_alarm(metered):
     work = metered.release(DAY)[DAY]
-    assert (work.outcome.status, work.alarms) == (Status.PUBLISHED, None)
+    assert (work.outcome.status, metered.verdict(DAY)["alarms"]) == (Status.PUBLISHED, [])
 
 
 @pytest.mark.parametrize(
@@ -243,7 +243,7 @@ def test_readings_far_beyond_wide_bounds_are_clamped_too(house, bounds, resoluti
         lambda rows: rows.with_columns(load_mw=pl.when(first).then(pl.lit(value)).otherwise(1).cast(dtype)),
     )
     works = house.release(DAY, steps=steps.READING)
-    assert works[DAY].outcome is None, works[DAY].outcome
+    assert isinstance(works[DAY], Judged), works[DAY]
 
 
 def test_bounds_that_leave_no_margin_are_refused(house):

@@ -8,6 +8,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
 from tasks.config import load_settings
+from tasks.release import draw, estimate, reserve, run, steps
 from tasks.release.build_mechanism import mechanism_for
 
 WINTER, SPRING = date(2025, 1, 15), date(2025, 3, 30)
@@ -57,3 +58,19 @@ def test_the_noise_of_l1_sampling_is_that_of_the_shortest_day_on_every_day(l1):
 @pytest.mark.parametrize(("window", "shortest"), [(24, 24), (48, 46), (336, 46)])
 def test_without_features_a_period_counts_as_no_longer_than_a_window(l1, window, shortest):
     assert mechanism_for(l1(window, features="[features]\n"), SPRING).shortest_period == shortest
+
+
+def test_a_run_builds_the_mechanism_of_a_day_once(house, monkeypatch):
+    """Reserve, draw and estimate have the same one; what plans a whole year ahead builds its own."""
+    built, genuine = [], run.mechanism_for
+
+    def build(settings, day, revision):
+        built.append((day, revision))
+        return genuine(settings, day, revision)
+
+    monkeypatch.setattr(run, "mechanism_for", build)
+    days = [date(2016, 6, 1), date(2016, 6, 2)]
+    house.release(*days)
+    assert sorted(built) == [(day, 0) for day in days]
+    for module in (draw, estimate, reserve, steps):
+        assert not hasattr(module, "mechanism_for")

@@ -217,9 +217,9 @@ def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(
 
 def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
     """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
-    run, works = house.run(), [release.Work(FIRST)]
+    run, works = house.run(), [release.Requested(FIRST)]
     for step in steps.STEPS[:4]:
-        works = step.take(run, works)
+        works = step(run, works)
     house.configure('alpha = "1"', 'alpha = "10"')
     house.run()
     (work,) = steps.reserve_budget(run, works)
@@ -262,9 +262,9 @@ def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(
 def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
     """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
     run = house.run()
-    works = [release.Work(FIRST), release.Work(SECOND)]
+    works = [release.Requested(FIRST), release.Requested(SECOND)]
     for step in steps.STEPS[:-1]:
-        works = step.take(run, works)
+        works = step(run, works)
     publish = publish_module.publish_releases
 
     def another_comes_first(*arguments):
@@ -293,9 +293,9 @@ def test_a_lost_catalogue_stops_every_reservation(house):
 def test_a_void_release_is_not_published(house):
     house.release(FIRST, steps=steps.STEPS[:7])
     run = house.run()
-    works = [release.Work(FIRST)]
+    works = [release.Requested(FIRST)]
     for step in (steps.STEPS[0], steps.STEPS[6]):
-        works = step.take(run, works)
+        works = step(run, works)
     house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
     (work,) = steps.publish_releases(run, works)
     assert work.outcome.status is Status.FAILED
@@ -304,9 +304,9 @@ def test_a_void_release_is_not_published(house):
 
 def test_a_stale_owner_that_wakes_up_destroys_nothing(house):
     stale_run = house.run(owner="first")
-    works = [release.Work(FIRST)]
+    works = [release.Requested(FIRST)]
     for step in steps.STEPS[:5]:
-        works = step.take(stale_run, works)
+        works = step(stale_run, works)
     house.later(hours=1)
     house.release(FIRST, owner="second")
     kept = house.files("trusted/measurements", "published")

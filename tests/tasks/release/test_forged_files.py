@@ -13,7 +13,8 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.parquet import decode
 from tasks.release import publish_again as again
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.reports import write_pages
 
 DAY = date(2016, 6, 1)
@@ -71,7 +72,7 @@ def test_a_forged_manifest_is_no_statement(house, monkeypatch, text):
         path.unlink()
     real = again.statement_of
     monkeypatch.setattr(again, "statement_of", lambda *facts: replace(real(*facts), code_version="9"))
-    (work,) = each([Work(DAY)], partial(again.publish_again, house.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, house.run()))
     assert work.outcome.status is Status.FAILED
     assert "bring trusted/staging or the published file back from a copy" in work.outcome.message
 
@@ -81,6 +82,6 @@ def test_a_folder_in_the_place_of_a_file_is_named(house):
     path = house.folder / "published" / read_catalogue(house.folder / "published").entries[0].file
     path.unlink()
     path.mkdir()
-    (work,) = each([Work(DAY)], partial(again.publish_again, house.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, house.run()))
     assert work.outcome.status is Status.FAILED
     assert "is a folder, and a file should be there: remove it" in work.outcome.message

@@ -21,7 +21,8 @@ from tasks.monitoring.document import status_document
 from tasks.operations.purge import purge
 from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.lineage import EVENTS
 from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.publish_again import publish_again
@@ -121,7 +122,7 @@ def test_a_restated_and_a_withdrawn_day(moved):
     assert problems(moved) == []
     give_up = partial(withdraw, moved.run(), reason="a wrong meter")
     for _ in range(2):
-        (work,) = each([Work(DAY)], give_up)
+        (work,) = each([Requested(DAY)], Requested, give_up)
         assert work.outcome.status is Status.WITHDRAWN
         assert problems(moved) == []
     assert read_published(url)["date"].unique().to_list() == [NEXT]
@@ -133,7 +134,7 @@ def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
     moved.release(DAY, steps=steps.STEPS[:7])
     assert moved.record(DAY).state is ReleaseState.DRAWN
     moved.later(hours=1)
-    (work,) = each([Work(DAY)], partial(withdraw, moved.run(), reason="a wrong meter"))
+    (work,) = each([Requested(DAY)], Requested, partial(withdraw, moved.run(), reason="a wrong meter"))
     assert work.outcome.status is Status.VOID
     assert read_published(moved.settings.published_folder)["date"].unique().to_list() == [NEXT]
     assert problems(moved) == []
@@ -229,7 +230,7 @@ def test_a_lost_or_damaged_object_comes_back(moved, harm, which):
     else:
         moved.filesystem.pipe_file(path, before[:-3])
     assert problems(moved)
-    (work,) = each([Work(DAY)], partial(publish_again, moved.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(publish_again, moved.run()))
     assert work.outcome.status is Status.PUBLISHED
     assert moved.filesystem.cat_file(path) == before
     assert problems(moved) == []

@@ -3,17 +3,20 @@
 import re
 from dataclasses import replace
 from datetime import date, timedelta
+from fractions import Fraction
 
+import numpy as np
 import pytest
 
 from optstream.catalogue import find_catalogue, read_published
 from optstream.errors import LedgerError
 from optstream.ledger import ReleaseState
+from optstream.stream import PrivatePeriod
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import run, steps
-from tasks.release.day import Status, Work
+from tasks.release.day import Judged, Requested, Status
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
 from tests.tasks.two_regions import CONFIGURATION, House
@@ -77,15 +80,22 @@ def test_windows_whose_groups_rest_on_a_compromised_threshold_are_lost(pegasus):
     assert pegasus.ledger.window_spent("people", end + 40, 1).epsilon == float("inf")
 
 
+def unreleased(stale):
+    """The first day as its owner knows it that has read the dump, and not reserved."""
+    found = run.look_up(stale, Requested(DAYS[0]))
+    period = PrivatePeriod(np.zeros((2, 48), np.int64), resolution=Fraction(1), first_step=0)
+    return Judged(found.day, found.revision, period, {})
+
+
 def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeypatch):
     """tasks.release.run.void destroys all raw files before the ledger says whose the release is."""
     pegasus.release(DAYS[0], steps=steps.STEPS[:5])
     stale = pegasus.run(owner="stale")
     # the first owner reserved; the second takes over once the lease is over, and draws
-    work = run.look_up(stale, Work(DAYS[0]))
+    judged = unreleased(stale)
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
-    first = reserve(awake, work, look_at_folders(awake))
+    first = reserve(awake, judged, look_at_folders(awake))
     pegasus.later(hours=1)
     pegasus.release(DAYS[0], steps=steps.STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
@@ -105,7 +115,7 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
-    first = reserve(awake, run.look_up(stale, Work(DAYS[0])), look_at_folders(awake))
+    first = reserve(awake, unreleased(stale), look_at_folders(awake))
     pegasus.later(hours=1)
 
     def measure(self, *arguments, **named):
@@ -150,7 +160,7 @@ def test_a_listed_day_that_is_void_can_be_withdrawn(house, monkeypatch):
     day = date(2016, 6, 1)
     crash_before_recorded(house, day, monkeypatch)
     house.ledger.void("two-regions", day.isoformat(), 0, "measurements are gone", house.now)
-    withdraw(house.run(), Work(day), "a wrong dump")
+    withdraw(house.run(), Requested(day), "a wrong dump")
     assert find_catalogue(house.settings.published_folder).entry(day).withdrawn
     assert list(verify(house.settings, house.ledger).problems) == []
 
@@ -169,7 +179,7 @@ def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waite
         return genuine(*arguments, **named)
 
     monkeypatch.setattr(module, "withdraw_published", waits)
-    withdraw(house.run(), Work(day), "a wrong dump")
+    withdraw(house.run(), Requested(day), "a wrong dump")
     assert find_catalogue(house.settings.published_folder).entry(day).withdrawn
     monkeypatch.undo()
     assert house.release(day)[day].outcome.status is Status.WITHDRAWN
@@ -185,7 +195,7 @@ def test_a_withdrawal_writes_nothing_into_an_older_ledger(house, monkeypatch):
     house.later(hours=1)
     head = house.ledger.head("two-regions")
     with pytest.raises(LedgerError):
-        withdraw(house.run(), Work(day), "a wrong dump")
+        withdraw(house.run(), Requested(day), "a wrong dump")
     assert house.ledger.head("two-regions") == head
 
 

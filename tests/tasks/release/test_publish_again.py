@@ -13,7 +13,8 @@ from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import steps
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.publish_again import days_published, publish_again
 from tests.tasks.release.vintage_nights import DAYS, night
 from tests.tasks.two_regions import House
@@ -48,7 +49,7 @@ class Published:
         """What became of them; the ledger has no new event, and no noise was asked for."""
         head = self.house.ledger.head("two-regions")
         run = replace(self.house.run(), noise=NoNoise())
-        works = each([Work(day) for day in days], partial(publish_again, run))
+        works = each([Requested(day) for day in days], Requested, partial(publish_again, run))
         assert self.house.ledger.head("two-regions") == head
         return [work.outcome for work in works]
 
@@ -118,7 +119,7 @@ def test_a_whole_folder_that_was_lost_is_made_again(published):
 
 
 def test_a_withdrawn_day_is_refused(published):
-    each([Work(DAY)], partial(withdraw, published.house.run(), reason="a wrong meter"))
+    each([Requested(DAY)], Requested, partial(withdraw, published.house.run(), reason="a wrong meter"))
     before = published.bytes()
     (outcome,) = published.again(DAY)
     assert (outcome.status, "was withdrawn" in outcome.message) == (Status.FAILED, True)
@@ -133,12 +134,12 @@ def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(publishe
     real = module.publish_releases
 
     def late(*arguments):
-        each([Work(DAY)], partial(withdraw, published.house.run(), reason="a wrong meter"))
+        each([Requested(DAY)], Requested, partial(withdraw, published.house.run(), reason="a wrong meter"))
         return real(*arguments)
 
     lose(published.file(DAY))
     monkeypatch.setattr(module, "publish_releases", late)
-    (work,) = each([Work(DAY)], partial(publish_again, published.house.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(publish_again, published.house.run()))
     assert (work.outcome.status, "withdrawn" in work.outcome.message) == (Status.FAILED, True)
     assert read_published(published.folder)["date"].unique().to_list() == [NEXT]
     assert check_files(published.folder) == []
@@ -230,4 +231,4 @@ def test_a_full_disk_removes_nothing(published, monkeypatch):
 
 def test_errors_name_the_day(published):
     with pytest.raises(OptStreamError, match="2016-06-30"):
-        publish_again(published.house.run(), Work(date(2016, 6, 30)))
+        publish_again(published.house.run(), Requested(date(2016, 6, 30)))

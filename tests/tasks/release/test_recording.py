@@ -127,7 +127,7 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     run = either.run(owner="successor")
     works = list(taken.values())
     for step in steps.STEPS[5:]:
-        works = step.take(run, works)
+        works = step(run, works)
     assert works[0].outcome.status is Status.PUBLISHED
     assert either.record(DAY).state is ReleaseState.PUBLISHED
 

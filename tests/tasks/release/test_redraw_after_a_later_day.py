@@ -8,7 +8,7 @@ import pytest
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
 from tasks.release import steps
-from tasks.release.day import Status, Work
+from tasks.release.day import Requested, Status
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]
 BEFORE_DRAW = steps.STEPS[:5]
@@ -24,9 +24,9 @@ def test_the_plan_that_was_charged_is_drawn(house, mechanism, deaths):
     house.simulate(*DAYS)
     house.release(DAYS[0])
     for _ in range(deaths):
-        run, works = house.run(), [Work(DAYS[1])]
+        run, works = house.run(), [Requested(DAYS[1])]
         for step in BEFORE_DRAW:
-            works = step.take(run, works)
+            works = step(run, works)
         run.ledger.begin_draw(works[0].reservation, house.now)
         house.later(minutes=1)
         after = house.release(DAYS[1], DAYS[2])

@@ -186,9 +186,9 @@ def test_publishing_that_fails_is_finished_by_the_next_run(house, monkeypatch):
 
 def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypatch):
     """The orchestrator repeats a step for all of its days when it failed for one of them."""
-    run, works = house.run(), [release.Work(FIRST), release.Work(SECOND)]
+    run, works = house.run(), [release.Requested(FIRST), release.Requested(SECOND)]
     for step in chunk.STEPS[:-1]:
-        works = step.take(run, works)
+        works = step(run, works)
     genuine = run.ledger.record_published
 
     def refuse_the_second(stream, period, *rest):
@@ -207,9 +207,12 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypa
 
 def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch):
     """A day that the first attempt published has no lease to renew, and is not failed for it."""
-    run, works = replace(house.run(), clock=lambda: house.now), [release.Work(FIRST), release.Work(SECOND)]
+    run, works = (
+        replace(house.run(), clock=lambda: house.now),
+        [release.Requested(FIRST), release.Requested(SECOND)],
+    )
     for step in chunk.STEPS[:-1]:
-        works = step.take(run, works)
+        works = step(run, works)
     genuine = publish.publish
 
     def refuse_the_second(run, some):
@@ -226,9 +229,9 @@ def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch
 
 
 def test_one_day_that_cannot_be_published_keeps_no_other_back(house):
-    run, works = house.run(), [release.Work(FIRST), release.Work(SECOND)]
+    run, works = house.run(), [release.Requested(FIRST), release.Requested(SECOND)]
     for step in chunk.STEPS[:-1]:
-        works = step.take(run, works)
+        works = step(run, works)
     house.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", house.now)
     first, second = chunk.publish_releases(run, works)
     assert first.outcome.status is Status.FAILED
@@ -246,13 +249,13 @@ def test_the_trusted_zone_is_closed_to_others(house):
 
 def test_raw_values_stay_out_of_every_value_that_a_step_returns(house):
     """What Prefect may print of a task's result."""
-    run, works = house.run(), [release.Work(FIRST)]
+    run, works = house.run(), [release.Requested(FIRST)]
     for step in chunk.STEPS:
-        works = step.take(run, works)
+        works = step(run, works)
         shown = repr(works)
         assert "load_mw" not in shown
         assert "shape:" not in shown
-    assert works[0].period is None
+    assert isinstance(works[0], release.Ended)
 
 
 def test_lineage_names_inputs_columns_and_privacy(house):

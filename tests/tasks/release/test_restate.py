@@ -143,13 +143,9 @@ def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(hous
 def test_a_live_owner_keeps_its_day(house):
     (work,) = house.release(DAY, steps=steps.STEPS[:5]).values()
     run = house.run()
-    for _ in range(5):
+    for step in steps.STEPS[5:7]:
         house.later(minutes=6)
-        (work,) = (
-            steps.draw_measurements(run, [work]) if work.period else steps.estimate_releases(run, [work])
-        )
-        if work.staged:
-            break
+        (work,) = step(run, [work])
     house.later(minutes=14)
     with pytest.raises(LedgerError, match="another run"):
         run.ledger.adopt("two-regions", DAY.isoformat(), 0, "a thief", house.now, timedelta(minutes=15))

@@ -16,7 +16,7 @@ from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.day import Status, Work
+from tasks.release.day import Requested, Status
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
 
@@ -131,7 +131,7 @@ def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
     house = learning
     night(house, *DAYS[:2])
     night(house, DAYS[2])
-    ended = withdraw(house.run(), Work(DAYS[0]), "wrong dump")
+    ended = withdraw(house.run(), Requested(DAYS[0]), "wrong dump")
     assert ended.outcome.status is Status.WITHDRAWN
     for part in ("data", "superseded"):
         assert not list((house.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))

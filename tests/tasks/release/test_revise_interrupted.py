@@ -8,15 +8,15 @@ from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import publish, revise, steps
-from tasks.release.day import Status, Work
+from tasks.release.day import Requested, Status
 from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
 
 
 def stages(house, work):
     """A new estimate up to where its bytes are recorded and not shown."""
     run = house.run()
-    (staged,) = steps.REVISING[0].take(run, [work])
-    assert staged.outcome is None
+    (staged,) = steps.revise_estimates(run, [work])
+    assert isinstance(staged, revise.StagedVintage)
     return run, staged
 
 
@@ -30,8 +30,8 @@ def half_shown(house):
 def test_a_withdrawal_in_between_is_not_undone(learning):
     house = learning
     run, staged = half_shown(house)
-    withdraw(house.run(), Work(DAYS[0]), "wrong dump")
-    (late,) = steps.REVISING[1].take(run, [staged])
+    withdraw(house.run(), Requested(DAYS[0]), "wrong dump")
+    (late,) = steps.publish_revisions(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "was withdrawn" in late.outcome.message
     assert read_published(house.folder / "published")["date"].unique().to_list() == [DAYS[1]]
@@ -108,12 +108,12 @@ def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning
     house = learning
     run, staged = half_shown(house)
     if taken_back == "withdrawn":
-        withdraw(house.run(), Work(DAYS[1]), "wrong dump")
+        withdraw(house.run(), Requested(DAYS[1]), "wrong dump")
     elif taken_back == "known":
         compromise(house.settings, house.ledger, DAYS[1], "a stolen disk", house.now)
     else:
         assert house.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
-    (late,) = steps.REVISING[1].take(run, [staged])
+    (late,) = steps.publish_revisions(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "that rests on it is not shown" in late.outcome.message
     assert listed(house)[DAYS[0]] == 0

@@ -21,10 +21,8 @@ def night(house, *days, **changes):
 
 def revised(house, **changes):
     run = house.run(**changes)
-    works = revise.due(run)
-    for step in steps.REVISING:
-        works = step.take(run, works)
-    return {work.day: work.outcome for work in works}
+    ended = steps.publish_revisions(run, steps.revise_estimates(run, revise.due(run)))
+    return {day.day: day.outcome for day in ended}
 
 
 def listed(house):

@@ -17,7 +17,8 @@ from tasks.ledger.horizon import read_horizons
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Work, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.reports import write_pages
 from tasks.reports.numbers import at_most
 from tasks.reports.one_day import day_in_markdown
@@ -137,7 +138,7 @@ def test_a_withdrawn_day_leaves_both_pages(house):
     write(house)
     before = page_of(house)
     run = house.run()
-    each([Work(NEXT)], partial(withdraw, run, reason="a wrong meter"))
+    each([Requested(NEXT)], Requested, partial(withdraw, run, reason="a wrong meter"))
     assert b"being made anew" in page_of(house)
     assert any("optstream report" in line for line in verify(house.settings, house.ledger).problems)
     write(house)

@@ -10,7 +10,8 @@ from optstream.catalogue.index import LARGEST_SEQUENCE
 from optstream.errors import ConfigurationError
 from tasks.operations.permissions import check_trusted
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.release.publish_again import publish_again
 from tasks.signing.key import new_key
 from tests.tasks.signing.test_sign import (
@@ -47,7 +48,9 @@ def put_file(house, name, data):
 def again(house, *days):
     return [
         work.outcome
-        for work in each([Work(day) for day in days], partial(publish_again, house.run(), days=days))
+        for work in each(
+            [Requested(day) for day in days], Requested, partial(publish_again, house.run(), days=days)
+        )
     ]
 
 
@@ -136,7 +139,9 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     told = take_back(signed, DAY)
     assert f"`optstream withdraw --date {NEXT}` completes it" in told.message
     days = [DAY, NEXT]
-    works = each([Work(day) for day in days], partial(withdraw, signed.run(), reason="why", days=days))
+    works = each(
+        [Requested(day) for day in days], Requested, partial(withdraw, signed.run(), reason="why", days=days)
+    )
     assert [work.outcome.status for work in works] == [Status.WITHDRAWN] * 2
     assert days_in(signed) == []
     assert problems(signed) == []

@@ -26,7 +26,8 @@ from tasks.config import load_settings
 from tasks.ledger.verify import verify
 from tasks.operations.permissions import check_trusted
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Status, Work, each
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
 from tasks.signing.key import new_key, read_key
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
@@ -74,7 +75,7 @@ def statuses(done):
 
 
 def take_back(house, day):
-    (work,) = each([Work(day)], partial(withdraw, house.run(), reason="why"))
+    (work,) = each([Requested(day)], Requested, partial(withdraw, house.run(), reason="why"))
     return work.outcome
 
 

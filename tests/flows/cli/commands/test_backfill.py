@@ -7,7 +7,7 @@ import pytest
 from flows.cli.commands.backfill import _counted, _n_over, _progress
 from flows.cli.console import Terminal
 from flows.orchestration.backfill import held_by_others
-from tasks.release.day import Outcome, Status, Work
+from tasks.release.day import Requested, Status
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
@@ -15,12 +15,12 @@ LONGEST = timedelta(minutes=15)
 
 
 def busy(day, until):
-    return Work(day, outcome=Outcome(Status.BUSY, f"held until {until}", free_at=until))
+    return Requested(day).ended(Status.BUSY, f"held until {until}", free_at=until)
 
 
 def test_a_lease_of_a_clock_that_ran_ahead_is_not_waited_for():
     near, far = busy(DAYS[0], NOW + timedelta(minutes=2)), busy(DAYS[1], NOW + timedelta(days=3650))
-    done = Work(DAYS[2]).ended(Status.PUBLISHED, "out", "file")
+    done = Requested(DAYS[2]).ended(Status.PUBLISHED, "out", "file")
     works, until = held_by_others([near, far, done], NOW, LONGEST)
     assert until == NOW + timedelta(minutes=2)
     assert (works[0], works[2]) == (near, done)
@@ -37,7 +37,7 @@ def test_a_day_that_is_waited_for_is_counted_once(capsys):
     """It was with another run, and then it was done: 1 of 1 days, not 2."""
     with _progress(1, Terminal()) as watch:
         watch([busy(DAYS[0], NOW)])
-        watch([Work(DAYS[0]).ended(Status.PUBLISHED, "out", "file")])
+        watch([Requested(DAYS[0]).ended(Status.PUBLISHED, "out", "file")])
     lines = capsys.readouterr().out.splitlines()
     assert "0 of 1 days" in lines[0]
     assert "1 published; 1 of 1 days" in lines[1]
@@ -53,5 +53,5 @@ def test_a_day_that_is_waited_for_is_counted_once(capsys):
     ],
 )
 def test_what_failed_after_readers_had_it_is_said(files, said):
-    works = [Work(day).ended(Status.FAILED, "?", file) for day, file in zip(DAYS, files, strict=False)]
-    assert _counted([*works, Work(DAYS[3]).ended(Status.PUBLISHED, "out", "file")]) == said
+    works = [Requested(day).ended(Status.FAILED, "?", file) for day, file in zip(DAYS, files, strict=False)]
+    assert _counted([*works, Requested(DAYS[3]).ended(Status.PUBLISHED, "out", "file")]) == said

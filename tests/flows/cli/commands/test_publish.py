@@ -8,7 +8,8 @@ import pytest
 
 from optstream.catalogue import read_catalogue
 from tasks.operations.withdraw import withdraw
-from tasks.release.day import Work, each
+from tasks.release.day import Requested
+from tasks.release.each import each
 from tasks.reports import write_pages
 from tests.flows.command import invoke
 from tests.tasks.two_regions import CONFIGURATION, House
@@ -25,7 +26,7 @@ def here(tmp_path, monkeypatch):
     house = House(tmp_path)
     house.simulate(*DAYS)
     house.release(*DAYS)
-    each([Work(DAYS[1])], partial(withdraw, house.run(), reason="a wrong meter"))
+    each([Requested(DAYS[1])], Requested, partial(withdraw, house.run(), reason="a wrong meter"))
     ledger = house.ledger
     write_pages(house.settings, ledger, house.now)
     ledger.close()

@@ -1,0 +1,69 @@
+"""How a step is called: as a task of the flow run under way, or as a plain function where there is none."""
+
+from collections.abc import Sequence
+from contextlib import nullcontext
+from contextvars import ContextVar
+from time import sleep
+from typing import TypeVar
+
+from prefect import Task
+from prefect.context import FlowRunContext
+from prefect.runtime import task_run
+
+from flows.cli.console import Terminal
+from tasks.release.day import Ended, Stage, Status
+from tasks.release.run import Run
+
+RETRIES, PAUSE_SECONDS = 2, 2
+"""Of the steps where a repeat is harmless."""
+WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
+At = TypeVar("At", bound=Stage)
+Next = TypeVar("Next", bound=Stage)
+
+
+def in_prefect() -> bool:
+    """Whether this is called in a flow run."""
+    return FlowRunContext.get() is not None
+
+
+def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
+    """Take days one step on: as a task of the flow run, or plainly outside of one. No task for no day."""
+    n_days = sum(not isinstance(day, Ended) for day in days)
+    if not n_days:
+        return step.fn(run, days)
+    watcher = WATCHER.get()
+    label = f"{step.name}, {n_days} day{'' if n_days == 1 else 's'}"
+    with watcher.step(label) if watcher else nullcontext():
+        return step(run, days) if in_prefect() else _plainly(step, run, days)
+
+
+def _plainly(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
+    """Call a step without Prefect's engine, and repeat it as that would."""
+    for _ in range(step.retries):
+        done = step.fn(run, days)
+        if not _failed(days, done):
+            return done
+        sleep(PAUSE_SECONDS)
+    return step.fn(run, days)
+
+
+class StepFailedError(Exception):
+    """Some day failed a step that may be repeated: raised to let Prefect repeat it."""
+
+
+def done_or_again(before: Sequence[Stage], after: list[Next]) -> list[Next]:
+    """Return what a step made of the days. Raises StepFailedError if one failed and Prefect has tries left:
+    after the last, failures are values.
+    """
+    failed = _failed(before, after)
+    if failed and 0 < task_run.run_count <= RETRIES:
+        raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
+    return after
+
+
+def _failed(before: Sequence[Stage], after: Sequence[Stage]) -> list[str]:
+    return [
+        str(now.day)
+        for day, now in zip(before, after, strict=True)
+        if isinstance(now, Ended) and now.outcome.status is Status.FAILED and not isinstance(day, Ended)
+    ]

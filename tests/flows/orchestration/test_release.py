@@ -1,0 +1,142 @@
+"""The release flow's graph: what may be repeated, what is kept, and the same steps without a server."""
+
+import gc
+from datetime import date
+from functools import partial
+
+import pytest
+from prefect.cache_policies import NO_CACHE
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from flows.orchestration import calls, configuration, release
+from optstream.errors import OptStreamError, PublicationError
+from optstream.ledger import ReleaseState
+from optstream.stream import PrivatePeriod
+from tasks.release import publish, steps
+from tasks.release.day import Requested, Status
+from tests.flows.command import invoke
+from tests.tasks.two_regions import CONFIGURATION, House
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+TASKS = (
+    release.look_up,
+    release.discover,
+    release.ingest,
+    release.validate,
+    release.reserve,
+    release.draw,
+    release.estimate,
+    release.publish,
+    release.estimate_anew,
+    release.publish_anew,
+)
+
+
+@pytest.fixture
+def house(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
+    house = House(tmp_path)
+    house.simulate(*DAYS)
+    return house
+
+
+def released(house, **changes):
+    return release.released(house.run(**changes), [Requested(day) for day in DAYS])
+
+
+def test_only_what_draws_nothing_is_repeated_and_nothing_is_kept():
+    repeated = {task.name for task in TASKS if task.retries}
+    assert repeated == {"ingest", "publish", "publish revisions"}
+    assert all(task.cache_policy is NO_CACHE and task.persist_result is False for task in TASKS)
+
+
+def test_without_a_server_a_step_is_repeated_as_often(house, monkeypatch):
+    tries, genuine = [], publish.publish
+
+    def refuses(times, run, days):
+        tries.append([day.day for day in days])
+        if len(tries) <= times:
+            raise PublicationError("the published folder cannot be written")
+        return genuine(run, days)
+
+    # each attempt asks for both days together, then for each alone
+    monkeypatch.setattr(publish, "publish", partial(refuses, 6))
+    assert {day.outcome.status for day in released(house)} == {Status.PUBLISHED}
+    assert tries == [DAYS, DAYS[:1], DAYS[1:]] * 2 + [DAYS]
+
+
+def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(house, monkeypatch):
+    drawn, genuine = [], steps.draw.draw
+
+    def draw(run, day):
+        drawn.append(day.day)
+        if day.day == DAYS[0]:
+            raise OptStreamError("refused before the first sample")
+        return genuine(run, day)
+
+    def refuses(run, days):
+        raise PublicationError("the published folder cannot be written")
+
+    monkeypatch.setattr(steps.draw, "draw", draw)
+    monkeypatch.setattr(publish, "publish", refuses)
+    first, second = released(house)
+    assert [first.outcome.message, second.outcome.message] == [
+        "refused before the first sample",
+        "the published folder cannot be written",
+    ]
+    assert drawn == DAYS
+    assert house.record(DAYS[1]).state is ReleaseState.DRAWN
+
+
+def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
+    found, genuine = {}, {name: getattr(steps, name) for name in ("draw_measurements", "estimate_releases")}
+
+    def look(name, run, days):
+        gc.collect()
+        found[name] = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
+        return genuine[name](run, days)
+
+    before = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
+    for name in genuine:
+        monkeypatch.setattr(steps, name, partial(look, name))
+    released(house)
+    assert found == {"draw_measurements": before + 2, "estimate_releases": before}
+
+
+def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(house, monkeypatch):
+    import tasks.config
+
+    read, genuine = [], tasks.config.load_settings
+
+    def load(path):
+        read.append(path)
+        return genuine(path)
+
+    for place in (tasks.config, configuration):
+        monkeypatch.setattr(place, "load_settings", load)
+    with temporary_settings({PREFECT_API_URL: None}):
+        done = invoke("run", "--date", str(DAYS[0]))
+    assert done.exit_code == 0, done.output
+    assert len(read) == 1
+    shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
+    assert shown == [task.name for task in TASKS[:8]]
+
+
+@pytest.mark.usefixtures("prefect_api")
+def test_a_run_by_a_server_reads_its_configuration_once_too(house, monkeypatch):
+    import tasks.config
+    from flows.orchestration import run_names
+
+    read, genuine = [], tasks.config.load_settings
+
+    def load(path):
+        read.append(path)
+        return genuine(path)
+
+    for place in (tasks.config, configuration, run_names):
+        monkeypatch.setattr(place, "load_settings", load)
+    done = invoke("run", "--date", str(DAYS[0]))
+    assert done.exit_code == 0, done.output
+    assert len(read) == 1
