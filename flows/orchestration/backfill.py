@@ -147,7 +147,9 @@ def _run(
     ]
     here: Callable[..., list[Ended]] = release_month if in_prefect() else month_released
     pool = POOL.get()
-    there = partial(pool.submit, month_released) if pool else release_month.submit
+    there: Callable[..., Any] = release_month.submit
+    if pool is not None:
+        there = partial(pool.submit, month_released)  # type: ignore[call-arg]  # the others come with a chunk
     futures: list[Any] = [there(*chunk) if at_once else None for chunk in chunks]
     done: list[Ended] = []
     for chunk, future in zip(chunks, futures, strict=True):
