@@ -21,6 +21,7 @@ from benchmarks.harness.measure import command, in_process, parser, show, table,
 from benchmarks.harness.prefect_server import free_port, running_server
 from benchmarks.inputs.fixture import stream
 from flows.cli.console import Terminal
+from flows.orchestration.environment import connect
 from optstream import secure_noise
 from tasks.config import Settings, load_settings
 from tasks.release.build_mechanism import mechanism_for
@@ -52,15 +53,11 @@ class Stopwatch(Terminal):
 def one_night(config: Path, day: str) -> None:
     """Do what `optstream run` does, timed; print one JSON line. Runs in a process of its own."""
     started = time.perf_counter()
-    from flows.orchestration.environment import named_server
-
     settings = load_settings(config)
-    server = named_server(settings.trusted_folder)
+    connect(settings.trusted_folder)
     from flows.orchestration.release import run_days
 
     imported = time.perf_counter() - started
-    if server is not None:
-        server.wait()
     watch = Stopwatch()
     works = run_days(settings, [date.fromisoformat(day)], watch)
     assert all(day.outcome.status == "published" for day in works), works

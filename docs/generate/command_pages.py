@@ -5,7 +5,7 @@ from typer.cli import get_docs_for_click
 from typer.core import TyperGroup
 from typer.main import get_command
 
-from flows.cli.main import app
+from flows.cli.main import COMMANDS, app, load
 
 HEAD = """\
 # Commands
@@ -18,18 +18,12 @@ line; 130 interrupted.
 
 def command_page() -> str:
     """Markdown: the commands in their panels, then each with its options and examples."""
-    program = get_command(app)
-    assert isinstance(program, TyperGroup)
-    context = Context(program, info_name="optstream")
+    context = Context(get_command(app), info_name="optstream")
     index, sections = [], []
     panels: dict[str, list[str]] = {}
-    for name in program.list_commands(context):
-        command = program.get_command(context, name)
-        assert command is not None
-        panel = getattr(command, "rich_help_panel", None) or "Commands"
-        summary = (command.help or "").split("\n\n")[0].replace("\n", " ")
-        panels.setdefault(panel, []).append(f"| [`optstream {name}`](#optstream-{name}) | {summary} |")
-        sections += _sections(command, "optstream", context)
+    for name, row in COMMANDS.items():
+        panels.setdefault(row.panel, []).append(f"| [`optstream {name}`](#optstream-{name}) | {row.line} |")
+        sections += _sections(load(name), "optstream", context)
     for panel, rows in panels.items():
         index += [f"**{panel}**\n", "| command | what it does |", "| --- | --- |", *rows, ""]
     return "\n".join([HEAD, *index, *sections])

@@ -1,31 +1,76 @@
-"""The command line: reads arguments, calls a flow or a task, prints what came out."""
+"""The command line: lists the commands, and imports the module of one when it is called."""
 
 import sys
-from datetime import date
+from collections.abc import Callable
+from importlib import import_module
+from importlib.metadata import version as version_of
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, NamedTuple
 
 import typer
+from typer.core import TyperGroup
+from typer.main import get_command
 
-from flows.cli.backfill import backfill
-from flows.cli.console import Terminal
-from flows.cli.data import import_rte, simulate
-from flows.cli.help_texts import add_help
-from flows.cli.ledger import ledger_app
-from flows.cli.maintenance import doctor, purge, withdraw
-from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json
-from flows.cli.publish import publish
-from flows.cli.report import report
-from flows.cli.serve import serve
-from flows.cli.signatures import keys_app, verify_published
-from flows.cli.study import audit, evaluate, leakage, learn_proxy
-from flows.cli.watch import watch
 from optstream.errors import ConfigurationError, OptStreamError
-from tasks.config import Settings
+
+START = "Set up"
+RELEASE = "Release"
+LOOK = "Look"
+REPAIR = "Repair and look after"
+STUDY = "Study: nothing is released"
+
+
+class Row(NamedTuple):
+    """A command in the list. line: the first sentence of its own help."""
+
+    module: str
+    panel: str
+    line: str
+
+
+COMMANDS = {
+    "init": Row("setup", START, "Write a commented example configuration that runs."),
+    "simulate": Row("setup", START, "Write made-up dumps to try things out."),
+    "import-rte": Row("setup", START, "Turn RTE's yearly files (éCO2mix) into daily dumps."),
+    "doctor": Row("maintenance", START, "Check security and configuration."),
+    "keys": Row("signatures", START, "Signatures: make the key that signs."),
+    "run": Row("release", RELEASE, "Release days, each once, from dump to published file."),
+    "backfill": Row("backfill", RELEASE, "Release every missing day of a span."),
+    "serve": Row("serve", RELEASE, "Run the stream every night, and its watch every hour."),
+    "status": Row("watch", LOOK, "Print the calendar, the budget and the alarms."),
+    "watch": Row("watch", LOOK, "Print the status, and notify of what is new or over."),
+    "report": Row("report", LOOK, "Write the pages for operators and for data users."),
+    "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
+    "verify-published": Row("signatures", LOOK, "Check a published folder, also by its signatures."),
+    "withdraw": Row("maintenance", REPAIR, "Take days back out of the catalogue; they stay charged."),
+    "publish": Row("publish", REPAIR, "Write lost or damaged published files again, for free."),
+    "purge": Row("maintenance", REPAIR, "Remove what is past its retention."),
+    "audit": Row("study", STUDY, "Attack the mechanisms: is any epsilon broken?"),
+    "leakage": Row("study", STUDY, "Measure what knowing a customer's habits adds."),
+    "evaluate": Row("study", STUDY, "Recommend how to release, or rerun the papers."),
+    "learn-proxy": Row("study", STUDY, "Fit the prior of HistoryInformed on a public series."),
+}
+
+
+def load(name: str) -> Any:
+    """The command of this name, from its module: a click command, or a group of them."""
+    command = get_command(import_module(f"flows.cli.commands.{COMMANDS[name].module}").app)
+    return command.commands.get(name, command) if isinstance(command, TyperGroup) else command
+
+
+class LazyGroup(TyperGroup):
+    """Lists the commands of the table; a command's module is imported when it is called."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """Name, command and the words that are left. Raises a usage error for an unknown name."""
+        name, listed, rest = super().resolve_command(ctx, args)
+        return name, load(listed.name) if listed and listed.name else None, rest
+
 
 app = typer.Typer(
     name="optstream",
+    cls=LazyGroup,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -34,122 +79,28 @@ app = typer.Typer(
     epilog="A first release: `optstream init`, `simulate`, `run`, `status`. Exit codes: 0 all is well; 1 it "
     "ran, and something is to be looked at; 2 it could not begin.",
 )
+for _name, _row in COMMANDS.items():
+    _listed: Callable[[], None] = lambda: None  # noqa: E731 - stands in the list for the command itself
+    app.command(_name, help=_row.line, rich_help_panel=_row.panel)(_listed)
 
 
-@app.command()
-def init(
-    path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
-) -> None:
-    """Write a commented example configuration that runs."""
-    from tasks.config.example import EXAMPLE
-
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(EXAMPLE)
-    except FileExistsError:
-        raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
-    except OSError as error:
-        raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
-    print(f"wrote {path}; next: optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02")
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        print(f"optstream {version_of('optstream')}")
+        raise typer.Exit
 
 
-app.command()(simulate)
-app.command()(import_rte)
-
-
-@app.command()
-def run(
-    day: Days,
-    config: Config = DEFAULT_CONFIG,
-    as_json: Json = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only print what it would cost, and how noisy it would be.")
-    ] = False,
-    restate: Annotated[
+@app.callback()
+def options(
+    version: Annotated[
         bool,
-        typer.Option(
-            "--restate",
-            help="Measure days that were released once more, as their next revision: charged to the share "
-            "that [budget] restatement_share keeps back.",
-        ),
+        typer.Option("--version", callback=_show_version, is_eager=True, help="Print the version, and exit."),
     ] = False,
-    lipschitz: Annotated[
-        float | None,
-        typer.Option(
-            min=0,
-            metavar="NUMBER",
-            help="With --dry-run: the most by which a leaf moves from a step to the next, from public "
-            "knowledge, never from the readings; suggests n_samples.",
-        ),
-    ] = None,
 ) -> None:
-    """Release days, from dump to published file. Safe to repeat: a day is released once."""
-    from flows.orchestration.environment import named_server
-    from tasks.config import load_settings
-    from tasks.operations.permissions import check_trusted
-
-    if lipschitz is not None and not dry_run:
-        raise typer.BadParameter("--lipschitz is for --dry-run")
-    settings = load_settings(config)
-    terminal = Terminal(as_json)
-    day = sorted(set(day))
-    if dry_run:
-        raise typer.Exit(_price(settings, day, lipschitz, terminal))
-    check_trusted(settings)
-    # Prefect reads its settings on import
-    server = named_server(settings.trusted_folder)
-    with terminal.step("prepare"):
-        from flows.orchestration.release import run_days
-        from optstream.ledger import open_ledger
-        from tasks.release.outcomes import budget_of, outcomes_document
-
-        if server is not None:
-            server.wait()
-    works = run_days(settings, day, terminal, restate=restate)
-    budget = budget_of(settings, open_ledger(settings.ledger_url), day)
-    terminal.outcomes(works, settings, budget)
-    terminal.document(outcomes_document(works, settings, budget))
-    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
+    """Take the options that stand before a command."""
 
 
-def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
-    """Show what the days would cost; return 1 if the plan does not fit the grant."""
-    from flows.cli.show_dry_run import show_dry_run
-    from tasks.planning.dry_run import dry_run
-
-    found = dry_run(settings, days, lipschitz)
-    show_dry_run(found, terminal)
-    return 0 if found.fits else 1
-
-
-@app.command()
-def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
-    """Print the calendar, what is left of the budget, and the alarms; exit code 1 if there is any."""
-    from flows.cli.watch import show_status
-    from tasks.config import load_settings
-
-    raise typer.Exit(1 if show_status(load_settings(config), Terminal(as_json)) else 0)
-
-
-app.command()(backfill)
-app.command()(watch)
-app.command()(report)
-app.command()(serve)
-app.command()(doctor)
-app.command()(purge)
-app.command()(withdraw)
-app.command()(verify_published)
-app.command()(publish)
-app.command()(audit)
-app.command()(leakage)
-app.command()(evaluate)
-app.command()(learn_proxy)
-app.add_typer(ledger_app, name="ledger")
-app.add_typer(keys_app, name="keys")
-add_help(app)
-
-
-def check_house() -> None:
+def check_packages() -> None:
     """Raise ConfigurationError if another distribution's package stands in for one of ours."""
     home = Path(__file__).parents[2]
     for name in ("tasks", "data_contracts", "optstream"):
@@ -162,16 +113,16 @@ def check_house() -> None:
 
 
 def main() -> None:
-    """The console script: an expected error is one line on standard error and exit code 2."""
+    """Run the console script: an expected error is one line on standard error and exit code 2."""
     try:
-        check_house()
+        check_packages()
         app()
     except OptStreamError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(2)
     except OSError as error:
         print(
-            f"error: {error.strerror or error}: {error.filename or ''}; mend it and run again",
+            f"error: {error.strerror or error}: {error.filename or ''}; correct it and run again",
             file=sys.stderr,
         )
         sys.exit(2)

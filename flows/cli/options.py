@@ -11,18 +11,29 @@ from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 from optstream.stream import days_from
 
-Config = Annotated[
-    Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
-]
-Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
-DEFAULT_CONFIG = Path("optstream.toml")
+
+def new_app(help: str | None = None) -> typer.Typer:
+    """The commands of a module; help: what they are, where they are a group of their own."""
+    return typer.Typer(
+        help=help, no_args_is_help=help is not None, add_completion=False, rich_markup_mode="markdown"
+    )
 
 
-REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
-Reason = Annotated[str, REASON]
+def examples(*commands: str) -> str:
+    """What stands below a command's options: commands that can be typed."""
+    return "\n\n".join(["Examples:", *(f"`{command}`" for command in commands)])
+
+
+class WordsError(typer.BadParameter):
+    """Options that do not go together, or one that is missing: no single one has an invalid value."""
+
+    def format_message(self) -> str:
+        """The message alone."""
+        return self.message
 
 
 def parse_day(text: str) -> date:
+    """The date. Raises typer.BadParameter unless it is one as 2016-02-01, between 1970 and 2199."""
     try:
         day = date.fromisoformat(text)
     except ValueError:
@@ -33,19 +44,30 @@ def parse_day(text: str) -> date:
 
 
 def parse_delta(text: str) -> Fraction:
+    """The number, exactly. Raises typer.BadParameter unless it is one."""
     try:
         return exact(text, "delta")
     except ParameterError as error:
         raise typer.BadParameter(str(error)) from None
 
 
+def days_between(first: date, last: date) -> list[date]:
+    """All days from the first to the last. Raises WordsError if they are the wrong way round."""
+    if last < first:
+        raise WordsError(f"--to {last} is before --from {first}")
+    return days_from(first, last)
+
+
+DEFAULT_CONFIG = Path("optstream.toml")
+REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
+Config = Annotated[
+    Path, typer.Option("--config", "-c", help="The configuration file (TOML).", show_default=True)
+]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
+Reason = Annotated[str, REASON]
 Days = Annotated[
     list[date],
     typer.Option("--date", parser=parse_day, metavar="DATE", help="Day; may be repeated."),
 ]
-
-
-def days_between(first: date, last: date) -> list[date]:
-    if last < first:
-        raise typer.BadParameter(f"--to {last} is before --from {first}")
-    return days_from(first, last)
+First = Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")]
+Last = Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")]

@@ -3,10 +3,12 @@
 import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from concurrent.futures import Executor
+from contextlib import contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
@@ -14,7 +16,9 @@ from typing import Any
 from prefect import flow, tags, task
 from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
+from prefect.settings import PREFECT_API_URL
 
+from flows.orchestration.calls import in_prefect
 from flows.orchestration.configuration import configured
 from flows.orchestration.release import no_heartbeat, release_days, revised, run_of
 from flows.orchestration.run_names import tags_of
@@ -37,6 +41,7 @@ MARK = ".backfill-"
 
 Watch = Callable[[Sequence[Ended]], None]
 WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
+POOL: ContextVar[Executor | None] = ContextVar("where months run without a Prefect server", default=None)
 
 
 @flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
@@ -83,9 +88,9 @@ def backfill(
             ledger.close()
 
 
-@task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)
-def release_month(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
-    """The subflow of a month, wherever the task runner puts it; outcomes travel back, no reading does.
+def month_released(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:
+    """Release a month, wherever this is called: as a subflow where there is a Prefect server. Outcomes travel
+    back, no reading does.
 
     mark: a file of the trusted folder of whoever asks. In another folder under the same path drawn days would
     seem to have lost their measurements, and be given up.
@@ -95,8 +100,14 @@ def release_month(config: str, stream: str, days: list[str], lease_minutes: floa
             "the trusted folder is another one here than where the backfill was started, without what was "
             "drawn: mount the same one on every worker; nothing was released"
         )
+    release = release_days if PREFECT_API_URL.value() else release_days.fn
     with tags(*tags_of(stream)):  # a worker's process does not know those of the run that sent it here
-        return release_days(config, days, lease_minutes=lease_minutes, report=False, revise=False)
+        return release(config, days, lease_minutes=lease_minutes, report=False, revise=False)
+
+
+release_month = task(name="release a month", retries=0, cache_policy=NO_CACHE, persist_result=False)(
+    month_released
+)
 
 
 @contextmanager
@@ -134,11 +145,16 @@ def _run(
         (str(settings.file), settings.stream.name, [str(day) for day in month], lease_minutes, str(mark))
         for month in months
     ]
-    futures: list[Any] = [release_month.submit(*chunk) if at_once else None for chunk in chunks]
+    here: Callable[..., list[Ended]] = release_month if in_prefect() else month_released
+    pool = POOL.get()
+    there: Callable[..., Any] = release_month.submit
+    if pool is not None:
+        there = partial(pool.submit, month_released)  # type: ignore[call-arg]  # the others come with a chunk
+    futures: list[Any] = [there(*chunk) if at_once else None for chunk in chunks]
     done: list[Ended] = []
     for chunk, future in zip(chunks, futures, strict=True):
         try:
-            ended = future.result() if future else release_month(*chunk)
+            ended = future.result() if future else here(*chunk)
         except Exception as error:  # noqa: BLE001 - a month that fails stops no other, and says where
             told = str(error) if isinstance(error, OptStreamError) else unexpected(error)
             ended = [Requested(date.fromisoformat(day)).ended(Status.FAILED, told) for day in chunk[2]]
@@ -184,14 +200,15 @@ class _Progress:
 
     def __init__(self, stream: str, n_days: int) -> None:
         self._n_days, self._n_done = n_days, 0
-        self._artifact: Any = create_progress_artifact(
+        self._artifact: Any = in_prefect() and create_progress_artifact(
             0.0, key="optstream-backfill", description=f"Backfill of stream {stream}, {n_days} days"
         )
 
     def took(self, days: Sequence[Ended]) -> None:
         """These days are over, or wait for another run."""
         self._n_done += sum(not _is_busy(day) for day in days)
-        update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
+        if self._artifact:
+            update_progress_artifact(self._artifact, min(100.0, 100 * self._n_done / max(1, self._n_days)))
         watch = WATCHER.get()
         if watch is not None:
             watch(days)
@@ -205,19 +222,31 @@ def run_backfill(
     runner: Any = None,
     lease_minutes: float = LEASE_MINUTES,
 ) -> list[Ended]:
-    """Run the flow here and now. runner: where the months go, all at once; None: here, one by one."""
+    """Run the flow here and now, or the same without Prefect where no server is configured.
+
+    runner: where the months go, all at once, see `task_runner`; None: here, one by one.
+    """
     token = WATCHER.set(watch)
+    asked = (str(settings.file), str(first), str(last), runner is not None, lease_minutes)
     try:
+        if not PREFECT_API_URL.value():
+            with configured(str(settings.file), settings), _pool(runner):
+                return backfill.fn(*asked)
         name = f"{settings.stream.name} {first} to {last}"
         placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
         with configured(str(settings.file), settings), no_heartbeat(), tags(*tags_of(settings.stream.name)):
-            done: list[Ended] = placed(
-                str(settings.file),
-                str(first),
-                str(last),
-                at_once=runner is not None,
-                lease_minutes=lease_minutes,
-            )
+            done: list[Ended] = placed(*asked)
         return done
     finally:
         WATCHER.reset(token)
+
+
+@contextmanager
+def _pool(pool: Executor | None) -> Iterator[None]:
+    """Have months that are released at once go to this pool of processes."""
+    with pool or nullcontext():
+        token = POOL.set(pool)
+        try:
+            yield
+        finally:
+            POOL.reset(token)

@@ -1,23 +1,15 @@
-"""How a flow meets Prefect: quiet, offline, and with the orchestrator's memory inside the trusted zone.
+"""How a flow meets Prefect: quiet, offline, and with its memory inside the trusted zone.
 
-Call `prepare` before anything imports prefect, which reads its settings on import; import the flow while
-the server starts; call `wait`, then the flow:
-
-    orchestrator = prepare(settings.trusted_folder)
-    from flows.orchestration.release import run_days
-    orchestrator.wait()
-
+Call `connect` before anything imports prefect, which reads its settings on import, and import the flow then.
 The operator's own PREFECT_… variables win, but for telemetry, which is always off.
 """
 
-import atexit
 import os
-import secrets
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from urllib.parse import urlsplit
 
-from flows.orchestration.server import Orchestrator, start_server
 from optstream.errors import ConfigurationError
 from tasks.storage.private_files import make_private_folder
 
@@ -31,6 +23,7 @@ HEARTBEAT = "PREFECT_FLOWS_HEARTBEAT_FREQUENCY"
 HEARTBEAT_SECONDS, LEAST_HEARTBEAT_SECONDS = 60, 30
 """Between two heartbeats of a scheduled run; the least is Prefect's."""
 DEFAULTS = {
+    "PREFECT_SERVER_ALLOW_EPHEMERAL_MODE": "false",  # no server is started that nobody asked for
     "PREFECT_LOGGING_LOG_PRINTS": "false",
     "PREFECT_TASKS_DEFAULT_RETRIES": "0",  # a repeat could draw noise again
     "PREFECT_FLOWS_DEFAULT_RETRIES": "0",
@@ -42,38 +35,53 @@ DEFAULTS = {
 }
 
 
-def prepare(trusted_folder: Path) -> Orchestrator:
-    """Set the environment that prefect will read and, unless PREFECT_API_URL names a server, start one.
+def connect(trusted_folder: Path) -> str | None:
+    """Set the environment that prefect will read; return the address of the server that it names, or None.
 
-    Call it from the main thread: the end of the calling thread, however it comes, is the server's end too.
-    Otherwise the server stops when Python exits, after Prefect has sent its last events: this exit hook is
-    registered first, so it runs last. Raises RuntimeError if prefect was imported before and knows no server.
+    Imports prefect. Raises ConfigurationError, which never shows the address, if none answers there.
     """
-    # a folder and a database that the operator chose are the operator's to clear
-    bounded = not {"PREFECT_HOME", "PREFECT_API_DATABASE_CONNECTION_URL"} & set(os.environ)
-    named = named_server(trusted_folder)
-    if named is not None:
-        return named
-    if "prefect" in sys.modules:
-        raise RuntimeError("call prepare before anything imports prefect: it has read its settings already")
-    secret = f"optstream:{secrets.token_hex(16)}"
-    orchestrator = start_server(Path(os.environ["PREFECT_HOME"]), secret, bounded=bounded)
-    atexit.register(orchestrator.stop)
-    return orchestrator
+    # where it is imported already, it has read all but what its child processes will
+    os.environ.update(ALWAYS if "prefect" in sys.modules else environment(trusted_folder, os.environ))
+    make_private_folder(trusted_folder)  # where Prefect makes its home on import
+    from prefect.settings import get_current_settings
+
+    url = get_current_settings().api.url
+    if url is not None:
+        check_address(url)
+        if not answers():
+            raise ConfigurationError(
+                "no server answers at PREFECT_API_URL: start it (`prefect server start`), or unset the "
+                "variable to run without one"
+            )
+    return url
 
 
-def named_server(trusted_folder: Path) -> Orchestrator | None:
-    """Set the environment that prefect will read. Returns the server that it names, None without one."""
-    if "prefect" in sys.modules:
-        from prefect.settings import get_current_settings
+def answers() -> bool:
+    """Whether the server of PREFECT_API_URL replies, and lets this process in."""
+    from prefect.client.orchestration import get_client
 
-        os.environ.update(ALWAYS)
-        url = get_current_settings().api.url
-    else:
-        os.environ.update(environment(trusted_folder, os.environ))
-        url = os.environ.get("PREFECT_API_URL")
-        make_private_folder(trusted_folder)  # where Prefect makes its home on import
-    return Orchestrator(url.rstrip("/")) if url else None
+    with get_client(sync_client=True) as client:
+        return client.api_healthcheck() is None
+
+
+def check_address(url: str) -> None:
+    """Raise ConfigurationError, which never shows the address, unless a Prefect API can be asked at it."""
+    try:
+        parts = urlsplit(url)
+        bare = parts.username is None and parts.password is None
+        sound = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0
+    except ValueError:
+        bare, sound = "@" not in url, False
+    if not bare:
+        raise ConfigurationError(
+            "the address of --api or PREFECT_API_URL must name no user and no password: logs and lists of "
+            "processes show it; give them as PREFECT_API_AUTH_STRING"
+        )
+    if not sound or not parts.path.strip("/"):
+        raise ConfigurationError(
+            "the address of --api or PREFECT_API_URL must be that of a Prefect API, with its path, such as "
+            "http://127.0.0.1:4200/api: a dashboard's address and /api"
+        )
 
 
 def environment(trusted_folder: Path, current: Mapping[str, str]) -> dict[str, str]:

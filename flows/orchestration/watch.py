@@ -69,14 +69,21 @@ class NotToldError(OptStreamError):
     on_completion=[tell_over],
     on_failure=[tell_over],
 )
-def watch_stream(config: str, events: bool = True) -> Watched:
+def watch_stream(config: str) -> Watched:
     """Look at the stream that the configuration describes; tell each channel what it has not heard yet.
 
-    events: whether Prefect's events are one of the channels; the others are [watch] notify. Changes nothing
-    but the note of who was told. Raises NotToldError, after all others were told, if a channel cannot be, or
+    The channels are Prefect's events and those of [watch] notify. Changes nothing but the note of who was
+    told. Raises NotToldError, after all others were told, if a channel cannot be, or
     if that cannot be noted; ConfigurationError if there is nothing to go by.
     """
-    settings = _settings(Path(config), events)
+    settings = _settings(Path(config))
+    watched, failed = _look_and_tell(settings, (EVENTS, *settings.watching.notify))
+    _keep_artifact(settings, watched)
+    return _all_told(watched, failed)
+
+
+def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched, list[str]]:
+    """Look once, and tell the channels; return what was seen and told, and what went wrong."""
     now = datetime.now(UTC)
     with _alone(settings.watch_folder):
         memory = read_told(settings)
@@ -85,26 +92,26 @@ def watch_stream(config: str, events: bool = True) -> Watched:
         # channels, Prefect's events and its artifacts may lead out of the trusted zone
         alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
         memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
-        channels = ((EVENTS,) if events else ()) + settings.watching.notify
         told, failed = _tell_all(settings, memory, channels)
-    watched = Watched(view, tuple(alarms), told)
-    _keep_artifact(settings, watched)
+    return Watched(view, alarms, told), failed
+
+
+def _all_told(watched: Watched, failed: Sequence[str]) -> Watched:
     if failed:
         raise NotToldError("; ".join(failed), watched)
     return watched
 
 
-def _settings(config: Path, events: bool) -> Settings:
+def _settings(config: Path) -> Settings:
     """The configuration; whose other channels stand in it, so if it cannot be read events alone say so."""
     try:
         return load_settings(config)
     except OptStreamError:
-        if events:
-            words = (
-                f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
-                "`optstream status` says why"
-            )
-            _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
+        words = (
+            f"the configuration {config.name} cannot be read: nothing is released, nothing watched; "
+            "`optstream status` says why"
+        )
+        _emit(f"optstream.alarm.{Kind.BLIND}", Alarm(Kind.BLIND, config.stem, words))
         raise
 
 
@@ -163,8 +170,9 @@ def _tell_all(
     failed = [] if noted is None else [noted]
     if silent:
         failed.append(
-            f"could not be told, and will be by the next watch: {', '.join(silent)}; see that the block is "
-            "saved on this server (`prefect block ls`) and its address answers"
+            f"could not be told, and will be by the next watch: {', '.join(silent)}; see that "
+            "PREFECT_API_URL names the server where the block is saved (`prefect block ls`), and that its "
+            "address answers"
         )
     return told, failed
 
@@ -229,9 +237,14 @@ def _keep_artifact(settings: Settings, watched: Watched) -> None:
     )
 
 
-def watch_here(settings: Settings, *, events: bool = True) -> Watched:
-    """Run the flow here and now. Raises as `watch_stream`."""
+def watch_here(settings: Settings, *, in_flow: bool = True) -> Watched:
+    """Look and tell here and now. in_flow: as a run of the server; else without one, and so without events.
+
+    Raises as `watch_stream`.
+    """
+    if not in_flow:
+        return _all_told(*_look_and_tell(settings, settings.watching.notify))
     quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
     with quiet, tags(*tags_of(settings.stream.name)):
-        watched: Watched = watch_stream(str(settings.file), events)
+        watched: Watched = watch_stream(str(settings.file))
     return watched

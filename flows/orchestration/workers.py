@@ -3,8 +3,10 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing import get_context
 from typing import Any
 
 import polars as pl
@@ -37,7 +39,8 @@ def check_cluster(settings: Settings) -> None:
 def task_runner(n_workers: int, dask: str | None) -> Any:
     """Prefect's task runner for so many processes, or for the cluster at an address; None for one, here.
 
-    Imports prefect. Raises ConfigurationError where the cluster's package is not installed.
+    Without a server, a pool of Python's own for so many. Imports prefect. Raises ConfigurationError where the
+    cluster's package is not installed.
     """
     if dask is not None:
         try:
@@ -48,8 +51,11 @@ def task_runner(n_workers: int, dask: str | None) -> Any:
             ) from None
         return DaskTaskRunner(address=dask)
     if n_workers > 1:
+        from prefect.settings import PREFECT_API_URL
         from prefect.task_runners import ProcessPoolTaskRunner
 
+        if not PREFECT_API_URL.value():
+            return ProcessPoolExecutor(n_workers, get_context("spawn"), end_with_parent)
         return ProcessPoolTaskRunner(max_workers=n_workers, initializer=end_with_parent)
     return None
 

@@ -48,7 +48,8 @@ def waited(until):
     return until()
 
 
-def test_no_process_lives_on(settings, prefect_api):
+@pytest.mark.parametrize("server", [True, False])
+def test_no_process_lives_on(settings, prefect_api, server):
     simulate(
         settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
     )
@@ -56,7 +57,7 @@ def test_no_process_lives_on(settings, prefect_api):
     process = subprocess.Popen(
         [sys.executable, *command, "--workers", "2", "--config", str(settings.file)],
         cwd=Path(__file__).parents[3],
-        env={**os.environ, "PREFECT_API_URL": prefect_api},
+        env={**os.environ, **({"PREFECT_API_URL": prefect_api} if server else {})},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

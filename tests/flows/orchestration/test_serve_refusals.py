@@ -1,10 +1,11 @@
 """What `optstream serve` refuses before it starts anything, and what its own server is started with."""
 
+import os
+
 import pytest
 
-from flows.orchestration.environment import HEARTBEAT, heartbeat_seconds
-from flows.orchestration.server import Orchestrator, check_address
-from flows.orchestration.supervisor import OF_THE_SERVER, _password
+from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
+from flows.orchestration.processes import OF_THE_SERVER, _alone, _password
 from optstream.errors import ConfigurationError
 
 
@@ -23,13 +24,13 @@ from optstream.errors import ConfigurationError
 )
 def test_an_address_that_is_no_api_is_refused_with_an_example(address):
     with pytest.raises(ConfigurationError, match=r"PREFECT_API_URL must be .* http://127\.0\.0\.1:4200/api"):
-        Orchestrator(address).wait()
+        check_address(address)
 
 
 @pytest.mark.parametrize("port", ["", ":4200", ":port"])
 def test_an_address_with_a_password_is_refused_and_never_shown(port):
     with pytest.raises(ConfigurationError, match="no user and no password") as raised:
-        Orchestrator(f"https://user:hunter2@prefect.example.org{port}/api").wait()
+        check_address(f"https://user:hunter2@prefect.example.org{port}/api")
     assert "hunter2" not in str(raised.value)
     assert raised.value.__cause__ is None
     assert raised.value.__context__ is None
@@ -80,3 +81,11 @@ def test_the_servers_memory_is_vacuumed(monkeypatch):
     assert server.services.db_vacuum.enabled == {"events", "flow_runs"}
     assert server.services.db_vacuum.retention_period.days == 90
     assert server.events.retention_period.days == 7
+
+
+def test_a_second_server_of_a_folder_is_refused_until_the_first_is_gone(tmp_path):
+    lock = tmp_path / "server.lock"
+    with _alone(lock), pytest.raises(ConfigurationError, match=f"process {os.getpid()}\\)"), _alone(lock):
+        pass
+    with _alone(lock):
+        assert lock.stat().st_mode & 0o077 == 0

@@ -8,11 +8,18 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, WordsError, examples, new_app
+from optstream.errors import PublicationError
+from tasks.config import load_settings
+from tasks.ledger.open import need_ledger
+from tasks.operations.permissions import check_trusted
+from tasks.reports.write import write_pages, write_public_page
 
 MOST_LISTED = 20
+app = new_app()
 
 
+@app.command(epilog=examples("optstream report", "optstream report --published published --output page.html"))
 def report(
     config: Config = DEFAULT_CONFIG,
     published: Annotated[
@@ -31,13 +38,10 @@ def report(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Write the operators' page and the data users' page: calendar, curves, budget, alarms, how to read."""
-    from optstream.errors import PublicationError
-    from tasks.config import load_settings
-    from tasks.ledger.open import need_ledger
-    from tasks.operations.permissions import check_trusted
-    from tasks.reports.write import write_pages, write_public_page
+    """Write the pages for operators and for data users.
 
+    They show calendar, curves, budget and alarms, and how to read what is published.
+    """
     terminal = Terminal(as_json)
     if published is not None:
         lost = write_public_page(published, output)
@@ -47,7 +51,7 @@ def report(
         _tell_lost(lost, terminal)
         return
     if output is not None:
-        raise typer.BadParameter("--output is for --published")
+        raise WordsError("--output is for --published")
     settings = load_settings(config)
     check_trusted(settings)
     ledger = need_ledger(settings)

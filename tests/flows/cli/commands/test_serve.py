@@ -64,6 +64,14 @@ def killed(nights, api, tmp_path_factory):
         yield served
 
 
+@pytest.fixture(scope="module")
+def again(killed, nights, api):
+    """That stream once more, as a service manager starts what ended with an error."""
+    variables = HEARTBEAT | {"PREFECT_API_AUTH_STRING": nights.password}
+    with serving(killed.settings, "--api", f"{api}/api", **variables) as served:
+        yield served
+
+
 def test_a_cron_makes_a_run_that_publishes_the_day(nights, killed, api):
     day = nights.settings.watching.first_day + timedelta(days=2)
     nights.says("optstream-watch/nights: next at ")
@@ -80,14 +88,14 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, killed, api):
     print(f"\nscheduled run: published {taken:.0f} s after its minute")
 
 
-def test_a_second_serve_of_a_stream_is_refused_and_says_whose_it_is(nights, api):
+def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(nights.settings.file)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     done = subprocess.run(
         command, env=environment, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
-    assert f"another `optstream serve` serves this stream (process {nights.process.pid}," in done.stderr
+    assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
 
 
 def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(nights, api):
@@ -113,7 +121,9 @@ def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(ni
     assert nights.state_of(skipped) is None
 
 
-def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(nights, killed, api):
+def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(
+    nights, killed, api, request
+):
     day = killed.settings.watching.first_day
     folder = killed.settings.folder
     (stopped,) = until("a run stands still", lambda: list(folder.glob("still.[0-9]*")), 300)
@@ -123,6 +133,9 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     assert int(stopped.suffix[1:]) in dying
     begun = time.monotonic()
     kill_all(dying)
+    assert killed.process.wait(60) == 2
+    log = killed.settings.serve_folder / "worker-killed.log"
+    assert f"error: the Prefect worker ended with code -9: see {log}" in killed.output.read_text()
 
     def marked():
         runs = runs_of(api, nights.password, "optstream-nightly", "killed")
@@ -132,8 +145,8 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     print(f"\nkilled run: marked Crashed {time.monotonic() - begun:.0f} s after it was killed")
     assert run["state"]["message"] == "its heartbeats stopped: its process is taken for dead"
     assert killed.state_of(day) == ("RESERVED", 0)
-    killed.says("the worker was started again")
 
+    killed = request.getfixturevalue("again")
     until("the day is published", lambda: killed.state_of(day) == ("PUBLISHED", 1), 300)
     print(f"killed run: its day PUBLISHED {time.monotonic() - begun:.0f} s after it was killed")
     assert killed.events_of(day).count("drawn") == 1
@@ -158,24 +171,34 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     assert dead
 
 
-def test_a_stop_while_it_starts_is_heard_at_once(tmp_path):
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
     settings = stream_of(tmp_path / "here", "early")
     with serving(settings) as served:
-        lock = settings.serve_folder / "early.lock"
+        lock = settings.serve_folder / "server.lock"
         until("it holds its lock", lambda: lock.exists() and lock.read_text(), 120)
         server = until("its server starts", lambda: served.children().get("server"), 120)
-        served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(60) == 0
-        assert gone([server])
+        served.process.send_signal(number)
+        assert served.process.wait(60) == code
+        until("its server is gone", lambda: gone([server]), 60)
     assert "dashboard" not in served.output.read_text()
 
 
-def test_a_polite_stop_ends_worker_and_server_and_leaves_no_run_open(nights, killed):
-    for served in (killed, nights):
-        family = [served.process.pid, *descendants(served.process.pid)]
-        served.process.send_signal(signal.SIGTERM)
-        assert served.process.wait(90) == 0
-        assert gone(family)
-        assert "the worker is stopped" in served.output.read_text()
-    assert "the server is stopped" in nights.output.read_text()
-    assert "the server is stopped" not in killed.output.read_text()
+def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
+    family = [again.process.pid, *descendants(again.process.pid)]
+    again.process.send_signal(signal.SIGTERM)
+    assert again.process.wait(90) == 0
+    assert gone(family)
+    assert nights.process.poll() is None
+
+
+def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
+    home = nights.settings.serve_folder
+    files = [path for path in home.iterdir() if path.is_file()]
+    assert {path.name for path in files} >= {"prefect.db", "server.log", "password", "server.lock"}
+    assert [path.name for path in files if path.stat().st_mode & 0o077] == []
+    family = descendants(nights.process.pid)
+    os.kill(nights.children()["server"], signal.SIGKILL)
+    assert nights.process.wait(90) == 2
+    assert f"error: the Prefect server ended with code -9: see {home}/server.log" in nights.output.read_text()
+    assert gone(family)

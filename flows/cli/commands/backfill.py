@@ -11,17 +11,42 @@ from typing import Annotated, Any
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
-from tasks.config import Settings
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    First,
+    Json,
+    Last,
+    WordsError,
+    days_between,
+    examples,
+    new_app,
+)
+from flows.orchestration.environment import connect
+from flows.orchestration.workers import check_cluster, task_runner
+from optstream.ledger import open_ledger
+from tasks.config import Settings, load_settings
+from tasks.operations.permissions import check_trusted
+from tasks.planning import cost_of, plan_backfill
+from tasks.planning.backfill_documents import backfill_document, plan_document
 from tasks.planning.backfill_plan import BackfillPlan
+from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Ended, Status
+from tasks.release.outcomes import budget_of
 
 MOST_LISTED = 20
+app = new_app()
 
 
+@app.command(
+    epilog=examples(
+        "optstream backfill --from 2013-01-01 --to 2016-12-31 --dry-run",
+        "optstream backfill --from 2013-01-01 --to 2016-12-31 --workers 2",
+    )
+)
 def backfill(
-    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
-    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
+    first: First,
+    last: Last,
     config: Config = DEFAULT_CONFIG,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Only show what is missing and what it would cost.")
@@ -35,20 +60,14 @@ def backfill(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Release every missing day of a span. Safe to interrupt and to repeat: a day is released once.
+    """Release every missing day of a span.
 
-    Days that fail their contract, and days without a dump, are listed at the end and stop no other. Exit
-    code 1 if any day is left.
+    Safe to interrupt and to repeat: a day is released once. Days that fail their contract, and days without
+    a dump, are listed at the end and stop no other. Exit code 1 if any day is left.
     """
-    from flows.orchestration.workers import check_cluster
-    from optstream.ledger import open_ledger
-    from tasks.config import load_settings
-    from tasks.operations.permissions import check_trusted
-    from tasks.planning import plan_backfill
-    from tasks.release.build_mechanism import mechanism_for
 
     if dask is not None and workers > 1:
-        raise typer.BadParameter("--workers and --dask exclude each other: a cluster has its own workers")
+        raise WordsError("--workers and --dask exclude each other: a cluster has its own workers")
     days = days_between(first, last)
     settings, terminal = load_settings(config), Terminal(as_json)
     if dask is not None:
@@ -73,19 +92,11 @@ def backfill(
 def _run(
     settings: Settings, plan: BackfillPlan, workers: int, dask: str | None, terminal: Terminal
 ) -> list[Ended]:
-    from flows.orchestration.environment import prepare
-
-    # Prefect reads its settings on import; the flow is imported while its server starts.
-    orchestrator = prepare(settings.trusted_folder)
-    with terminal.step("start the orchestrator"):
-        from data_contracts.judge import preload
-        from flows.orchestration.backfill import run_backfill
-        from flows.orchestration.workers import task_runner
+    connect(settings.trusted_folder)
+    with terminal.step("prepare"):
+        from flows.orchestration.backfill import run_backfill  # prefect has read its settings now
 
         runner = task_runner(workers, dask)
-        if orchestrator.process and runner is None:
-            preload()
-        orchestrator.wait()
     with _progress(len(plan.to_run), terminal) as watch:
         return run_backfill(settings, plan.first, plan.last, watch, runner)
 
@@ -163,10 +174,6 @@ def _show_plan(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> No
 
 def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
     """Show what the missing days would cost; 1 if the ledger would refuse some."""
-    from optstream.ledger import open_ledger
-    from tasks.planning import cost_of
-    from tasks.planning.backfill_documents import plan_document
-
     cost = cost_of(settings, open_ledger(settings.ledger_url), plan.missing)
     terminal.say(
         f"any {settings.privacy.window} steps may lose epsilon {float(cost.grant):g}; of those that see "
@@ -182,9 +189,6 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
 def _show_end(
     works: Sequence[Ended], plan: BackfillPlan, settings: Settings, seconds: float, terminal: Terminal
 ) -> None:
-    from optstream.ledger import open_ledger
-    from tasks.planning.backfill_documents import backfill_document
-    from tasks.release.outcomes import budget_of
 
     budget = budget_of(settings, open_ledger(settings.ledger_url))
     left = [day for day in works if not day.outcome.status.is_good]

@@ -1,24 +1,47 @@
-"""Commands that bring dumps: made up, or from files that a supplier handed out."""
+"""Commands to begin with: an example configuration, and dumps, made up or from files of a supplier."""
 
-from datetime import date
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from flows.cli.options import DEFAULT_CONFIG, Config, days_between, parse_day
+from flows.cli.console import Terminal
+from flows.cli.options import DEFAULT_CONFIG, Config, First, Last, days_between, examples, new_app
+from optstream.errors import OptStreamError
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.sample_data.rte import changed_lines, read_load, write_loads
+from tasks.sample_data.simulate import simulate as write_dumps
+
+app = new_app()
 
 
+@app.command(epilog=examples("optstream init"))
+def init(
+    path: Annotated[Path, typer.Argument(help="Where to write the configuration.")] = DEFAULT_CONFIG,
+) -> None:
+    """Write a commented example configuration that runs."""
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(EXAMPLE)
+    except FileExistsError:
+        raise OptStreamError(f"{path} exists already; nothing was written: name another file") from None
+    except OSError as error:
+        raise OptStreamError(f"{path} cannot be written: {error.strerror}") from None
+    print(f"wrote {path}; next: optstream simulate --config {path} --from 2016-02-01 --to 2016-02-02")
+
+
+@app.command(epilog=examples("optstream simulate --from 2016-02-01 --to 2016-02-14"))
 def simulate(
-    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
-    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
+    first: First,
+    last: Last,
     config: Config = DEFAULT_CONFIG,
     seed: Annotated[int, typer.Option(min=0, help="The same seed gives the same days.")] = 0,
 ) -> None:
-    """Write made-up dumps, calibrated on public means of the French regions, to try things out."""
-    from tasks.config import load_settings
-    from tasks.sample_data.simulate import simulate as write_dumps
+    """Write made-up dumps to try things out.
 
+    They are calibrated on public means of the French regions; dumps that are there are kept.
+    """
     settings = load_settings(config)
     written = write_dumps(
         settings.input_folder,
@@ -32,21 +55,19 @@ def simulate(
     print(f"{written.n_written} dumps written, {written.n_kept} were there already, in {written.folder}")
 
 
+@app.command(epilog=examples("optstream import-rte eCO2mix_RTE_*_2016.zip --into dumps"))
 def import_rte(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILES...", help="Yearly files of regions, zip or text.")
     ],
     into: Annotated[Path, typer.Option(metavar="DUMPS", help="Where the dumps go: the input folder.")],
 ) -> None:
-    """Turn the yearly files of regions that RTE hands out (éCO2mix) into daily dumps.
+    """Turn RTE's yearly files (éCO2mix) into daily dumps.
 
     Every day has 48 half-hours, also where the clocks change: the configuration must say
     day = "fixed". All files are read and checked before anything is written; dumps that lie there are
     never overwritten.
     """
-    from flows.cli.console import Terminal
-    from tasks.sample_data.rte import changed_lines, read_load, write_loads
-
     terminal, loads = Terminal(), []
     for file in files:
         with terminal.step(f"read {file.name}"):

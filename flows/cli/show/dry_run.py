@@ -3,7 +3,7 @@
 from rich.table import Column, Table
 
 from flows.cli.console import Terminal
-from flows.cli.show_ledger import rounded_up
+from flows.cli.show.ledger import rounded_up
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
 
 

@@ -6,7 +6,7 @@ import polars as pl
 from typer.testing import CliRunner
 
 from flows.cli.main import app
-from flows.cli.show_evaluation import chosen_experiments
+from flows.cli.show.evaluation import chosen_experiments
 from optstream.errors import ParameterError
 
 

@@ -2,20 +2,38 @@
 
 import os
 from datetime import UTC, datetime
+from functools import partial
+from socket import gethostname
 from typing import Annotated
 
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, Reason
+from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, Reason, examples, new_app
+from optstream.errors import ConfigurationError
+from optstream.noise import secure_noise
+from tasks.config import load_settings
+from tasks.doctor import doctor_document, examine, unusable
+from tasks.ledger.documents import purge_document
+from tasks.ledger.open import need_ledger
+from tasks.operations.purge import purge as remove
+from tasks.operations.withdraw import withdraw as take_back
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
+from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.release.run import Run
+from tasks.reports import write_pages
+
+app = new_app()
 
 
+@app.command(epilog=examples("optstream doctor"))
 def doctor(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
-    """Look for what lets secrets out or stops nights; exit code 1 if something should be done."""
-    from optstream.errors import ConfigurationError
-    from tasks.config import load_settings
-    from tasks.doctor import doctor_document, examine, unusable
+    """Check security and configuration.
 
+    Looks for what would disclose secrets, stop nights or lose the ledger. Exit code 1 if something should be
+    done.
+    """
     environment = dict(os.environ)
     try:
         settings = load_settings(config)
@@ -32,6 +50,7 @@ def doctor(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     raise typer.Exit(1 if any(finding.is_bad for finding in findings) else 0)
 
 
+@app.command(epilog=examples("optstream purge --dry-run", "optstream purge"))
 def purge(
     config: Config = DEFAULT_CONFIG,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only say what would be removed.")] = False,
@@ -44,12 +63,10 @@ def purge(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Remove staged files, validation results, lineage and raw state past their retention."""
-    from tasks.config import load_settings
-    from tasks.ledger.documents import purge_document
-    from tasks.ledger.open import need_ledger
-    from tasks.operations.purge import purge as remove
+    """Remove what is past its retention.
 
+    That is staged files, validation results, lineage and raw state.
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     done = remove(settings, need_ledger(settings), datetime.now(UTC), raw_state=raw_state, dry_run=dry_run)
     for note in done.notes:
@@ -59,21 +76,12 @@ def purge(
     terminal.document(purge_document(done, dry_run))
 
 
+@app.command(epilog=examples("optstream withdraw --date 2016-02-01 --reason 'the wrong dump'"))
 def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
-    """Take days back: out of the catalogue, still charged, with a tombstone that says so."""
-    from functools import partial
-    from socket import gethostname
+    """Take days back out of the catalogue; they stay charged.
 
-    from optstream.noise import secure_noise
-    from tasks.config import load_settings
-    from tasks.ledger.open import need_ledger
-    from tasks.operations.withdraw import withdraw as take_back
-    from tasks.release.day import Requested, Status
-    from tasks.release.each import each
-    from tasks.release.outcomes import budget_of, outcomes_document
-    from tasks.release.run import Run
-    from tasks.reports import write_pages
-
+    A tombstone says so to readers. Exit code 1 if any day is left.
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
     run = Run(settings, ledger, secure_noise(), f"{gethostname()}-withdraw", lambda: datetime.now(UTC))

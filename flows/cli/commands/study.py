@@ -9,9 +9,38 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json, days_between, parse_day
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    First,
+    Json,
+    Last,
+    WordsError,
+    days_between,
+    examples,
+    new_app,
+    parse_day,
+)
+from flows.cli.show.advice import advise_and_show
+from flows.cli.show.audit import audit_and_show
+from flows.cli.show.evaluation import chosen_experiments, evaluate_and_show
+from flows.cli.show.leakage import leakage_and_show
+from flows.cli.show.proxy import learn_and_show
+from optstream.ledger import open_ledger
+from tasks.config import load_settings
+from tasks.studies.audit import audit_cases, configured_cases
+from tasks.studies.audit_record import keep_audit
+
+app = new_app()
 
 
+@app.command(
+    epilog=examples(
+        "optstream audit --only 'sparse vector'",
+        "optstream audit --only rows",
+        "optstream audit --config optstream.toml --date 2016-02-01",
+    )
+)
 def audit(
     runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
     only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
@@ -29,14 +58,13 @@ def audit(
     plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure epsilon from below on worst neighbours; what is broken on purpose must be caught."""
-    from flows.cli.show_audit import audit_and_show
-    from tasks.config import load_settings
-    from tasks.studies.audit import audit_cases, configured_cases
-    from tasks.studies.audit_record import keep_audit
+    """Attack the mechanisms: is any epsilon broken?
 
+    Measures epsilon from below on worst neighbours; what is broken on purpose must be caught. Exit code 1
+    if any audit is not as it must be.
+    """
     if (config is None) != (day is None):
-        raise typer.BadParameter("--config and --date go together")
+        raise WordsError("--config and --date go together")
     keep = None
     if config and day:
         settings = load_settings(config)
@@ -58,6 +86,7 @@ class By(StrEnum):
     PERIOD = "period"
 
 
+@app.command(epilog=examples("optstream leakage --transition M.csv --plot leakage.svg"))
 def leakage(
     transition: Annotated[
         Path,
@@ -86,11 +115,10 @@ def leakage(
     plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
     as_json: Json = False,
 ) -> None:
-    """Measure what knowing how a customer's values follow each other adds: outside the promise."""
-    from flows.cli.show_leakage import leakage_and_show
-    from optstream.ledger import open_ledger
-    from tasks.config import load_settings
+    """Measure what knowing a customer's habits adds.
 
+    That is how their values follow each other, which is outside the privacy guarantee.
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = open_ledger(settings.ledger_url)
     leakage_and_show(
@@ -105,6 +133,12 @@ def leakage(
     )
 
 
+@app.command(
+    epilog=examples(
+        "optstream evaluate --config optstream.toml --trials 1",
+        "optstream evaluate --into evaluation --short",
+    )
+)
 def evaluate(
     data: Annotated[
         str,
@@ -161,20 +195,19 @@ def evaluate(
     seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
     as_json: Json = False,
 ) -> None:
-    """Rerun the papers' experiments, or recommend how to release a stream; with simulated noise alone."""
-    if config is not None:
-        from flows.cli.show_advice import advise_and_show
-        from tasks.config import load_settings
+    """Recommend how to release, or rerun the papers.
 
+    With --config, for its stream; without, all experiments. Simulated noise alone.
+    """
+    if config is not None:
         first = first or date(2016, 2, 1)
         days = days_between(first, last or first + timedelta(days=13))
         settings, terminal = load_settings(config), Terminal(as_json)
         advise_and_show(settings, terminal, data=data, days=days, mean=mean, trials=trials or 5, seed=seed)
         return
-    from flows.cli.show_evaluation import chosen_experiments, evaluate_and_show
 
     if into is None:
-        raise typer.BadParameter("--into is needed: where results go; or --config for a recommendation")
+        raise WordsError("--into is needed: where results go; or --config for a recommendation")
     experiments = chosen_experiments(only or [], short, trials)
     evaluate_and_show(
         experiments,
@@ -188,6 +221,11 @@ def evaluate(
     )
 
 
+@app.command(
+    epilog=examples(
+        "optstream learn-proxy --data public --name 'open data of 2013' --from 2013-01-01 --to 2013-12-31"
+    )
+)
 def learn_proxy(
     data: Annotated[
         Path, typer.Option(metavar="FOLDER", help="Public dumps, region=…/date=…, in the stream's layout.")
@@ -195,17 +233,17 @@ def learn_proxy(
     name: Annotated[
         str, typer.Option(metavar="TEXT", help="What they are, as the lineage of releases will say.")
     ],
-    first: Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")],
-    last: Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")],
+    first: First,
+    last: Last,
     country: Annotated[
         str | None, typer.Option(metavar="CODE", help="Whose public holidays they have, such as FR.")
     ] = None,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:
-    """Learn from another series, which is public, what HistoryInformed believes before it learns its own."""
-    from flows.cli.learn_proxy import learn_and_show
-    from tasks.config import load_settings
+    """Fit the prior of HistoryInformed on a public series.
 
+    It is what the mechanism goes by before it has learned the stream's own.
+    """
     settings, days = load_settings(config), days_between(first, last)
     learn_and_show(settings, Terminal(as_json), data=data, name=name, days=days, country=country)

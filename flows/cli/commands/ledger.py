@@ -1,6 +1,6 @@
 """`optstream ledger`: look at it, check it, take it elsewhere, tell it for ever of what changed."""
 
-from datetime import date
+from datetime import UTC, date, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Annotated
@@ -8,12 +8,38 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, REASON, Config, Days, Json, Reason, parse_day, parse_delta
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    REASON,
+    Config,
+    Days,
+    Json,
+    Reason,
+    WordsError,
+    examples,
+    new_app,
+    parse_day,
+    parse_delta,
+)
+from flows.cli.show.ledger import show_book, show_horizon
+from tasks.config import load_settings
+from tasks.ledger.documents import book_document, export_document, horizon_document, verification_document
+from tasks.ledger.export import export as write
+from tasks.ledger.horizon import read_horizon, read_horizons
+from tasks.ledger.open import find_ledger, need_ledger
+from tasks.ledger.show import promise_changed, read_book
+from tasks.ledger.verify import verify as check
+from tasks.operations.amend import rehearse
+from tasks.operations.compromise import compromise
+from tasks.release.run import release_lease as release
+from tasks.release.run import terms_of
 
-ledger_app = typer.Typer(no_args_is_help=True, help="What was spent: show, horizon, verify, export, amend.")
+app = new_app("What was spent: show, horizon, verify, export, amend.")
 
 
-@ledger_app.command()
+@app.command(
+    epilog=examples("optstream ledger show", "optstream ledger show --from 2016-02-01 --to 2016-02-29")
+)
 def show(
     config: Config = DEFAULT_CONFIG,
     first: Annotated[
@@ -30,16 +56,12 @@ def show(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Show terms, releases, and what each window has left, and when it returns."""
-    from flows.cli.show_ledger import show_book
-    from tasks.config import load_settings
-    from tasks.ledger.documents import book_document
-    from tasks.ledger.horizon import read_horizons
-    from tasks.ledger.open import need_ledger
-    from tasks.ledger.show import promise_changed, read_book
+    """Print terms, releases, and what each window has left.
 
+    And when it returns.
+    """
     if first and last and last < first:
-        raise typer.BadParameter(f"--to {last} is before --from {first}")
+        raise WordsError(f"--to {last} is before --from {first}")
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
     pages, changed = read_book(settings, ledger, first, last), promise_changed(settings, ledger)
@@ -48,14 +70,13 @@ def show(
     terminal.document(book_document(pages, horizons, settings.stream.name, changed))
 
 
-@ledger_app.command()
+@app.command(epilog=examples("optstream ledger verify"))
 def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
-    """Find any edit, gap or reordering, and compare ledger, catalogue and files; exit code 1 if any."""
-    from tasks.config import load_settings
-    from tasks.ledger.documents import verification_document
-    from tasks.ledger.open import find_ledger
-    from tasks.ledger.verify import verify as check
+    """Find any edit, gap or difference.
 
+    Checks the ledger's hash chain, and compares ledger, catalogue and files. Exit code 1 if anything is
+    found.
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     found = check(settings, find_ledger(settings))
     for line in found.problems:
@@ -71,7 +92,7 @@ def verify(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     raise typer.Exit(1 if found.problems else 0)
 
 
-@ledger_app.command()
+@app.command(epilog=examples("optstream ledger horizon --days 365 --delta 1e-6"))
 def horizon(
     n_days: Annotated[int, typer.Option("--days", min=1, max=3660, help="How many days.")] = 30,
     delta: Annotated[
@@ -86,20 +107,17 @@ def horizon(
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:
-    """Show what all readings of one customer in a month or a year lose together, at (epsilon, delta)."""
-    from flows.cli.show_ledger import show_horizon
-    from tasks.config import load_settings
-    from tasks.ledger.documents import horizon_document
-    from tasks.ledger.horizon import read_horizon
-    from tasks.ledger.open import need_ledger
+    """Print what a customer's whole month or year loses.
 
+    All readings of one customer together, as (epsilon, delta).
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     found = read_horizon(settings, need_ledger(settings), n_days, delta, last)
     show_horizon(found, terminal)
     terminal.document(horizon_document(found))
 
 
-@ledger_app.command()
+@app.command(epilog=examples("optstream ledger export --into exported"))
 def export(
     folder: Annotated[
         Path, typer.Option("--into", metavar="FOLDER", help="A new folder, outside the published one.")
@@ -107,12 +125,10 @@ def export(
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:
-    """Write streams, releases, spends and events as Parquet, for the trusted zone."""
-    from tasks.config import load_settings
-    from tasks.ledger.documents import export_document
-    from tasks.ledger.export import export as write
-    from tasks.ledger.open import need_ledger
+    """Write the ledger as Parquet, for the trusted zone.
 
+    Its streams, releases, spends and events.
+    """
     settings, terminal = load_settings(config), Terminal(as_json)
     done = write(settings, need_ledger(settings), folder)
     counted = ", ".join(f"{count} {table}" for table, count in done.n_rows.items())
@@ -120,7 +136,11 @@ def export(
     terminal.document(export_document(done))
 
 
-@ledger_app.command()
+@app.command(
+    epilog=examples(
+        "optstream ledger amend --dry-run", "optstream ledger amend --reason 'the board raised epsilon'"
+    )
+)
 def amend(
     reason: Annotated[str | None, REASON] = None,
     dry_run: Annotated[
@@ -128,39 +148,29 @@ def amend(
     ] = False,
     config: Config = DEFAULT_CONFIG,
 ) -> None:
-    """Declare that the configuration promises otherwise than the releases so far were made under.
+    """Declare another privacy guarantee: the configuration's.
 
     Changes of epsilon, window, alpha, unit, hierarchy, calibration. Days that were released keep what they
     promised: a later day is held to the new promise and to theirs in every window that it shares with them,
     so the first days after an amendment may have to wait. Streams of the same population follow.
     """
-    from datetime import UTC, datetime
-
-    from tasks.config import load_settings
-    from tasks.ledger.open import need_ledger
-    from tasks.operations.amend import rehearse
-    from tasks.release.run import terms_of
-
     settings = load_settings(config)
     if dry_run:
         for line in rehearse(settings, need_ledger(settings)).lines(settings.stream.name):
             print(line)
         return
     if reason is None:
-        raise typer.BadParameter("an amendment needs its --reason, which is kept permanently")
+        raise WordsError("an amendment needs its --reason, which is kept permanently")
     need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
     print(f"{settings.stream.name}: the promise is now the configuration's; `optstream ledger show` tells it")
 
 
-@ledger_app.command()
+@app.command(epilog=examples("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'"))
 def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> None:
-    """Record that others know the noise of these days: their windows have lost everything, for ever."""
-    from datetime import UTC, datetime
+    """Record that others know the noise of days.
 
-    from tasks.config import load_settings
-    from tasks.ledger.open import need_ledger
-    from tasks.operations.compromise import compromise
-
+    Their windows have lost everything, permanently.
+    """
     settings = load_settings(config)
     ledger, now = need_ledger(settings), datetime.now(UTC)
     known = {found for one in sorted(set(day)) for found in compromise(settings, ledger, one, reason, now)}
@@ -168,7 +178,9 @@ def compromised(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG) -> N
         print(f"{one}: every window that it touches counts as lost; nothing more is released in them")
 
 
-@ledger_app.command("release-lease")
+@app.command(
+    "release-lease", epilog=examples("optstream ledger release-lease 2016-02-01 --why 'its machine burnt'")
+)
 def release_lease(
     day: Annotated[date, typer.Argument(parser=parse_day, metavar="DAY", help="The day.")],
     why: Annotated[
@@ -176,16 +188,11 @@ def release_lease(
     ],
     config: Config = DEFAULT_CONFIG,
 ) -> None:
-    """End the lease of a run that holds a day and will not come back; the next run takes the day up.
+    """Free a day that a dead run holds.
 
-    Should that run live after all, it is fenced off: nothing that it draws or estimates is recorded any more.
+    Ends the lease of a run that will not come back; the next run takes the day up. Should that run live
+    after all, it is fenced off: nothing that it draws or estimates is recorded any more.
     """
-    from datetime import UTC, datetime
-
-    from tasks.config import load_settings
-    from tasks.ledger.open import need_ledger
-    from tasks.release.run import release_lease as release
-
     settings = load_settings(config)
     until = release(settings, need_ledger(settings), day, why, datetime.now(UTC))
     print(f"{day}: free; its lease would have lasted until {until:%Y-%m-%d %H:%M:%S} UTC")

@@ -6,23 +6,25 @@ from typing import Annotated
 import typer
 
 from flows.cli.console import Terminal
-from flows.cli.options import DEFAULT_CONFIG, Config, Json
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.signing import read_public_keys
+from tasks.config import load_settings
+from tasks.signing.key import new_key
 
-keys_app = typer.Typer(no_args_is_help=True, help="The key that signs what is published.")
+app, keys_app = new_app(), new_app("Signatures: make the key that signs.")
+app.add_typer(keys_app, name="keys")
 USUAL_KEY = "signing.pem"
 
 
-@keys_app.command()
+@keys_app.command(epilog=examples("optstream keys new"))
 def new(config: Config = DEFAULT_CONFIG) -> None:
-    """Make the key that signs what is published, in the trusted zone, and print its public key for readers.
+    """Make the key that signs what is published.
 
-    Where the configuration names no `[published] signing_key`, it is made as `signing.pem` of the trusted
-    folder, and the line for the configuration is printed. No key is ever overwritten.
+    It lies in the trusted zone; its public key, for readers, is printed. Where the configuration names no
+    `[published] signing_key`, it is made as `signing.pem` of the trusted folder, and the line for the
+    configuration is printed. No key is ever overwritten.
     """
-    from optstream.catalogue.signing import read_public_keys
-    from tasks.config import load_settings
-    from tasks.signing.key import new_key
-
     settings = load_settings(config)
     path = settings.signing_key_file or settings.trusted_folder / USUAL_KEY
     public = new_key(path)
@@ -33,6 +35,12 @@ def new(config: Config = DEFAULT_CONFIG) -> None:
         print(f'name it in the configuration, under [published]: signing_key = "{path}"')
 
 
+@app.command(
+    epilog=examples(
+        "optstream verify-published published",
+        "optstream verify-published published --public-key signing.pub --at-least 41",
+    )
+)
 def verify_published(
     folder: Annotated[str, typer.Argument(help="A path, or a URL such as s3://bucket/published.")],
     public_key: Annotated[
@@ -49,13 +57,11 @@ def verify_published(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Check every file of a published folder against its catalogue, and that with a public key.
+    """Check a published folder, also by its signatures.
 
-    Needs the folder alone. Exit code 1 if a file is missing, altered or not listed, or if the key did not
-    sign what it should have.
+    Compares every file with the catalogue, and the catalogue with the public key. Needs the folder alone.
+    Exit code 1 if a file is missing, altered or not listed, or if the key did not sign what it should have.
     """
-    from optstream.catalogue import check_files, read_catalogue
-
     terminal = Terminal(as_json)
     catalogue = read_catalogue(folder)
     problems = check_files(folder, public_key or None)

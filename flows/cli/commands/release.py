@@ -1,0 +1,79 @@
+"""`optstream run`: release days, or say what they would cost."""
+
+from datetime import date
+from typing import Annotated
+
+import typer
+
+from flows.cli.console import Terminal
+from flows.cli.options import DEFAULT_CONFIG, Config, Days, Json, WordsError, examples, new_app
+from flows.cli.show.dry_run import show_dry_run
+from flows.orchestration.environment import connect
+from optstream.ledger import open_ledger
+from tasks.config import Settings, load_settings
+from tasks.operations.permissions import check_trusted
+from tasks.planning.dry_run import dry_run as price
+from tasks.release.outcomes import budget_of, outcomes_document
+
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "optstream run --date 2016-02-01 --dry-run",
+        "optstream run --date 2016-02-01",
+        "optstream run --date 2016-02-01 --restate",
+    )
+)
+def run(
+    day: Days,
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only print what it would cost, and how noisy it would be.")
+    ] = False,
+    restate: Annotated[
+        bool,
+        typer.Option(
+            "--restate",
+            help="Measure days that were released once more, as their next revision: charged to the share "
+            "that [budget] restatement_share keeps back.",
+        ),
+    ] = False,
+    lipschitz: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="With --dry-run: the most by which a leaf moves from a step to the next, from public "
+            "knowledge, never from the readings; suggests n_samples.",
+        ),
+    ] = None,
+) -> None:
+    """Release days, each once, from dump to published file.
+
+    Safe to interrupt and to repeat. Exit code 1 if any day is left.
+    """
+    if lipschitz is not None and not dry_run:
+        raise WordsError("--lipschitz is for --dry-run")
+    settings = load_settings(config)
+    terminal = Terminal(as_json)
+    day = sorted(set(day))
+    if dry_run:
+        raise typer.Exit(_price(settings, day, lipschitz, terminal))
+    check_trusted(settings)
+    connect(settings.trusted_folder)
+    with terminal.step("prepare"):
+        from flows.orchestration.release import run_days  # prefect has read its settings now
+    works = run_days(settings, day, terminal, restate=restate)
+    budget = budget_of(settings, open_ledger(settings.ledger_url), day)
+    terminal.outcomes(works, settings, budget)
+    terminal.document(outcomes_document(works, settings, budget))
+    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
+
+
+def _price(settings: Settings, days: list[date], lipschitz: float | None, terminal: Terminal) -> int:
+    """Show what the days would cost; return 1 if the plan does not fit the privacy budget."""
+    found = price(settings, days, lipschitz)
+    show_dry_run(found, terminal)
+    return 0 if found.fits else 1

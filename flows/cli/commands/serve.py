@@ -1,0 +1,105 @@
+"""`optstream serve`: a server if there is none, the schedule, and the worker that runs it."""
+
+import os
+import signal
+import time
+from contextlib import ExitStack
+from types import FrameType
+from typing import Annotated
+from zoneinfo import ZoneInfo
+
+import typer
+
+from flows.cli.console import Terminal
+from flows.cli.options import DEFAULT_CONFIG, Config, examples, new_app
+from flows.orchestration.environment import connect, heartbeat_seconds
+from flows.orchestration.processes import LOOK_SECONDS, own_server, worker_of
+from tasks.config import Settings, load_settings
+from tasks.operations.permissions import check_trusted
+from tasks.planning.nightly import looks_of
+from tasks.storage.private_files import make_private_folder
+
+STOPPING = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+app = new_app()
+
+
+@app.command(epilog=examples("optstream serve", "optstream serve --api https://prefect.example.org/api"))
+def serve(
+    config: Config = DEFAULT_CONFIG,
+    api: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL", help="A Prefect server that runs already; or PREFECT_API_URL.", show_default=False
+        ),
+    ] = None,
+    work_pool: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="A process pool; the default is one of the stream's own."),
+    ] = None,
+) -> None:
+    """Run the stream every night, and its watch every hour.
+
+    Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, and a
+    worker. Exit code 2 if one of them ends: have systemd start it again (docs/schedule.md).
+    """
+    settings, terminal = load_settings(config), Terminal()
+    check_trusted(settings)
+    looks_of(settings)
+    heartbeat = heartbeat_seconds(os.environ)
+    for number in STOPPING:
+        signal.signal(number, _stop)
+    api = api or os.environ.get("PREFECT_API_URL")
+    with ExitStack() as running:
+        if api:
+            make_private_folder(settings.serve_folder)
+            os.environ["PREFECT_API_URL"] = api
+            os.environ.setdefault("PREFECT_HOME", str(settings.serve_folder))
+            connect(settings.trusted_folder)
+            children = []
+        else:
+            children = [running.enter_context(own_server(settings))]
+        pool = _register(settings, work_pool, heartbeat, own=not api)
+        children.append(running.enter_context(worker_of(settings, pool)))
+        _tell(settings, terminal, pool, heartbeat, own=not api)
+        while True:
+            for child in children:
+                child.check()
+            time.sleep(LOOK_SECONDS)
+
+
+def _stop(_signal: int, _frame: FrameType | None) -> None:
+    """End `serve`, and on the way its worker and its server, once."""
+    for number in STOPPING:
+        signal.signal(number, signal.SIG_IGN)
+    raise SystemExit(0)
+
+
+def _register(settings: Settings, work_pool: str | None, heartbeat: int, *, own: bool) -> str:
+    """Tell the server of the stream; return the work pool. own: the server is, so no run of it is alive."""
+    from flows.orchestration import deployments
+
+    pool = work_pool or deployments.work_pool_of(settings)
+    documents = deployments.deployment_documents(settings, str(settings.file), pool, heartbeat)
+    deployments.register(documents, deployments.zombie_document(heartbeat))
+    if own:
+        deployments.close_runs(settings.stream.name)
+    return pool
+
+
+def _tell(settings: Settings, terminal: Terminal, pool: str, heartbeat: int, *, own: bool) -> None:
+    """What was set up, and when it runs next."""
+    from flows.orchestration.deployments import MISSED_HEARTBEATS, next_run
+
+    terminal.say(f"dashboard: {os.environ['PREFECT_API_URL'].rstrip('/').removesuffix('/api')}")
+    password = settings.serve_folder / "password"
+    if own and password.exists():
+        terminal.say(f"user and password: {password}")
+    zone, name = ZoneInfo(settings.stream.time_zone), settings.stream.name
+    for flow in ("optstream-nightly", "optstream-watch"):
+        begins = next_run(flow, name).astimezone(zone)
+        terminal.say(f"{flow}/{name}: next at {begins:%Y-%m-%d %H:%M} ({settings.stream.time_zone})")
+    seconds = MISSED_HEARTBEATS * heartbeat
+    terminal.say(f"work pool {pool}; a run that is silent for {seconds} s is taken for dead, marked Crashed")
+    if settings.watch is None:
+        terminal.say("no [watch] in the configuration: alarms are Prefect's events alone")
+    terminal.say("Ctrl-C or SIGTERM ends it")

@@ -1,0 +1,1 @@
+"""What commands print: tables, lines and documents for a terminal."""

@@ -1,0 +1,176 @@
+"""Prefect's own server and worker as processes of `optstream serve`, which ends when one of them does.
+
+Starting it again is the service manager's (docs/schedule.md), as is ending what a killed one left.
+"""
+
+import fcntl
+import os
+import secrets
+import shutil
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from flows.orchestration.environment import answers, environment
+from optstream.errors import ConfigurationError
+from tasks.config import Settings
+from tasks.storage.private_files import make_private_folder, private_opener, write_private
+
+LOOPBACK = "127.0.0.1"
+START_SECONDS = 180
+"""For the server: at boot a machine is busy."""
+SERVER_STOP_SECONDS, WORKER_STOP_SECONDS = 15, 45
+LOOK_SECONDS = 0.5
+LARGEST_LOG = 10 * 2**20
+ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
+"""Linux then ends a child with `serve`, which may have been killed."""
+OF_THE_SERVER = {
+    # old runs, events and log lines go after 90 and 7 days
+    "PREFECT_SERVER_SERVICES_DB_VACUUM_ENABLED": "events,flow_runs",
+    # who holds the one place of a deployment is known after a restart, too
+    "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+    # with the 15 of the default, on a busy machine all wait for SQLite's one writer, which waits for a 16th
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_POOL_SIZE": "20",
+    "PREFECT_SERVER_DATABASE_SQLALCHEMY_MAX_OVERFLOW": "60",
+}
+
+
+@dataclass(frozen=True)
+class Child:
+    """A command of Prefect that runs until `serve` ends. log: a file of the trusted folder."""
+
+    name: str
+    log: Path
+    process: "subprocess.Popen[bytes]"
+
+    def check(self) -> None:
+        """Raise ConfigurationError if it ended."""
+        code = self.process.poll()
+        if code is not None:
+            raise ConfigurationError(
+                f"the Prefect {self.name} ended with code {code}: see {self.log}, and start "
+                "`optstream serve` again"
+            )
+
+
+@contextmanager
+def prefect(
+    name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
+) -> Iterator[Child]:
+    """Run `prefect` with these words; on leaving ask it to end, and kill it if it has not.
+
+    What it says on standard error is added to the log; added: to its environment.
+    """
+    if log.exists() and log.stat().st_size > LARGEST_LOG:
+        log.replace(log.with_suffix(".log.old"))
+    bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
+    with open(log, "ab", opener=private_opener) as said:
+        process = subprocess.Popen(
+            [*bound, sys.executable, "-m", "prefect", *words],
+            env=os.environ | added,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=said,
+            umask=0o077,
+            start_new_session=True,  # Ctrl-C is for `serve`, which ends the worker first
+        )
+    try:
+        yield Child(name, log, process)
+    finally:
+        process.terminate()
+        try:
+            process.wait(stop_seconds)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def own_server(settings: Settings) -> Iterator[Child]:
+    """Run a Prefect server on loopback, behind a password, with its database in the trusted folder.
+
+    Sets the environment that prefect reads on import, and waits until the server answers. Raises
+    ConfigurationError if it does not, if its port is taken, or if another `serve` has a server in the folder.
+    """
+    home = settings.serve_folder
+    make_private_folder(home)
+    with _alone(home / "server.lock"):
+        port = _free_port(settings.scheduling.port)
+        os.environ.setdefault("PREFECT_HOME", str(home))
+        os.environ.update(environment(settings.trusted_folder, os.environ))
+        os.environ["PREFECT_API_URL"] = url = f"http://{LOOPBACK}:{port}/api"
+        secret = _password(home)
+        os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
+        for name in ("NO_PROXY", "no_proxy"):
+            os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
+        # the pages are copied there: where the package lies may not be writable
+        own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui")}
+        added = {name: value for name, value in own.items() if name not in os.environ}
+        added["PREFECT_SERVER_UI_API_URL"] = url
+        words = ("server", "start", "--host", LOOPBACK, "--port", str(port))
+        with prefect("server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
+            deadline = time.monotonic() + START_SECONDS
+            while not answers():
+                server.check()
+                if time.monotonic() > deadline:
+                    raise ConfigurationError(f"the Prefect server did not start: see {server.log}")
+                time.sleep(LOOK_SECONDS)
+            yield server
+
+
+@contextmanager
+def worker_of(settings: Settings, work_pool: str) -> Iterator[Child]:
+    """Run a worker of a process pool; its runs are processes of this machine."""
+    log = settings.serve_folder / f"worker-{settings.stream.name}.log"
+    words = ("worker", "start", "--pool", work_pool, "--type", "process", "--install-policy", "never")
+    with prefect("worker", log, WORKER_STOP_SECONDS, {}, *words) as worker:
+        yield worker
+
+
+def _password(home: Path) -> str:
+    """User and password of the server, from the operator's environment or a file that stays."""
+    named = os.environ.get("PREFECT_SERVER_API_AUTH_STRING")
+    file = home / "password"
+    if named:
+        return named
+    secret = file.read_text().strip() if file.exists() else ""
+    if not secret:  # to Prefect an empty one is none at all
+        secret = f"optstream:{secrets.token_urlsafe(24)}"
+        write_private(file, f"{secret}\n".encode())
+    return secret
+
+
+def _free_port(wanted: int | None) -> int:
+    """A port of loopback that nobody listens on now. Raises ConfigurationError if it must be one that is."""
+    with socket.socket() as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was just released is free
+        try:
+            probe.bind((LOOPBACK, wanted or 0))
+        except OSError:
+            raise ConfigurationError(
+                f"port {wanted} of {LOOPBACK} is taken: end what listens there, or set another "
+                "[schedule] port"
+            ) from None
+        return int(probe.getsockname()[1])
+
+
+@contextmanager
+def _alone(lock: Path) -> Iterator[None]:
+    """Hold a lock, whose file says who does: two servers of one database would run each other's services."""
+    with os.fdopen(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "r+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConfigurationError(
+                f"another `optstream serve` has its server here (process {file.read().strip()}): end that "
+                "one first, or name its address with --api"
+            ) from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
