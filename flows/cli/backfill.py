@@ -78,13 +78,10 @@ def _run(
     # Prefect reads its settings on import; the flow is imported while its server starts.
     orchestrator = prepare(settings.trusted_folder)
     with terminal.step("start the orchestrator"):
-        from data_contracts.judge import preload
         from flows.orchestration.backfill import run_backfill
         from flows.orchestration.workers import task_runner
 
         runner = task_runner(workers, dask)
-        if orchestrator.process and runner is None:
-            preload()
         orchestrator.wait()
     with _progress(len(plan.to_run), terminal) as watch:
         return run_backfill(settings, plan.first, plan.last, watch, runner)

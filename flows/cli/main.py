@@ -99,13 +99,10 @@ def run(
     # Prefect reads its settings on import; the flow is imported while its server starts.
     orchestrator = prepare(settings.trusted_folder)
     with terminal.step("start the orchestrator"):
-        from data_contracts.judge import preload
         from flows.orchestration.release import run_days
         from optstream.ledger import open_ledger
         from tasks.release.outcomes import budget_of, outcomes_document
 
-        if orchestrator.process:
-            preload()
         orchestrator.wait()
     works = run_days(settings, day, terminal, restate=restate)
     budget = budget_of(settings, open_ledger(settings.ledger_url), day)

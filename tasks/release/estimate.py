@@ -6,11 +6,14 @@ from dataclasses import replace
 
 import polars as pl
 
-from data_contracts.release import judge_releases, release_metrics
+from data_contracts.judge import judge as judge_metrics
+from data_contracts.release import CONTRACT, refusals, release_metrics
 from optstream.catalogue import ReleaseStatement, find_catalogue, read_staged, stage
 from optstream.errors import ContractError, LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.stream import Measured
+from tasks.contracts.judging import judge_by_users, keep
+from tasks.contracts.results import RELEASE
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status, Work
 from tasks.release.rows import published_rows
@@ -42,24 +45,28 @@ def estimate(run: Run, work: Work) -> Work:
 
 def judge(run: Run, works: Sequence[Work]) -> list[ContractError | None]:
     """Hold the rows that are to be published against their contract: each day's error, or None."""
-    settings = run.settings
-    verdicts = judge_releases(
-        {
-            work.day: release_metrics(
-                rows,
-                settings.tree,
-                settings.features(work.day),
-                value_column=settings.published.value,
-                resolution=settings.resolution,
-                lower_bound=settings.lower_bound,
-                n_steps=settings.calendar.n_steps(work.day),
-                statement=statement.to_document(),
-            )
-            for work in works
-            for rows, statement in [_estimated(work)]
-        }
+    settings, now = run.settings, run.clock()
+    metrics = pl.concat(
+        release_metrics(
+            work.day,
+            rows,
+            settings.tree,
+            settings.features(work.day),
+            value_column=settings.published.value,
+            resolution=settings.resolution,
+            lower_bound=settings.lower_bound,
+            n_steps=settings.calendar.n_steps(work.day),
+            statement=statement.to_document(),
+        )
+        for work in works
+        for rows, statement in [_estimated(work)]
     )
-    return [verdicts[work.day] for work in works]
+    result, broken = judge_metrics(CONTRACT, metrics)
+    errors = refusals(broken)
+    stopped = {day: str(error) for day, error in errors.items()}
+    alarms = judge_by_users(settings, RELEASE, metrics, now)
+    keep(settings, result, RELEASE, [work.day for work in works], now, stopped=stopped, alarms=alarms)
+    return [errors.get(work.day.isoformat()) for work in works]
 
 
 def keep_staged(run: Run, work: Work) -> Work:
