@@ -1,1 +1,6 @@
-"""What data must look like at each border. Suites are code; what is judged are metrics, never readings."""
+"""What data must look like at each border: Great Expectations suites over metrics, never over readings."""
+
+import os
+
+# before the library is imported, wherever that is: it tells nobody that it is used
+os.environ["GX_ANALYTICS_ENABLED"] = "false"

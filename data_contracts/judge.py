@@ -1,144 +1,163 @@
-"""Judging a small frame of metrics with Great Expectations: one validation, however many days it holds."""
+"""Judging frames of metrics with Great Expectations, which decides. It takes 2 s to import: only runs do."""
 
-import os
-from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from threading import RLock
 from typing import Any
 
+import great_expectations as gx
 import polars as pl
+from great_expectations.core import ExpectationSuiteValidationResult
+from great_expectations.core.batch_definition import BatchDefinition
+from great_expectations.expectations import Expectation
+from great_expectations.expectations.metadata_types import FailureSeverity
+from tqdm.std import tqdm
 
+from data_contracts.frames import KEYS
 from optstream.errors import ContractError
+
+WHOLE = {"result_format": "COMPLETE", "unexpected_index_column_names": KEYS}
+"""Every row for which an expectation does not hold, by day and region."""
 
 
 @dataclass(frozen=True)
-class Rule:
-    """One line of a contract: the metric `name` must be 0 in every row.
-
-    says: what must hold, with the remedy, for messages. columns: which of the source's columns it is
-    about ("timestamp", "value", "customer"), by blanks, if any. alarm: reported in the trusted zone, stops
-    nothing.
-    """
+class Contract:
+    """A built-in suite. structural: the columns each of which it must judge, or nothing is judged."""
 
     name: str
-    says: str
-    columns: str = ""
-    alarm: bool = False
+    suite: tuple[Expectation, ...]
+    structural: frozenset[str]
 
 
 @dataclass(frozen=True)
 class Broken:
-    """A rule that a row of the metrics breaks."""
+    """An expectation does not hold for a row. value: what its column holds. alarm: it stops nothing.
 
-    row: int
-    rule: Rule
-
-
-def preload() -> None:
-    """Load Great Expectations now, while the caller waits for something else anyway."""
-    _library()
-
-
-def judge(contract: str, rules: Sequence[Rule], metrics: pl.DataFrame, *, n_rows: int) -> list[Broken]:
-    """Return what is broken, row by row and in the rules' order within a row.
-
-    metrics: a non-negative integer column for each rule, `n_rows` rows. Raises ContractError unless every
-    expectation was loaded and evaluated without error and agrees with a count of the same column: a judge
-    that did not look must not pass a day.
+    says: what must hold, with the remedy. about: which of the source's columns, by blanks, if any.
     """
-    names = [rule.name for rule in rules]
-    if not rules or len(set(names)) != len(names):
-        raise ContractError(f"the contract {contract!r} must have rules, each once")
-    absent = sorted(set(names) - set(metrics.columns))
-    if absent or n_rows < 1 or metrics.height != n_rows:
-        raise ContractError(
-            f"the contract {contract!r} judges a frame of {n_rows} rows, at least one, with the columns "
-            f"{', '.join(names)}; missing: {', '.join(absent) or 'rows'}"
-        )
-    judged = metrics.select(pl.col(name).cast(pl.Int64) for name in names)
-    empty = [name for name in names if judged[name].null_count()]
+
+    day: str
+    region: str
+    column: str
+    value: Any
+    says: Any
+    about: str
+    alarm: bool
+
+
+def judge(contract: Contract, metrics: pl.DataFrame) -> tuple[ExpectationSuiteValidationResult, list[Broken]]:
+    """Return the library's result and what is broken, in the suite's order.
+
+    metrics: a row for each (day, region), at least one. Raises ContractError unless each expectation of the
+    suite was evaluated without error, and some expectation that stops a day judges each structural column:
+    a judge that did not look must not pass a day.
+    """
+    name = contract.name
+    if metrics.is_empty():
+        raise ContractError(f"the contract {name!r} was not judged: there is no row of metrics")
+    empty = [
+        column
+        for column in sorted(contract.structural)
+        if column not in metrics.columns
+        # a null is no number, and the library would pass it; for this one it says that there is no fault
+        or (column != "file_fault" and (metrics[column].is_null() | _is_nan(metrics[column])).any())
+    ]
     if empty:
-        raise ContractError(f"the contract {contract!r} has no metric in some row of {', '.join(empty)}")
-    passed = _validate(contract, names, judged)
-    for rule in rules:
-        if passed[rule.name] != bool((judged[rule.name] == 0).all()):
-            raise ContractError(
-                f"the contract {contract!r} was not judged: its verdict on {rule.name} is not its metric's"
-            )
-    failing = [rule for rule in rules if not passed[rule.name]]
-    return [Broken(row, rule) for row in range(n_rows) for rule in failing if judged[rule.name][row] != 0]
+        raise ContractError(
+            f"the contract {name!r} was not judged: no metric in some row of {', '.join(empty)}"
+        )
+    result = validated(name, contract.suite, metrics, WHOLE)
+    _check_evaluated(contract, result)
+    order = {_identity(one.configuration): number for number, one in enumerate(contract.suite)}
+    failing = sorted(
+        (one for one in result.results if not one.success),
+        key=lambda one: order[_identity(one.expectation_config)],
+    )
+    return result, [broken for one in failing for broken in _rows(one)]
 
 
-def _validate(contract: str, names: Sequence[str], judged: pl.DataFrame) -> dict[str, bool]:
-    """Run the suite; for each rule whether it holds."""
-    library, batches = _library()
-    known = library.expectations
-    expectations = [known.ExpectColumnValuesToBeInSet(column=name, value_set=[0]) for name in names]
-    expectations.append(known.ExpectTableColumnsToMatchSet(column_set=list(names), exact_match=True))
-    expectations.append(known.ExpectTableRowCountToEqual(value=judged.height))
-    suite = library.ExpectationSuite(name=contract, expectations=expectations)
-    frame = {name: judged[name].to_numpy() for name in names}
-    batch = batches.get_batch({"dataframe": _pandas().DataFrame(frame)})
-    result = batch.validate(suite, result_format="BOOLEAN_ONLY")
-    wanted = Counter((entry.expectation_type, getattr(entry, "column", None)) for entry in expectations)
-    return check_evaluated(contract, wanted, result.results)
+def validated(
+    name: str, suite: Sequence[Expectation], metrics: pl.DataFrame, result_format: dict[str, Any]
+) -> ExpectationSuiteValidationResult:
+    """Return the library's own result of a suite on a frame; in the given format where something fails."""
+    own = gx.ExpectationSuite(name=name, expectations=list(suite))
+    batch = _batches().get_batch({"dataframe": metrics.to_pandas()})
+    result = batch.validate(own, result_format="BOOLEAN_ONLY")
+    if not result.success:  # which rows is twice the work
+        result = batch.validate(own, result_format=result_format)
+    return result
 
 
-def check_evaluated(contract: str, wanted: Counter[Any], results: Sequence[Any]) -> dict[str, bool]:
-    """For each column its verdict. Raises ContractError unless all that was wanted was evaluated, no more.
-
-    The library drops an expectation that it does not know, and passes an empty suite.
-    """
-    seen: Counter[Any] = Counter()
-    passed = {}
-    for entry in results:
-        configuration = entry.expectation_config
-        column = configuration.kwargs.get("column")
-        seen[configuration.type, column] += 1
-        if _raised(entry.exception_info) or not isinstance(entry.success, bool):
-            raise ContractError(
-                f"the contract {contract!r} was not judged: {configuration.type} could not be evaluated"
-            )
-        if column is not None:
-            passed[column] = entry.success
-        elif not entry.success:
-            raise ContractError(
-                f"the contract {contract!r} was not judged: {configuration.type} failed on its metrics"
-            )
-    if seen != wanted:
-        lost = ", ".join(sorted({kind for kind, _ in wanted - seen} | {kind for kind, _ in seen - wanted}))
-        raise ContractError(f"the contract {contract!r} was not judged: not evaluated as loaded: {lost}")
-    return passed
-
-
-def _raised(information: Any) -> bool:
-    """Exception information comes flat, or by metric."""
+def raised(information: Any) -> bool:
+    """Return whether exception information, which comes flat or by metric, tells of one."""
     if not isinstance(information, dict) or not information:
         return False
     if "raised_exception" in information:
         return bool(information["raised_exception"])
-    return any(_raised(entry) for entry in information.values())
+    return any(raised(entry) for entry in information.values())
+
+
+def columns_of(configuration: Any) -> tuple[str, ...]:
+    """Return the columns of the frame that an expectation is about; none for one about the table."""
+    kwargs = configuration.kwargs
+    listed = kwargs.get("column_list") or ()
+    return (*(kwargs[key] for key in ("column", "column_A", "column_B") if key in kwargs), *listed)
+
+
+def _check_evaluated(contract: Contract, result: ExpectationSuiteValidationResult) -> None:
+    """The library drops an expectation that it does not know, and passes an empty suite."""
+    told = f"the contract {contract.name!r} was not judged: "
+    results: Sequence[Any] = result.results
+    for one in results:
+        if raised(one.exception_info) or not isinstance(one.success, bool):
+            raise ContractError(f"{told}{one.expectation_config.type} could not be evaluated")
+    wanted = sorted(_identity(one.configuration) for one in contract.suite)
+    if sorted(_identity(one.expectation_config) for one in results) != wanted:
+        raise ContractError(f"{told}its expectations were not all evaluated, each once")
+    stopping = [one.expectation_config for one in results if _stops(one.expectation_config)]
+    silent = contract.structural - {column for one in stopping for column in columns_of(one)}
+    if silent:
+        raise ContractError(
+            f"{told}its suite has no critical expectation of {', '.join(sorted(silent))}; no day is released "
+            "before it has: install the package anew"
+        )
+
+
+def _rows(failing: Any) -> Iterator[Broken]:
+    configuration = failing.expectation_config
+    column, *_ = columns_of(configuration)
+    for row in failing.result["unexpected_index_list"]:
+        yield Broken(
+            row["day"],
+            row["region"],
+            column,
+            row[column],
+            configuration.meta["says"],
+            configuration.meta.get("about", ""),
+            not _stops(configuration),
+        )
+
+
+def _identity(configuration: Any) -> tuple[str, tuple[str, ...], bool]:
+    return configuration.type, columns_of(configuration), _stops(configuration)
+
+
+def _stops(configuration: Any) -> bool:
+    return FailureSeverity(configuration.severity) is FailureSeverity.CRITICAL
+
+
+def _is_nan(column: pl.Series) -> pl.Series:
+    return column.is_nan() if column.dtype.is_float() else pl.repeat(False, len(column), eager=True)
 
 
 @cache
-def _library() -> tuple[Any, Any]:
-    """Great Expectations, imported at first use (2 s), silent and without telemetry, and where batches go."""
-    os.environ["GX_ANALYTICS_ENABLED"] = "false"
-    import great_expectations as library
-    from tqdm.std import tqdm
-
+def _batches() -> BatchDefinition[Any]:
+    """Where frames go: a context in memory, silent."""
     # It takes the lock of its progress bars even where they are off. The one that tqdm makes is shared by all
     # processes that are forked from here: one that is killed while it holds it would stop all others.
     tqdm.set_lock(RLock())
-    context = library.get_context(mode="ephemeral")
+    context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}  # type: ignore[assignment]  # GX types an object where it reads a mapping
     asset = context.data_sources.add_pandas("metrics").add_dataframe_asset("metrics")
-    return library, asset.add_batch_definition_whole_dataframe("all")
-
-
-def _pandas() -> Any:
-    import pandas
-
-    return pandas
+    return asset.add_batch_definition_whole_dataframe("all")

@@ -4,18 +4,39 @@ from collections.abc import Sequence
 from datetime import date
 
 import polars as pl
+from great_expectations.expectations import ExpectColumnPairValuesToBeEqual, ExpectColumnValuesToBeInSet
+from great_expectations.expectations.metadata_types import FailureSeverity
 
-from data_contracts.judge import Rule
+from data_contracts.frames import PRIVATE_PERIOD, structural
+from data_contracts.judge import Contract
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, PrivatePeriod
 
-NAME = "private period"
-RULES = (
-    Rule("no_period", "must have been built from the raw readings, as int64"),
-    Rule("wrong_leaves", "must have a row for each leaf of the hierarchy"),
-    Rule("wrong_steps", "must have a column for each step of the day"),
-    Rule("wrong_place", "must begin at the day's first step"),
-    Rule("wrong_resolution", "must count in the configured resolution"),
+
+def _as_expected(column: str, says: str) -> ExpectColumnPairValuesToBeEqual:
+    return ExpectColumnPairValuesToBeEqual(
+        column_A=column,
+        column_B=f"{column}_expected",
+        severity=FailureSeverity.CRITICAL,
+        meta={"says": says},
+    )
+
+
+CONTRACT = Contract(
+    "private period",
+    (
+        ExpectColumnValuesToBeInSet(
+            column="periods",
+            value_set=[1],
+            severity=FailureSeverity.CRITICAL,
+            meta={"says": "must have been built from the raw readings, as int64"},
+        ),
+        _as_expected("leaves", "must have a row for each leaf of the hierarchy"),
+        _as_expected("steps", "must have a column for each step of the day"),
+        _as_expected("first_step", "must begin at the day's first step"),
+        _as_expected("resolution", "must count in the configured resolution"),
+    ),
+    structural(PRIVATE_PERIOD),
 )
 
 
@@ -25,16 +46,22 @@ def private_period_metrics(
     calendar: Calendar,
     model: PrivacyModel,
 ) -> pl.DataFrame:
-    """A row for each day, from public facts about its period: type, shape, place and resolution."""
+    """Return a row for each day, from public facts about its period: type, shape, place and resolution."""
     rows = []
     for day, period in periods:
         held = period if isinstance(period, PrivatePeriod) else None
         facts = {
-            "no_period": held is None,
-            "wrong_leaves": held is not None and held.n_leaves != len(tree.leaves),
-            "wrong_steps": held is not None and held.n_steps != calendar.n_steps(day),
-            "wrong_place": held is not None and held.first_step != calendar.first_step(day),
-            "wrong_resolution": held is not None and held.resolution != model.resolution,
+            "day": day.isoformat(),
+            "region": tree.nodes[0],
+            "periods": int(held is not None),
+            "leaves": held.n_leaves if held else 0,
+            "leaves_expected": len(tree.leaves),
+            "steps": held.n_steps if held else 0,
+            "steps_expected": calendar.n_steps(day),
+            "first_step": held.first_step if held else -1,
+            "first_step_expected": calendar.first_step(day),
+            "resolution": str(held.resolution if held else None),
+            "resolution_expected": str(model.resolution),
         }
-        rows.append({"day": day, **{name: int(fact) for name, fact in facts.items()}})
-    return pl.DataFrame(rows, schema={"day": pl.Date, **{rule.name: pl.Int64 for rule in RULES}})
+        rows.append(facts)
+    return pl.DataFrame(rows)

@@ -7,26 +7,59 @@ from typing import Any
 
 import numpy as np
 import polars as pl
+from great_expectations.expectations import (
+    ExpectColumnPairValuesAToBeGreaterThanB,
+    ExpectColumnPairValuesToBeEqual,
+    ExpectColumnValuesToBeBetween,
+)
+from great_expectations.expectations.metadata_types import FailureSeverity
 from numpy.typing import NDArray
 
-from data_contracts.judge import Rule, judge
+from data_contracts.frames import RELEASE, structural
+from data_contracts.judge import Broken, Contract
+from data_contracts.raw import none_of
 from optstream.catalogue import error_columns
 from optstream.errors import ContractError
 from optstream.stream import AggregationTree, Feature
 
-NAME = "release"
-RULES = (
-    Rule("missing_cells", "must have a row for each node and step"),
-    Rule("repeated_cells", "must have each node and step once"),
-    Rule("strange_cells", "must have rows of the hierarchy's nodes and the day's steps only"),
-    Rule("not_finite", "must hold finite numbers"),
-    Rule("below_bound", "must be at or above the lower bound, times the leaves below the node"),
-    Rule(
-        "unequal_children", "must have each node equal the sum of its children within half a resolution unit"
+CONTRACT = Contract(
+    "release",
+    (
+        ExpectColumnPairValuesToBeEqual(
+            column_A="cells",
+            column_B="cells_expected",
+            severity=FailureSeverity.CRITICAL,
+            meta={"says": "must have a row for each node and step"},
+        ),
+        ExpectColumnPairValuesToBeEqual(
+            column_A="rows",
+            column_B="cells",
+            severity=FailureSeverity.CRITICAL,
+            meta={"says": "must have each node and step once"},
+        ),
+        none_of("unknown_rows", "must have rows of the hierarchy's nodes and the day's steps only"),
+        none_of("not_finite", "must hold finite numbers"),
+        ExpectColumnPairValuesAToBeGreaterThanB(
+            column_A="lowest",
+            column_B="lowest_allowed",
+            or_equal=True,
+            severity=FailureSeverity.CRITICAL,
+            meta={"says": "must be at or above the lower bound, times the leaves below the node"},
+        ),
+        ExpectColumnValuesToBeBetween(
+            column="children_minus_parent",
+            min_value=0,
+            max_value=0.5,
+            severity=FailureSeverity.CRITICAL,
+            meta={"says": "must have each node equal the sum of its children within half a resolution unit"},
+        ),
+        none_of("unfit_features", "must have each feature's parts cover the day's steps"),
+        none_of(
+            "errors_not_positive", "must have standard errors that are finite and greater than 0, or null"
+        ),
+        none_of("lineage_absent", "must state its whole lineage"),
     ),
-    Rule("unequal_parts", "must have each feature's parts equal their steps within half a resolution unit"),
-    Rule("strange_errors", "must have standard errors that are finite and greater than 0, or null"),
-    Rule("incomplete_lineage", "must state its whole lineage"),
+    structural(RELEASE),
 )
 LINEAGE = (
     "stream",
@@ -47,6 +80,7 @@ LINEAGE = (
 
 
 def release_metrics(
+    day: date,
     rows: pl.DataFrame,
     tree: AggregationTree,
     features: Sequence[Feature],
@@ -56,94 +90,72 @@ def release_metrics(
     lower_bound: Fraction,
     n_steps: int,
     statement: Mapping[str, Any],
-    feature_sums: Sequence[NDArray[np.float64]] | None = None,
-) -> dict[str, int]:
-    """What RULES judge of the rows of one period as they will be published, and of what they state.
+) -> pl.DataFrame:
+    """Return the frame `RELEASE` of one period, a row for each node, as it will be published.
 
     rows: columns step, node, `value_column`, and its standard errors if there are any. lower_bound: of one
-    leaf. feature_sums: for each feature the (n_nodes, n_parts) sums that are stated beside the rows; None if
-    none are: then a feature need only be a partition of the period. All of it is noisy or public.
+    leaf. All of it is noisy or public.
     """
     number = {node: index for index, node in enumerate(tree.nodes)}
-    placed = rows.select(
+    placed = rows.with_columns(
         node=pl.col("node").cast(pl.String).replace_strict(number, default=None, return_dtype=pl.Int64),
         step=pl.col("step").cast(pl.Int64),
-        value=pl.col(value_column).cast(pl.Float64),
     )
     inside = placed.filter(pl.col("node").is_not_null() & pl.col("step").is_between(0, n_steps - 1))
-    cells = inside.select("node", "step").n_unique()
+    errors = [pl.col(name).cast(pl.Float64) for name in error_columns(value_column) if name in rows.columns]
+    counts = inside.group_by("node").agg(
+        rows=pl.len(),
+        cells=pl.col("step").n_unique(),
+        errors_not_positive=pl.sum_horizontal(
+            pl.lit(0), *((~(one.is_finite() & (one > 0))).sum() for one in errors)
+        ),
+    )
+    nodes = pl.DataFrame({"node": range(len(tree.nodes)), "region": tree.nodes})
+    counts = nodes.join(counts, on="node", how="left", maintain_order="left").fill_null(0)
     values = np.full((len(tree.nodes), n_steps), np.nan)
     values[inside["node"].to_numpy(), inside["step"].to_numpy()] = (
-        inside["value"].fill_null(np.nan).to_numpy()
+        inside[value_column].cast(pl.Float64).fill_null(np.nan).to_numpy()
     )
-    half = float(resolution) / 2
+    finite = np.isfinite(values)
+    values = np.where(finite, values, 0.0)  # what is not finite is counted, and stops the day by itself
+    root = np.arange(len(tree.nodes)) == 0
+    absent = sum(statement.get(key) in (None, "", [], {}) for key in LINEAGE)
+    return counts.with_columns(
+        day=pl.lit(day.isoformat()),
+        cells_expected=pl.lit(n_steps),
+        not_finite=(~finite).sum(axis=1),
+        lowest=values.min(axis=1),
+        lowest_allowed=_least(tree, resolution, lower_bound),
+        highest=values.max(axis=1),
+        total=values.sum(axis=1),
+        children_minus_parent=_children_minus_parent(values, tree) / float(resolution),
+        unknown_rows=root * (placed.height - inside.height),
+        unfit_features=root * sum(feature.n_steps != n_steps for feature in features),
+        lineage_absent=root * absent,
+    ).select(*RELEASE)
+
+
+def refusals(broken: Sequence[Broken]) -> dict[str, ContractError]:
+    """Return, by day, why a release is not published."""
+    says: dict[str, dict[str, None]] = {}
+    for one in broken:
+        says.setdefault(one.day, {})[one.says] = None
     return {
-        "missing_cells": values.size - cells,
-        "repeated_cells": inside.height - cells,
-        "strange_cells": placed.height - inside.height,
-        "not_finite": int((~np.isfinite(values)).sum()),
-        "below_bound": int((values < _least(tree, resolution, lower_bound)).sum()),
-        "unequal_children": _unequal_children(values, tree, half),
-        "unequal_parts": _unequal_parts(values, features, feature_sums, half),
-        "strange_errors": _strange_errors(rows, value_column),
-        "incomplete_lineage": sum(statement.get(key) in (None, "", [], {}) for key in LINEAGE),
-    }
-
-
-def _strange_errors(rows: pl.DataFrame, value_column: str) -> int:
-    """Standard errors that claim what none can be; of rows that have such columns."""
-    names = [name for name in error_columns(value_column) if name in rows.columns]
-    columns = (rows[name].cast(pl.Float64).drop_nulls().to_numpy() for name in names)
-    return sum(int((~(np.isfinite(one) & (one > 0))).sum()) for one in columns)
-
-
-def judge_releases(metrics: Mapping[date, Mapping[str, int]]) -> dict[date, ContractError | None]:
-    """The verdict on each day, by its `release_metrics`: one validation, however many days.
-
-    Raises ContractError only if judging itself failed.
-    """
-    if not metrics:
-        return {}
-    says: dict[date, list[str]] = {day: [] for day in metrics}
-    days = list(metrics)
-    for entry in judge(NAME, RULES, pl.DataFrame(list(metrics.values())), n_rows=len(days)):
-        says[days[entry.row]].append(entry.rule.says)
-    return {
-        day: ContractError(f"the release of {day} is not published: it {', and '.join(broken)}")
-        if broken
-        else None
-        for day, broken in says.items()
+        day: ContractError(f"the release of {day} is not published: it {', and '.join(rules)}")
+        for day, rules in says.items()
     }
 
 
 def _least(tree: AggregationTree, resolution: Fraction, lower_bound: Fraction) -> NDArray[np.float64]:
     # Sums of floats may miss a bound that is not 0 by rounding alone; 0 needs no such room.
     room = 0.0 if lower_bound == 0 else float(resolution) * 1e-6
-    return np.array([[float(lower_bound * int(below)) - room] for below in tree.leaves_below])
+    return np.array([float(lower_bound * int(below)) - room for below in tree.leaves_below])
 
 
-def _unequal_children(values: NDArray[np.float64], tree: AggregationTree, half: float) -> int:
+def _children_minus_parent(values: NDArray[np.float64], tree: AggregationTree) -> NDArray[np.float64]:
+    """Return for each node the largest difference of its children's sum from it; 0 for a leaf."""
     parents = np.array(tree.parents)
     sums = np.zeros_like(values)
     np.add.at(sums, parents[1:], values[1:])
-    inner = np.unique(parents[1:])
-    # "not within" also counts what is not a number
-    return int((~(np.abs(sums[inner] - values[inner]) <= half)).sum())
-
-
-def _unequal_parts(
-    values: NDArray[np.float64],
-    features: Sequence[Feature],
-    feature_sums: Sequence[NDArray[np.float64]] | None,
-    half: float,
-) -> int:
-    if feature_sums is None:
-        return sum(feature.n_steps != values.shape[1] for feature in features)
-    wrong = abs(len(features) - len(feature_sums))
-    for feature, stated in zip(features, feature_sums, strict=False):
-        sums = values @ feature.matrix.T if feature.n_steps == values.shape[1] else None
-        if sums is None or stated.shape != sums.shape:
-            wrong += 1
-        else:
-            wrong += int((~(np.abs(sums - stated) <= half)).sum())
-    return wrong
+    inner = np.isin(np.arange(len(values)), parents[1:])
+    return np.where(inner, np.abs(sums - values).max(axis=1), 0.0)

@@ -1,12 +1,13 @@
 """The reference of files: contracts, published columns, JSON documents, the exported ledger."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
-from data_contracts import private_period, raw, release
-from data_contracts.judge import Rule
+from data_contracts import frames, private_period, release
+from data_contracts.judge import Contract, columns_of
+from data_contracts.raw import raw_contract
 from optstream.catalogue.rows import empty_rows
 from tasks.ledger.export_columns import COLUMNS
 
@@ -45,6 +46,7 @@ MEANT = {
 }
 
 
+METERED = frames.raw_columns(metered=True)
 STOPPED = "the day stops; nothing is spent"
 UNPUBLISHED = "it is not published; what it spent stays spent"
 
@@ -52,10 +54,13 @@ UNPUBLISHED = "it is not published; what it spent stays spent"
 def data_page() -> str:
     """Markdown: everything above, from the code that reads and writes it."""
     parts = [HEAD]
-    parts += _rules("Contract of the raw readings", "a row a step", raw.raw_rules(metered=False))
-    parts += _rules("", "a row a customer and step: in place of the last rules", raw.METERED)
-    parts += _rules("Contract of the private period", "every day", private_period.RULES)
-    parts += _rules("Contract of the release", "before it is published", release.RULES, UNPUBLISHED)
+    for heading, contract, metrics, then in (
+        ("the raw readings, a row a step", raw_contract(metered=False), frames.RAW, STOPPED),
+        ("the raw readings, a row a customer and step", raw_contract(metered=True), METERED, STOPPED),
+        ("the private period", private_period.CONTRACT, frames.PRIVATE_PERIOD, STOPPED),
+        ("the release", release.CONTRACT, frames.RELEASE, UNPUBLISHED),
+    ):
+        parts += _contract(heading, contract, metrics, then)
     rows = empty_rows("load_mw").schema
     parts += [
         PUBLISHED + "\n".join(f"| `{name}` | {kind} | {MEANT.get(name, '')} |" for name, kind in rows.items())
@@ -72,13 +77,18 @@ def data_page() -> str:
     return "\n".join(parts)
 
 
-def _rules(heading: str, when: str, rules: Sequence[Rule], broken: str = STOPPED) -> list[str]:
-    lines = [f"## {heading}\n"] if heading else []
-    lines += [f"{when[0].upper()}{when[1:]}:\n", "| rule | about | what is said | then |"]
-    lines += ["| --- | --- | --- | --- |"]
-    for rule in rules:
-        then = "an alarm in the trusted zone" if rule.alarm else broken
-        lines += [f"| `{rule.name}` | {rule.columns.replace(' ', ', ')} | {rule.says} | {then} |"]
+def _contract(heading: str, contract: Contract, columns: Mapping[str, str], then: str) -> list[str]:
+    """Tables of a frame's columns and of what its built-in suite expects of them."""
+    lines = [f"## Contract of {heading}\n", "| metric | what it is |", "| --- | --- |"]
+    lines += [f"| `{name}` | {says} |" for name, says in columns.items()]
+    lines += ["", "| expectation | of | what is said | then |", "| --- | --- | --- | --- |"]
+    for one in contract.suite:
+        found = one.configuration
+        said = found.meta["says"]
+        effect = then if found.severity == "critical" else "an alarm in the trusted zone"
+        of = ", ".join(f"`{name}`" for name in columns_of(found))
+        for text in said.values() if isinstance(said, dict) else [said]:
+            lines += [f"| {type(one).__name__.removeprefix('Expect')} | {of} | {text} | {effect} |"]
     return [*lines, ""]
 
 

@@ -232,6 +232,12 @@ class Release(Section):
     )
 
 
+class Contracts(Section):
+    """Users' own suites; a configuration need not have any."""
+
+    folder: str = Field(min_length=1, description=FOLDER)
+
+
 SECTIONS: dict[str, type[Section]] = {
     "stream": Stream,
     "mechanism": Mechanism,
@@ -247,7 +253,8 @@ SECTIONS: dict[str, type[Section]] = {
     "watch": Watch,
     "release": Release,
     "schedule": Schedule,
+    "contracts": Contracts,
 }
-OPTIONAL = ("watch", "release", "schedule")
+OPTIONAL = ("watch", "release", "schedule", "contracts")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

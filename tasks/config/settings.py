@@ -26,6 +26,7 @@ from tasks.config.schedule import Schedule
 from tasks.config.section import Section
 from tasks.config.sections import (
     Budget,
+    Contracts,
     Features,
     Hierarchy,
     Input,
@@ -39,7 +40,7 @@ from tasks.config.sections import (
     Watch,
 )
 
-PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "folder", "file"}
+PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "contracts", "folder", "file"}
 """What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
 
@@ -65,6 +66,7 @@ class Settings(Section):
     watch: Watch | None = None
     release: Release | None = None
     schedule: Schedule | None = None
+    contracts: Contracts | None = None
     parents: tuple[tuple[str, str | None], ...]
     folder: Path
     file: Path
@@ -260,6 +262,11 @@ class Settings(Section):
     def input_key_file(self) -> Path:
         """The key of those hashes."""
         return self.trusted_folder / "input.key"
+
+    @property
+    def contracts_folder(self) -> Path | None:
+        """Where users' own suites are; None where there are none."""
+        return None if self.contracts is None else absolute(self.contracts.folder, self.folder)
 
     @property
     def validation_folder(self) -> Path:

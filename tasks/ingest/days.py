@@ -8,7 +8,6 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from data_contracts.raw import raw_rules
 from optstream.stream import PrivatePeriod
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import PREFIX, Dump
@@ -25,9 +24,9 @@ from tasks.ingest.spread import Spread
 class IngestedDay:
     """One day as read. For the trusted zone: the metrics count rows.
 
-    period: None where the raw contract has a structural reason to refuse. metrics: a row for each region,
-    in tree order, a column for each rule of the raw contract, and steps_found, steps_expected.
-    places: where a rule first broke, by (region, rule).
+    period: None where a file could not be read; whether it may be released is for `validate` to say.
+    metrics: the raw frame, a row for each region in tree order. places: what was first found where, by
+    (region, metric) or (region, fault of a file).
     """
 
     day: date
@@ -82,12 +81,11 @@ def read_days(settings: Settings, dumps: Sequence[Dump], spread: Spread | None =
     metrics = metrics_of(files, cells, dropped, dumps, settings)
     places = places_of(files, cells, dropped, settings)
     cells = _without(cells, dropped)
-    structural = [rule.name for rule in raw_rules(metered=settings.metered) if not rule.alarm]
     result = []
     for number, dump in enumerate(dumps):
         own = metrics.filter(pl.col("day") == number).drop("day", "leaf")
-        sound = own.select(pl.sum_horizontal(structural)).sum().item() == 0
-        units = _units(cells.filter(pl.col("day") == number), dump.day, settings) if sound else None
+        whole = own["file_fault"].null_count() == own.height
+        units = _units(cells.filter(pl.col("day") == number), dump.day, settings) if whole else None
         result.append(ReadDay(dump.day, units, own, places.get(number, {})))
     return result
 

@@ -1,4 +1,4 @@
-"""What the raw contract judges: a row for each (day, region)."""
+"""The raw frame, which the raw contract judges: a row for each (day, region)."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,7 +6,7 @@ from math import floor
 
 import polars as pl
 
-from data_contracts.raw import FILES, raw_rules
+from data_contracts.frames import FILE_FAULTS, raw_columns
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
@@ -32,7 +32,7 @@ def metrics_of(
     dumps: Sequence[Dump],
     settings: Settings,
 ) -> pl.DataFrame:
-    """Count what each rule forbids, (n_days * n_leaves) rows: day, leaf (indices), region, rules, steps."""
+    """Return the raw frame, (n_days * n_leaves) rows, its day an index, and with the leaf's."""
     leaves = settings.tree.leaves
     lengths = [settings.calendar.n_steps(dump.day) for dump in dumps]
     grid = pl.DataFrame(
@@ -43,49 +43,43 @@ def metrics_of(
         ],
         schema={"day": pl.UInt32, "leaf": pl.UInt32, "region": pl.String, "steps_expected": pl.Int64},
     )
-    for found in (_file_counts(files), _cell_counts(cells, settings), _dropped_counts(files, dropped)):
+    for found in (_cell_counts(cells), _dropped_counts(files, dropped)):
         grid = grid.join(found, on=["day", "leaf"], how="left", maintain_order="left")
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
-    grid = grid.with_columns(
-        missing_steps=pl.col("steps_expected") - pl.col("steps_found"),
-        empty=((pl.col("rows") == 0) & (pl.sum_horizontal(pl.col(_file_rules())) == 0)).cast(pl.Int64),
-    )
+    grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
     if settings.metered:
+        limits = [abs(floor(bound / settings.resolution + Fraction(1, 2))) for bound in settings.bounds]
+        # Public facts only: how many rows there are, and how large each may be.
+        countable = LARGEST_UNITS * 2**12 // max(*limits, 1) * 1000 // 1001 // len(leaves)
         grid = grid.with_columns(
-            duplicates=pl.col("dropped_duplicates"), two_leaves=pl.col("dropped_two_leaves")
+            duplicates=pl.col("dropped_duplicates"),
+            two_leaves=pl.col("dropped_two_leaves"),
+            rows_countable=pl.lit(countable, pl.Int64) // pl.col("steps_expected"),
         )
     else:
         grid = grid.with_columns(duplicates=pl.col("repeated"))
-    names = [rule.name for rule in raw_rules(metered=settings.metered)]
-    return grid.select("day", "leaf", "region", "rows", "steps_found", "steps_expected", *names)
+    return grid.select("leaf", *raw_columns(metered=settings.metered))
 
 
-def _file_rules() -> list[str]:
-    return [rule.name for rule in FILES if rule.name != "empty"]
+def _file_faults(files: Sequence[SourceFile]) -> pl.DataFrame:
+    """The most telling fault of each (day, leaf) with files that cannot be read."""
+    order = list(FILE_FAULTS)
+    worst: dict[tuple[int, int], str] = {}
+    for file in sorted((one for one in files if one.broken), key=lambda one: order.index(str(one.broken))):
+        worst.setdefault((file.day, file.leaf), str(file.broken))
+    rows = [(*place, fault) for place, fault in worst.items()]
+    schema = {"day": pl.UInt32, "leaf": pl.UInt32, "file_fault": pl.String}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _file_counts(files: Sequence[SourceFile]) -> pl.DataFrame:
-    rows = [(file.day, file.leaf, file.broken or "") for file in files]
-    schema = {"day": pl.UInt32, "leaf": pl.UInt32, "broken": pl.String}
-    frame = pl.DataFrame(rows, schema=schema, orient="row")
-    counts = [(pl.col("broken") == name).sum().cast(pl.Int64).alias(name) for name in _file_rules()]
-    return frame.group_by("day", "leaf").agg(counts)
-
-
-def _cell_counts(cells: pl.DataFrame, settings: Settings) -> pl.DataFrame:
+def _cell_counts(cells: pl.DataFrame) -> pl.DataFrame:
     by_step = cells.group_by("day", "leaf", "step").agg(pl.col(pl.Int64).sum())
     inside = pl.col("step") >= 0
-    limits = [abs(floor(bound / settings.resolution + Fraction(1, 2))) for bound in settings.bounds]
-    n_cells = pl.col("step").max() * len(settings.tree.leaves) + len(settings.tree.leaves)
-    # Public facts only: how many rows there are, and how large each may be.
-    most = LARGEST_UNITS * 2**12 // max(*limits, 1)
     counts = [
         pl.col("rows").sum(),
         inside.sum().cast(pl.Int64).alias("steps_found"),
         (pl.col("rows").filter(inside) - 1).sum().alias("repeated"),
-        (pl.col("rows").max().cast(pl.Float64) * n_cells.cast(pl.Float64) * 1.001 >= float(most))
-        .cast(pl.Int64)
-        .alias("too_large"),
+        pl.col("rows").max().alias("rows_at_a_step"),
     ]
     for name, broken in CELL_RULES.items():
         counted = (

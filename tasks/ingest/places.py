@@ -55,7 +55,7 @@ def _broken_cells(
         own = with_places(dropped.filter(pl.col("rule") == rule), files).select(key)
         if not own.is_empty():
             yield rule, own
-    yield "missing_steps", _missing(files, inside).select(key)
+    yield "steps_found", _missing(files, inside).select(key)
 
 
 def _missing(files: Sequence[SourceFile], inside: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Any
 
 import polars as pl
 
-from data_contracts.raw import LIMITS
+from data_contracts.frames import LIMITS
 from optstream.catalogue.backends import Location
 from optstream.stream import Calendar
 from tasks.config import Layout, Settings

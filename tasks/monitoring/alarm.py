@@ -36,13 +36,14 @@ class Kind(StrEnum):
     UNLIKE = "unlike-history"
     FAR = "far-from-history"
     SUSPECT = "suspect-readings"
+    USER_SUITE = "user-suite"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"
 
     @property
     def depends_on_readings(self) -> bool:
         """Whether it may be shown in the trusted zone alone, and told to no channel."""
-        return self is Kind.SUSPECT
+        return self in (Kind.SUSPECT, Kind.USER_SUITE)
 
 
 @dataclass(frozen=True)

@@ -97,6 +97,8 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
             yield _broken(arrival, day, made)
     yield from _stuck(settings, facts, day, made, now)
     yield from _suspect(settings, facts, day, made)
+    for said in facts.user_suites.get(day.day, ()):
+        yield replace(made, kind=Kind.USER_SUITE, words=f"{said}. {DEPENDS}", severity=Severity.WARNING)
     if day.day in facts.lost:
         yield _said(
             made,

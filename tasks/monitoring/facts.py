@@ -1,7 +1,5 @@
 """What is known of a stream at one moment: read from ledger, folders and catalogue, judged elsewhere."""
 
-import json
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -12,6 +10,7 @@ from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import Ledger, ReleaseOutline
 from optstream.stream import days_from
 from tasks.config import Settings
+from tasks.contracts.results import PRIVATE_PERIOD, RAW, USER, newest_results
 from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import GrantPage
@@ -21,9 +20,6 @@ from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
 from tasks.release.outcomes import Budget, budget_of
 from tasks.studies.audit_record import AuditRecord, last_audit
-
-_VERDICT = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-[0-9]{8}T[0-9]{12}\.json")
-
 
 SUSPECT_DAYS = 28
 """Of which it is said how many readings were clamped, absent or doubled."""
@@ -51,7 +47,8 @@ class Facts:
     newest of the configured mechanism. unlike: the newest published day, if it was unlike all others.
     lost: of listed days, what is wrong with their file. suspect: of the newest days that are read, which
     share of each region's readings was clamped, absent or doubled: it depends on readings, as nothing else
-    here. far: regions whose published figures of the newest listed day are far from their own before.
+    here but user_suites. far: regions whose published figures of the newest listed day are far from their
+    own before. user_suites: of the newest days, what users' suites found: it may depend on readings.
     """
 
     live: bool
@@ -71,6 +68,7 @@ class Facts:
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
     far: tuple[FarRegion, ...] = ()
+    user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def days(self) -> list[date]:
         """The span, rising."""
@@ -118,6 +116,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         lost=lost_files(settings, catalogue),
         suspect=_suspect(settings, releases, last),
         far=far_regions(settings, catalogue),
+        user_suites=_user_suites(settings, last),
     )
 
 
@@ -166,21 +165,27 @@ def _arrivals(settings: Settings, days: Sequence[date]) -> dict[date, Arrival]:
 
 
 def _refused(settings: Settings, days: Iterable[date]) -> frozenset[date]:
-    """By the newest verdict of each day; only whether it succeeded is taken from it."""
-    wanted = {day.isoformat() for day in days}
-    folder = settings.validation_folder / settings.stream.name
-    newest: dict[str, str] = {}
-    with suppress(OSError):
-        for path in folder.iterdir():
-            named = _VERDICT.fullmatch(path.name)
-            if named and named[1] in wanted:
-                newest[named[1]] = max(path.name, newest.get(named[1], ""))
+    """By the newest raw or private-period results of each day; only whether they stopped it is taken."""
     refused = set()
-    for day, name in newest.items():
-        with suppress(OSError, ValueError, KeyError, TypeError):
-            if json.loads((folder / name).read_bytes())["success"] is False:
-                refused.add(date.fromisoformat(day))
+    for day, suite, document in newest_results(settings, set(days)):
+        with suppress(KeyError, TypeError):
+            if suite in (RAW, PRIVATE_PERIOD) and day.isoformat() in document["meta"]["stopped"]:
+                refused.add(day)
     return frozenset(refused)
+
+
+def _user_suites(settings: Settings, last: date | None) -> dict[date, tuple[str, ...]]:
+    """What users' suites found of the last days."""
+    found: dict[date, tuple[str, ...]] = {}
+    if last is None or settings.contracts_folder is None:
+        return found
+    recent = set(days_from(last - timedelta(days=SUSPECT_DAYS - 1), last))
+    for day, suite, document in newest_results(settings, recent):
+        with suppress(KeyError, TypeError):
+            if suite.startswith(USER):
+                lines = document["meta"]["alarms"].get(day.isoformat(), ())
+                found[day] = (*found.get(day, ()), *map(str, lines))
+    return {day: lines for day, lines in found.items() if lines}
 
 
 def _suspect(

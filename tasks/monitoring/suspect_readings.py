@@ -4,18 +4,17 @@ It depends on readings, so it is for the trusted zone alone, and so is what a pe
 was withdrawn for it tells of readings too.
 """
 
-import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
-from pathlib import Path
 from typing import Any
 
 from tasks.config import Settings
+from tasks.contracts.results import RAW, newest_results
 
 CLAMPED, ABSENT, DOUBLED = ("out_of_bounds", "infinite"), ("absent",), ("duplicates", "two_leaves")
-"""Rules of the raw contract that count rows."""
+"""Metrics of the raw frame that count rows."""
 
 
 @dataclass(frozen=True)
@@ -37,20 +36,18 @@ def suspect_readings(settings: Settings, day: date) -> dict[str, Suspect]:
     Empty where there is none, or none that can be read. A region in another unit shows where it leaves the
     bounds: a thousandfold one and a negative one do, a thousandth does not.
     """
-    folder = settings.validation_folder / settings.stream.name
-    results = sorted(folder.glob(f"{day.isoformat()}-*.json"), reverse=True)
-    for path in results[:1]:
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            return _shares(path)
+    for _, suite, document in newest_results(settings, {day}):
+        if suite == RAW:
+            with suppress(KeyError, TypeError, AttributeError):
+                return _shares(document["meta"]["metrics"], day)
     return {}
 
 
-def _shares(path: Path) -> dict[str, Suspect]:
-    metrics: list[Mapping[str, Any]] = json.loads(path.read_bytes())["metrics"]
+def _shares(metrics: Sequence[Mapping[str, Any]], day: date) -> dict[str, Suspect]:
     return {
         str(region["region"]): Suspect(*(_share(region, names) for names in (CLAMPED, ABSENT, DOUBLED)))
         for region in metrics
-        if region.get("rows", 0) > 0
+        if region["day"] == day.isoformat() and region.get("rows", 0) > 0
     }
 
 

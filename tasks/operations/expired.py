@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
 
@@ -16,11 +16,10 @@ from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
 from optstream.storage.bounded_read import LARGEST_RELEASE
 from tasks.config import Settings
+from tasks.contracts.results import result_files
 from tasks.storage.private_files import RAW
 
 _RELEASE = re.compile(r"([0-9]{4}-[0-9]{2}-[0-9]{2})-r([0-9]+)")
-# also what a crash left half-written beside it
-_VERDICT = re.compile(r"\.?([0-9]{4}-[0-9]{2}-[0-9]{2})-([0-9]{8}T[0-9]{12})\.json(?:\..*)?")
 
 Key = tuple[str, int]
 """Period and revision."""
@@ -85,16 +84,12 @@ def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) 
 
 
 def verdicts(house: House) -> Iterator[Path]:
-    """Validation results, by the time that their names record; not of a day that a run is busy with."""
+    """Validation results and pages, by the time in their names; not of a day that a run is busy with."""
     oldest = house.before(house.settings.trusted.validation_retention_days)
-    under_way = {one.period for one in house.releases.values() if one.state.is_under_way}
-    for path in _files(house.settings.validation_folder / house.stream):
-        named = _VERDICT.fullmatch(path.name)
-        if named is None or named[1] in under_way:
-            continue
-        with suppress(ValueError):
-            if datetime.strptime(named[2], "%Y%m%dT%H%M%S%f").replace(tzinfo=UTC) < oldest:
-                yield path
+    under_way = [date.fromisoformat(one.period) for one in house.releases.values() if one.state.is_under_way]
+    for file in result_files(house.settings):
+        if file.at < oldest and not any(file.first <= day <= file.last for day in under_way):
+            yield file.path
 
 
 def inputs(house: House) -> Iterator[Path]:

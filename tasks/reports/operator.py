@@ -1,14 +1,19 @@
 """What only the page of the trusted zone says: budget, alarms, and how each day stands."""
 
+import os
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime, timedelta
 from fractions import Fraction
 
 from optstream.ledger import Ledger
 from tasks.config import Settings
+from tasks.contracts.results import folder_of, result_files
 from tasks.ledger.horizon import Horizon, read_horizons
 from tasks.monitoring import StreamView, watch
+from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.release.outcomes import Budget
+
+MOST_DATA_DOCS = 300
 
 
 @dataclass(frozen=True)
@@ -22,10 +27,21 @@ class Charge:
 
 
 @dataclass(frozen=True)
+class DataDoc:
+    """A page of what a suite found. link: from the operators' page."""
+
+    first: date
+    last: date
+    at: datetime
+    suite: str
+    link: str
+
+
+@dataclass(frozen=True)
 class OperatorFacts:
     """view: the days and alarms. nodes: how many each level has. shares: of epsilon, by level. links: what a
     file's name in the published folder is preceded by, for the page to link to it, or None. problem: why data
-    users have no new page. horizons: what the last 30 and 365 days lost.
+    users have no new page. horizons: what the last 30 and 365 days lost. data_docs: of the last weeks.
     """
 
     view: StreamView
@@ -35,6 +51,7 @@ class OperatorFacts:
     links: str | None
     problem: str | None = None
     horizons: tuple[Horizon, ...] = ()
+    data_docs: tuple[DataDoc, ...] = ()
 
     @property
     def budget(self) -> Budget:
@@ -59,5 +76,23 @@ def operator_facts(
     )
     nodes = tuple(len(level) for level in settings.tree.levels)
     return OperatorFacts(
-        view, nodes, settings.level_shares, charges, links, problem, read_horizons(settings, ledger)
+        view,
+        nodes,
+        settings.level_shares,
+        charges,
+        links,
+        problem,
+        read_horizons(settings, ledger),
+        _data_docs(settings, now),
     )
+
+
+def _data_docs(settings: Settings, now: datetime) -> tuple[DataDoc, ...]:
+    """The pages of the last weeks, the newest first."""
+    oldest = now - timedelta(days=SUSPECT_DAYS)
+    above = os.path.relpath(folder_of(settings), settings.report_folder)
+    return tuple(
+        DataDoc(one.first, one.last, one.at, one.suite, f"{above}/{one.path.name}")
+        for one in result_files(settings)
+        if one.at >= oldest and one.path.suffix == ".html" and not one.path.name.startswith(".")
+    )[:MOST_DATA_DOCS]

@@ -1,100 +1,163 @@
-"""The judge must have looked: what was not loaded, not evaluated or not agreed is never a pass."""
+"""The library decides, and must have looked: what was not loaded or not evaluated is never a pass."""
 
 import os
 import subprocess
 import sys
-from collections import Counter
+from dataclasses import replace
 from types import SimpleNamespace
 
+import great_expectations as gx
 import polars as pl
 import pytest
+from great_expectations.expectations import ExpectColumnPairValuesToBeEqual, ExpectColumnValuesToBeBetween
 
-from data_contracts.judge import Rule, check_evaluated, judge
+from data_contracts import judge as module
+from data_contracts.frames import PRIVATE_PERIOD, RAW, RELEASE, raw_columns, structural
+from data_contracts.judge import Contract, judge
+from data_contracts.private_period import CONTRACT as PRIVATE_PERIOD_CONTRACT
+from data_contracts.raw import ALARMS, none_of, raw_contract
+from data_contracts.release import CONTRACT as RELEASE_CONTRACT
 from optstream.errors import ContractError
 
-RULES = (Rule("a", "must be a"), Rule("b", "must be b", alarm=True))
+PAIR = ExpectColumnPairValuesToBeEqual(
+    column_A="b", column_B="c", severity="critical", meta={"says": "b is c"}
+)
+SUITE = (none_of("a", "must be a"), PAIR, none_of("z", "must be z", severity=ALARMS))
+CONTRACT = Contract("test", SUITE, frozenset({"a", "b", "c"}))
+SOUND = {"day": ["1", "1", "2"], "region": ["x", "y", "x"], "a": [0, 0, 0], "b": [4, 4, 4], "c": [4, 4, 4]}
+SOUND["z"] = [0, 0, 0]
 
 
-def test_every_broken_row_is_found_in_order():
-    metrics = pl.DataFrame({"b": [1, 0, 2], "other": [9, 9, 9], "a": [0, 0, 7]})
-    broken = judge("test", RULES, metrics, n_rows=3)
-    assert [(entry.row, entry.rule.name) for entry in broken] == [(0, "b"), (2, "a"), (2, "b")]
+def frame(**changes):
+    return pl.DataFrame({**SOUND, **changes})
+
+
+def test_every_broken_row_is_found_in_the_suites_order():
+    result, broken = judge(CONTRACT, frame(z=[1, 0, 0], c=[4, 5, 4], a=[0, 0, 7]))
+    assert [(one.day, one.region, one.column, one.alarm) for one in broken] == [
+        ("2", "x", "a", False),
+        ("1", "y", "b", False),
+        ("1", "x", "z", True),
+    ]
+    assert [one.says for one in broken] == ["must be a", "b is c", "must be z"]
+    assert result.statistics["unsuccessful_expectations"] == 3
 
 
 def test_nothing_broken_is_nothing():
-    assert judge("test", RULES, pl.DataFrame({"a": [0], "b": [0]}), n_rows=1) == []
+    result, broken = judge(CONTRACT, frame())
+    assert (result.success, broken) == (True, [])
 
 
 @pytest.mark.parametrize(
-    ("metrics", "n_rows", "told"),
+    ("metrics", "told"),
     [
-        ({"a": [0]}, 1, "missing: b"),
-        ({"a": [0], "b": [0]}, 2, "judges a frame of 2 rows"),
-        ({"a": [], "b": []}, 0, "at least one"),
-        ({"a": [0, None], "b": [0, 0]}, 2, "has no metric in some row of a"),
+        (frame().drop("b"), "no metric in some row of b"),
+        (frame(a=[0, None, 0]), "no metric in some row of a"),
+        (frame(a=[0.0, float("nan"), 0.0]), "no metric in some row of a"),
+        (frame().clear(), "there is no row of metrics"),
     ],
 )
-def test_metrics_that_are_not_there_are_not_zero(metrics, n_rows, told):
+def test_metrics_that_are_not_there_are_no_pass(metrics, told):
     with pytest.raises(ContractError, match=told):
-        judge("test", RULES, pl.DataFrame(metrics, schema=dict.fromkeys(metrics, pl.Int64)), n_rows=n_rows)
+        judge(CONTRACT, metrics)
 
 
-@pytest.mark.parametrize("rules", [(), (RULES[0], RULES[0])])
-def test_a_contract_without_rules_or_with_a_rule_twice_is_refused(rules):
-    with pytest.raises(ContractError, match="must have rules, each once"):
-        judge("test", rules, pl.DataFrame({"a": [0]}), n_rows=1)
-
-
-def result(kind="in_set", column="a", success=True, raised=False):
-    configuration = SimpleNamespace(type=kind, kwargs={"column": column} if column else {})
-    return SimpleNamespace(
-        expectation_config=configuration, success=success, exception_info={"x": {"raised_exception": raised}}
+def test_control_a_suite_decides_and_without_an_expectation_the_bad_day_would_pass():
+    """The same frame: with its expectation the day is broken; a contract that asks for less passes it."""
+    bad = frame(a=[0, 0, 7])
+    assert len(judge(CONTRACT, bad)[1]) == 1
+    assert judge(Contract("test", SUITE[1:], frozenset({"b", "c"})), bad)[1] == []
+    weaker = ExpectColumnValuesToBeBetween(
+        column="a", max_value=7, severity="critical", meta={"says": "small"}
     )
+    assert judge(replace(CONTRACT, suite=(weaker, *SUITE[1:])), bad)[1] == []
 
 
-WANTED = Counter({("in_set", "a"): 1, ("rows", None): 1})
+@pytest.mark.parametrize("lost", ["a", "b"])
+def test_a_suite_that_lost_an_expectation_stops_every_day(lost):
+    left = tuple(one for one in SUITE if lost not in module.columns_of(one.configuration))
+    with pytest.raises(ContractError, match=f"no critical expectation of {lost}"):
+        judge(replace(CONTRACT, suite=left), frame())
 
 
-def test_the_guard_passes_what_was_evaluated():
-    assert check_evaluated("test", WANTED, [result(), result("rows", None)]) == {"a": True}
-    assert check_evaluated("test", WANTED, [result(success=False), result("rows", None)]) == {"a": False}
+def test_an_expectation_that_only_alarms_judges_no_structural_column():
+    with pytest.raises(ContractError, match="no critical expectation of a;"):
+        judge(replace(CONTRACT, suite=(none_of("a", "must be a", severity=ALARMS), PAIR)), frame())
+
+
+BUILT_IN = [
+    raw_contract(metered=False),
+    raw_contract(metered=True),
+    PRIVATE_PERIOD_CONTRACT,
+    RELEASE_CONTRACT,
+]
+
+
+@pytest.mark.parametrize("contract", BUILT_IN, ids=["aggregated", "metered", "private period", "release"])
+def test_a_built_in_suite_without_any_of_its_critical_expectations_is_refused(contract):
+    """Each structural column is judged by one expectation alone, so that none can be missed."""
+    judged = [
+        set(module.columns_of(one.configuration)) & contract.structural
+        for one in contract.suite
+        if module._stops(one.configuration)
+    ]
+    assert set().union(*judged) == contract.structural
+    for number, columns in enumerate(judged):
+        assert columns - set().union(*judged[:number], *judged[number + 1 :])
 
 
 @pytest.mark.parametrize(
-    "results",
-    [
-        [],
-        [result()],
-        [result(), result("rows", None), result(column="b")],
-        [result(), result(), result("rows", None)],
-        [result("in_sett"), result("rows", None)],
-        [result(raised=True), result("rows", None)],
-        [result(success=None), result("rows", None)],
-        [result(), result("rows", None, success=False)],
-    ],
+    "columns",
+    [RAW, raw_columns(metered=True), PRIVATE_PERIOD, RELEASE],
+    ids=["raw", "metered", "period", "release"],
 )
-def test_the_guard_refuses_what_was_not(results):
-    with pytest.raises(ContractError, match="'test' was not judged"):
-        check_evaluated("test", WANTED, results)
+def test_each_column_is_structural_or_depends_on_readings_or_names_the_row(columns):
+    depends = {"duplicates", "absent", "two_leaves", "infinite", "out_of_bounds"}
+    left = set(columns) - structural(columns, metered="two_leaves" in columns) - {"day", "region"}
+    assert left <= (depends if "file_fault" in columns else {"highest", "total"})
 
 
-def test_a_library_that_drops_expectations_is_noticed(monkeypatch):
-    import great_expectations
+def spoilt(**changes):
+    """What the library says of SUITE, with one result changed."""
+    real = module.validated
 
-    real = great_expectations.ExpectationSuite
-    monkeypatch.setattr(
-        great_expectations,
-        "ExpectationSuite",
-        lambda name, expectations: real(name=name, expectations=expectations[1:]),
-    )
-    with pytest.raises(ContractError, match="not evaluated as loaded: expect_column_values_to_be_in_set"):
-        judge("test", RULES, pl.DataFrame({"a": [1], "b": [0]}), n_rows=1)
+    def validated(*given):
+        result = real(*given)
+        for key, value in changes.items():
+            setattr(result.results[0], key, value)
+        return result
+
+    return validated
 
 
-def test_a_verdict_that_contradicts_its_metric_is_refused(monkeypatch):
-    monkeypatch.setattr("data_contracts.judge._validate", lambda *_: {"a": True, "b": True})
-    with pytest.raises(ContractError, match="its verdict on a is not its metric's"):
-        judge("test", RULES, pl.DataFrame({"a": [1], "b": [0]}), n_rows=1)
+@pytest.mark.parametrize(
+    "changes",
+    [{"success": None}, {"exception_info": {"x": {"raised_exception": True}}}],
+    ids=["none", "raised"],
+)
+def test_what_could_not_be_evaluated_is_no_pass(monkeypatch, changes):
+    monkeypatch.setattr(module, "validated", spoilt(**changes))
+    with pytest.raises(ContractError, match="could not be evaluated"):
+        judge(CONTRACT, frame())
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_a_library_that_drops_expectations_is_noticed(monkeypatch, number):
+    real = gx.ExpectationSuite
+
+    def drops(name, expectations):
+        return real(name=name, expectations=[one for one in expectations if one is not SUITE[number]])
+
+    monkeypatch.setattr(gx, "ExpectationSuite", drops)
+    with pytest.raises(ContractError, match="its expectations were not all evaluated"):
+        judge(CONTRACT, frame(a=[0, 0, 7]))
+
+
+def test_exception_information_comes_flat_or_by_metric():
+    assert module.raised({"raised_exception": True})
+    assert module.raised({"metric": {"raised_exception": True}})
+    assert not module.raised({"metric": {"raised_exception": False}})
+    assert not module.raised(SimpleNamespace())
 
 
 def test_judging_is_silent_and_does_not_phone_home():
@@ -102,9 +165,12 @@ def test_judging_is_silent_and_does_not_phone_home():
         "import sys, os, socket, polars as pl\n"
         "def refuse(*_): raise SystemExit('a connection was tried')\n"
         "socket.socket.connect = refuse\n"
-        "from data_contracts.judge import Rule, judge\n"
+        "import data_contracts.frames\n"
         "assert 'great_expectations' not in sys.modules and 'pandas' not in sys.modules\n"
-        "assert len(judge('test', [Rule('a', 'x')], pl.DataFrame({'a': [0, 1]}), n_rows=2)) == 1\n"
+        "from data_contracts.judge import Contract, judge\n"
+        "from data_contracts.raw import none_of\n"
+        "frame = pl.DataFrame({'day': ['1', '2'], 'region': ['x', 'x'], 'a': [0, 1]})\n"
+        "assert len(judge(Contract('test', (none_of('a', 'x'),), frozenset('a')), frame)[1]) == 1\n"
         "assert os.environ['GX_ANALYTICS_ENABLED'] == 'false'\n"
     )
     environment = {name: value for name, value in os.environ.items() if name != "GX_ANALYTICS_ENABLED"}
@@ -116,11 +182,15 @@ def test_judging_is_silent_and_does_not_phone_home():
 
 KILLED = """
 import os, signal
-import polars as pl
-from data_contracts.judge import Rule, judge
+import pandas
+from great_expectations import ExpectationSuite
+from data_contracts.judge import _batches
+from data_contracts.raw import none_of
 
 def judges():
-    assert judge("test", [Rule("a", "must be a")], pl.DataFrame({"a": [0]}), n_rows=1) == []
+    suite = ExpectationSuite(name="test", expectations=[none_of("a", "must be a")])
+    batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
+    assert batch.validate(suite, result_format="BOOLEAN_ONLY").success
 
 def forked(work):
     child = os.fork()

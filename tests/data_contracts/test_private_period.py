@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from data_contracts.judge import judge
-from data_contracts.private_period import NAME, RULES, private_period_metrics
+from data_contracts.private_period import CONTRACT, private_period_metrics
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, PrivatePeriod
 
@@ -24,15 +24,17 @@ def period(n_leaves=2, n_steps=46, resolution=Fraction(1, 1000), first_step=FIRS
     ("held", "broken"),
     [
         (period(), []),
-        (None, ["no_period"]),
-        (np.ones((2, 46), np.int64), ["no_period"]),
-        (period(n_leaves=1), ["wrong_leaves"]),
-        (period(n_steps=48), ["wrong_steps"]),
-        (period(first_step=FIRST + 2), ["wrong_place"]),
-        (period(resolution=Fraction(1)), ["wrong_resolution"]),
-        (period(n_leaves=3, n_steps=1), ["wrong_leaves", "wrong_steps"]),
+        (None, ["periods", "leaves", "steps", "first_step", "resolution"]),
+        (np.ones((2, 46), np.int64), ["periods", "leaves", "steps", "first_step", "resolution"]),
+        (period(n_leaves=1), ["leaves"]),
+        (period(n_steps=48), ["steps"]),
+        (period(first_step=FIRST + 2), ["first_step"]),
+        (period(resolution=Fraction(1)), ["resolution"]),
+        (period(n_leaves=3, n_steps=1), ["leaves", "steps"]),
     ],
 )
 def test_a_period_is_judged_by_its_public_facts(held, broken):
     metrics = private_period_metrics([(DAY, held)], TREE, CALENDAR, MODEL)
-    assert [entry.rule.name for entry in judge(NAME, RULES, metrics, n_rows=1)] == broken
+    assert [(one.column, one.day, one.alarm) for one in judge(CONTRACT, metrics)[1]] == [
+        (column, "2025-03-30", False) for column in broken
+    ]

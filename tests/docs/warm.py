@@ -75,9 +75,8 @@ def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
 def _serve(address: str) -> None:
     for name in WARM:
         import_module(name)
-    from data_contracts.judge import preload
+    import data_contracts.judge  # noqa: F401
 
-    preload()
     # a process forked after the noise was opened may not draw
     assert "optstream.noise.secure" not in sys.modules
     gc.freeze()  # what is here stays; no child looks through it again

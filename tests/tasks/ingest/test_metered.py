@@ -117,9 +117,9 @@ def test_sums_that_could_overflow_are_refused_by_counts_alone(small):
     stream = small(schema="metered", resolution="0.0000000000002")
     for region in ("84", "11"):
         stream.write(region, pl.concat([stream.metered(f"{region}{number}", 0.0) for number in range(200)]))
-    assert metrics(stream)["too_large"] == [1, 1]
-    (ingested,) = stream.ingest()
-    assert ingested.period is None
+    (judged,) = stream.judge()
+    assert judged.period is None
+    assert "has too many rows for an exact sum" in str(judged.error)
 
 
 def test_real_households_are_summed_exactly(small, real_data):
@@ -162,7 +162,9 @@ def test_customers_that_are_no_text_make_a_file_unreadable(stream, region):
     path.write_bytes(content.replace(b"anna", b"\xff\xfe\xff\xfe"))
     (ingested,) = stream.ingest()
     assert ingested.period is None
-    assert metrics(stream)["unreadable"] == [int(region == "84"), int(region == "11")]
+    assert metrics(stream)["file_fault"] == [
+        "unreadable" if name == region else None for name in ("84", "11")
+    ]
     (judged,) = stream.judge()
     assert f"region={region}/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
 
@@ -191,7 +193,7 @@ def test_a_file_that_only_the_pass_over_customers_cannot_read_costs_its_day(stre
         return real(files, settings)
 
     monkeypatch.setattr(days, "seen_of", breaks)
-    assert metrics(stream)["unreadable"] == [0, 1]
+    assert metrics(stream)["file_fault"] == [None, "unreadable"]
     (judged,) = stream.judge()
     assert "region=11/date=2025-01-15/part-0.parquet: must be a readable" in str(judged.error)
     assert "71234" not in str(judged.error)

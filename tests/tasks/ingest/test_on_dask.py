@@ -84,7 +84,7 @@ def test_a_broken_file_is_found_there_too(client, small):
     path.write_bytes(spoiled)
     periods, metrics, _ = same(client, stream)
     assert periods == [None]
-    assert metrics[0][1]["unreadable"] == 1
+    assert metrics[0][1]["file_fault"] == "unreadable"
 
 
 def test_workers_that_may_spill_are_given_nothing(small):

@@ -264,8 +264,28 @@ def test_the_verdict_is_for_its_owner_only_and_lists_what_was_judged(small):
     assert stream.settings.validation_folder.stat().st_mode & 0o777 == 0o700
     document = json.loads(judged.results.read_text())
     assert document["success"] is False
-    assert document["error"] == str(judged.error)
-    assert [row["absent"] for row in document["metrics"]] == [1, 0]
+    assert document["meta"]["stopped"] == {str(judged.day): str(judged.error)}
+    assert [row["absent"] for row in document["meta"]["metrics"]] == [1, 0]
+    failing = {
+        one["expectation_config"]["kwargs"]["column"] for one in document["results"] if not one["success"]
+    }
+    assert failing == {"absent"}
+
+
+def test_results_are_the_librarys_own_and_hold_no_hash_of_what_was_judged(small):
+    from great_expectations.core import expectationSuiteValidationResultSchema
+
+    stream = small()
+    judged = verdict(stream, changed(stream.rows(PLANTED), 5, load=None))
+    text = judged.results.read_text()
+    assert "fingerprint" not in text
+    loaded = expectationSuiteValidationResultSchema.load(json.loads(text))
+    assert loaded["statistics"]["unsuccessful_expectations"] == 1
+    page = judged.results.with_suffix(".html").read_text()
+    assert str(judged.error).replace("'", "&#39;") in page
+    assert "<script" not in page
+    assert "<link" not in page
+    assert "<img" not in page
 
 
 def test_one_bad_day_of_a_chunk_stops_itself_only(small, days):

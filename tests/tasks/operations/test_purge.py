@@ -24,6 +24,8 @@ NOTHING = {
     "raw states": 0,
     "lineage events": 0,
 }
+RESULTS = 3 * 2
+"""Files of one chunk: of raw readings, private periods and releases each a result and its page."""
 
 
 @pytest.fixture
@@ -53,7 +55,7 @@ def test_each_kind_goes_after_its_own_retention_and_the_rest_stays(released):
     assert removed(released) == {**NOTHING, "staged files": 2}
     assert not list((released.folder / "trusted/staging/two-regions").iterdir())
     released.later(days=60)
-    assert removed(released) == {**NOTHING, "validation results": 2}
+    assert removed(released) == {**NOTHING, "validation results": RESULTS}
     released.later(days=3560)
     assert removed(released) == {**NOTHING, "lineage events": 2, "hashes of inputs": 2}
     assert not list((released.folder / "trusted/inputs/two-regions").iterdir())
@@ -73,7 +75,8 @@ def test_the_retentions_are_configured(released):
     )
     for kinds in (["staged files"], ["validation results"], ["lineage events", "hashes of inputs"]):
         released.later(days=1, seconds=1)
-        assert removed(released) == {**NOTHING, **dict.fromkeys(kinds, 2)}
+        n_files = RESULTS if kinds == ["validation results"] else 2
+        assert removed(released) == {**NOTHING, **dict.fromkeys(kinds, n_files)}
 
 
 def test_the_age_of_a_file_is_what_was_recorded_not_when_it_was_touched(released):
@@ -128,7 +131,7 @@ def test_verdicts_of_days_without_a_release_and_half_written_ones_go_by_their_na
     for name in [*names, *others]:
         (folder / name).touch()
     released.later(days=91)
-    assert removed(released)["validation results"] == 4
+    assert removed(released)["validation results"] == RESULTS + 2
     assert sorted(path.name for path in folder.iterdir()) == sorted(others)
 
 

@@ -112,6 +112,19 @@ def test_the_operators_page_links_to_the_published_files(house):
     assert (house.settings.report_folder / link).resolve().is_file()
 
 
+def test_the_operators_page_links_to_the_data_docs_of_the_last_weeks_and_readers_do_not(house):
+    house.release(DAY)
+    write(house)
+    links = re.findall(r'href="(\.\./\.\./validation/[^"]+)"', report_of(house))
+    suites = [link.rsplit("-", 1)[1] for link in links]
+    assert sorted(suites) == ["private_period.html", "raw.html", "release.html"]
+    assert all((house.settings.report_folder / link).is_file() for link in links)
+    assert b"validation/" not in page_of(house)
+    house.later(days=29)
+    write(house)
+    assert "../../validation/" not in report_of(house)
+
+
 def test_no_reading_is_on_either_page(house):
     """The dumps' own totals, as anybody would print them; the search itself sees published ones.
 

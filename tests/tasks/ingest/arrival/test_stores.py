@@ -132,7 +132,7 @@ def test_a_file_that_is_no_parquet_costs_its_own_day(small, upload):
     path.write_bytes(path.read_bytes()[:-9])
     broken, sound = upload(stream).ingest(DAY, NEXT)
     assert broken.period is None
-    assert broken.metrics["unreadable"].sum() == 1
+    assert broken.metrics["file_fault"].to_list().count("unreadable") == 1
     assert sound.period is not None
 
 

@@ -1,0 +1,1 @@
+"""What suites find, kept in the trusted zone: Great Expectations' validation results, and their pages."""

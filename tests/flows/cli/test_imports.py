@@ -1,0 +1,56 @@
+"""Commands that judge nothing do not wait for Great Expectations, which takes 2 s to import."""
+
+import json
+import subprocess
+import sys
+from datetime import date
+
+from tests.tasks.two_regions import CONFIGURATION, House
+
+DAY = date(2016, 6, 1)
+PROGRAM = """
+import json, sys
+from typer.testing import CliRunner
+from flows.cli.main import app
+
+config = sys.argv[1]
+judging = [name for name in sys.modules if name.split(".")[0] == "great_expectations"]
+found = {"import": len(judging)}
+for words in json.loads(sys.argv[2]):
+    result = CliRunner().invoke(app, [one.replace("CONFIG", config) for one in words])
+    assert result.exception is None or isinstance(result.exception, SystemExit), (words, result.exception)
+    found[" ".join(words)] = int("great_expectations" in sys.modules)
+print(json.dumps(found))
+"""
+CONFIGURED = ["--config", "CONFIG"]
+COMMANDS = [
+    ["--help"],
+    ["run", "--help"],
+    ["status", *CONFIGURED],
+    ["report", *CONFIGURED],
+    ["ledger", "show", *CONFIGURED],
+    ["ledger", "verify", *CONFIGURED],
+    ["purge", "--dry-run", *CONFIGURED],
+    ["doctor", *CONFIGURED],
+]
+
+
+def test_commands_that_judge_nothing_do_not_import_it(tmp_path):
+    (tmp_path / "optstream.toml").write_text(CONFIGURATION)
+    house = House(tmp_path)
+    house.simulate(DAY)
+    house.release(DAY)
+    arguments = [str(tmp_path / "optstream.toml"), json.dumps(COMMANDS)]
+    done = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path
+    )
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert len(found) == 1 + len(COMMANDS)
+    assert set(found.values()) == {0}
+
+
+def test_control_what_judges_imports_it():
+    code = "import sys, tasks.release.steps; print('great_expectations' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "True"

@@ -1,0 +1,115 @@
+"""Users' suites on the three frames: they alarm operators, stop no day, and change no release."""
+
+import json
+from datetime import UTC, date, datetime
+
+import pytest
+
+from tasks.contracts.results import newest_results, result_files
+from tests.tasks.conftest import DAY
+from tests.tasks.monitoring.conftest import WATCH, Watched
+from tests.tasks.two_regions import CONFIGURATION
+
+FIRST = date(2016, 6, 1)
+SUITES = {
+    "raw": ("rows", {"max_value": 1}),
+    "private_period": ("steps", {"max_value": 1}),
+    "release": ("total", {"max_value": -1}),
+}
+
+
+def suite(column, **kwargs):
+    kind = "expect_column_values_to_be_between"
+    wanted = {"type": kind, "kwargs": {"column": column, **kwargs}, "severity": "critical"}
+    return json.dumps({"name": "any", "expectations": [wanted]})
+
+
+def add(folder, suites):
+    for frame, (column, kwargs) in suites.items():
+        place = folder / "contracts" / frame
+        place.mkdir(parents=True)
+        (place / "odd.json").write_text(suite(column, **kwargs))
+
+
+@pytest.fixture
+def watched(tmp_path):
+    text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
+    (tmp_path / "optstream.toml").write_text(text)
+    house = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
+    house.simulate(FIRST)
+    return house
+
+
+def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):
+    add(watched.folder, SUITES)
+    watched.release(FIRST)
+    assert watched.record(FIRST).state.value == "PUBLISHED"
+    alarms = [one for one in watched.watch().alarms if one.kind == "user-suite"]
+    assert [one.words.split(" of [contracts]")[0] for one in sorted(alarms, key=lambda one: one.words)] == [
+        f"2016-06-01: the suite {frame}/odd" for frame in sorted(SUITES)
+    ]
+    assert all("The day is not stopped: users' suites raise alarms only" in one.words for one in alarms)
+    assert all(one.kind.depends_on_readings for one in alarms)
+    paths = [path for path in (watched.folder / "published").rglob("*") if path.is_file()]
+    published = b"".join(path.read_bytes() for path in paths)
+    assert b"user-suite" not in published
+    assert b"raw/odd" not in published
+
+
+def test_suites_change_no_byte_of_a_release(watched, tmp_path_factory):
+    """The configuration's hash, which each release states, is that of the same configuration without."""
+    plain = tmp_path_factory.mktemp("plain") / "optstream.toml"
+    plain.write_text(CONFIGURATION + WATCH)
+    from tasks.config import load_settings
+
+    assert load_settings(plain).configuration_hash == watched.settings.configuration_hash
+
+
+def test_a_user_suite_that_holds_is_kept_and_no_alarm(watched):
+    add(watched.folder, {"raw": ("rows", {"min_value": 1})})
+    watched.release(FIRST)
+    assert watched.alarms() == []
+    assert [one.suite for one in result_files(watched.settings) if "user" in one.suite] == [
+        "user-raw-odd"
+    ] * 2
+
+
+def test_a_user_suite_that_cannot_be_loaded_is_an_alarm(watched):
+    place = watched.folder / "contracts/raw"
+    place.mkdir(parents=True)
+    (place / "odd.json").write_text("{")
+    watched.release(FIRST)
+    assert watched.record(FIRST).state.value == "PUBLISHED"
+    assert watched.alarms() == [("user-suite", 1, None)]
+
+
+def test_each_day_is_judged_by_itself_and_users_aggregates_are_of_one_day(small, days):
+    stream = small()
+    file = stream.settings.file
+    file.write_text(file.read_text() + '[contracts]\nfolder = "contracts"\n')
+    from tasks.config import load_settings
+
+    stream.settings = load_settings(file)
+    add(file.parent, {"raw": ("absent", {"max_value": 0})})
+    for number, day in enumerate(days(2)):
+        for region in ("84", "11"):
+            stream.write(region, stream.rows(1e9 if number else 1.0, day), day)
+    place = file.parent / "contracts/raw/odd.json"
+    mean = {"type": "expect_column_mean_to_be_between", "kwargs": {"column": "out_of_bounds", "max_value": 0}}
+    place.write_text(json.dumps({"name": "x", "expectations": [mean]}))
+    first, second = stream.judge(*days(2))
+    assert first.alarms == ()
+    assert [line for line in second.alarms if "raw/odd" in line] != []
+    assert second.error is None
+
+
+def test_the_newest_results_of_a_day_count_and_others_cannot_hide_them(small):
+    stream = small()
+    for region in ("84", "11"):
+        stream.write(region, stream.rows(1.0))
+    (judged,) = stream.judge(DAY)
+    folder = judged.results.parent
+    (folder / f".{judged.results.name}.7-7").write_text("{")
+    (folder / "2025-01-15-20250116T030000000000.json").write_text('{"success": false}')
+    found = {suite: document["success"] for _, suite, document in newest_results(stream.settings, {DAY})}
+    assert found == {"raw": True, "private_period": True, "": False}
