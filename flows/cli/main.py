@@ -55,8 +55,10 @@ COMMANDS = {
 
 def load(name: str) -> Any:
     """The command of this name, from its module: a click command, or a group of them."""
-    command = get_command(import_module(f"flows.cli.commands.{COMMANDS[name].module}").app)
-    return command.commands.get(name, command) if isinstance(command, TyperGroup) else command
+    found = get_command(import_module(f"flows.cli.commands.{COMMANDS[name].module}").app)
+    command = found.commands.get(name, found) if isinstance(found, TyperGroup) else found
+    command.name = name  # a module that is a group does not know it
+    return command
 
 
 class LazyGroup(TyperGroup):

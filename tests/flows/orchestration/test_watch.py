@@ -284,3 +284,14 @@ def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, t
     release(settings, last_three(settings)[2])
     assert CliRunner().invoke(app, ["status"]).exit_code == 0
     assert len(told.messages) == 1
+
+
+def test_without_a_server_it_looks_and_leaves_the_events_to_the_next_watch(here, told):
+    from flows.orchestration.watch import watch_here
+
+    settings = load_settings(here / "optstream.toml")
+    release(settings, *last_three(settings)[:2])
+    watched = watch_here(settings, in_flow=False)
+    assert watched.alarms
+    assert set(watched.told) == {"custom-webhook/watch-test"}
+    assert set(watch(settings).told) == {"events"}
