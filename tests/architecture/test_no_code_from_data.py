@@ -24,8 +24,9 @@ KEYWORDS = {"allow_pickle"}
 OWN_PROCESSES = {
     "optstream/ledger/verification/parallel.py": {"recv"},
     "optstream/evaluation/engine.py": {"ProcessPoolExecutor"},
+    "flows/orchestration/workers.py": {"ProcessPoolExecutor"},
 }
-"""What unpickles the words of processes that are forks of the same program and open no file of others."""
+"""What unpickles the words of processes of the same program that decode no file of others themselves."""
 
 
 def findings(text: str) -> list[str]:
