@@ -35,7 +35,7 @@ from tasks.config import load_settings
 from tasks.ingest import ingest
 from tasks.ingest.cells import cells_of
 from tasks.ingest.days import inspected
-from tasks.release.input_hashes import hashing
+from tasks.release.guards.input_hashes import hashing
 
 TARGETS = {"sums": 2.0, "full": 6.0}
 LARGEST_PEAK_MB = 1500

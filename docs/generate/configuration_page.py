@@ -9,9 +9,9 @@ from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
 from tasks.config.example import EXAMPLE
-from tasks.config.mechanisms import MECHANISMS
-from tasks.config.section import Section
-from tasks.config.sections import OPTIONAL, SECTIONS, Change
+from tasks.config.tables.base import Section
+from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\

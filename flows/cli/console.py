@@ -11,7 +11,7 @@ from rich.table import Table
 
 from tasks.config import Settings
 from tasks.release.day import Ended, Status
-from tasks.release.outcomes import Budget
+from tasks.release.records.outcomes import Budget
 
 MARKS = {
     Status.PUBLISHED: "[green]published[/]",

@@ -9,7 +9,7 @@ from optstream.errors import PublicationError
 from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.release.day import Ended, Status
-from tasks.release.outcomes import budget_of
+from tasks.release.records.outcomes import budget_of
 from tasks.reports.one_day import day_in_markdown
 
 

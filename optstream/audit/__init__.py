@@ -15,14 +15,14 @@ through is there, rows that come and go, customers who change leaf (`audit_rows`
 noise leaked (`audit_compromised`).
 """
 
-from optstream.audit.amendments import amended_subjects, hasty_subjects
 from optstream.audit.attack import ERROR, audit
 from optstream.audit.cases import Case, control_cases, mechanism_cases, our_cases
-from optstream.audit.histories import HistorySubject
-from optstream.audit.mechanism import MechanismSubject
-from optstream.audit.neighbours import Neighbours, make_neighbours, worst_cases
 from optstream.audit.result import AuditResult
-from optstream.audit.subject import Outputs, Subject
+from optstream.audit.subjects.amendments import amended_subjects, hasty_subjects
+from optstream.audit.subjects.histories import HistorySubject
+from optstream.audit.subjects.mechanism import MechanismSubject
+from optstream.audit.subjects.neighbours import Neighbours, make_neighbours, worst_cases
+from optstream.audit.subjects.subject import Outputs, Subject
 
 __all__ = [
     "ERROR",

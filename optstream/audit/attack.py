@@ -15,7 +15,7 @@ from optstream.audit.bounds import epsilon_bound
 from optstream.audit.events import choose_events
 from optstream.audit.result import AuditResult
 from optstream.audit.statistics import learn
-from optstream.audit.subject import Outputs, Subject
+from optstream.audit.subjects.subject import Outputs, Subject
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
 

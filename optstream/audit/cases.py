@@ -7,16 +7,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from optstream.audit import controls, plans
+from optstream.audit import controls
 from optstream.audit.attack import ERROR, Progress, audit
 from optstream.audit.field import FIELD, FieldCase, on_tree
-from optstream.audit.histories import Auditable
-from optstream.audit.mechanism import MechanismSubject
-from optstream.audit.neighbours import worst_cases
-from optstream.audit.plans import FLAT, RAGGED, SINGLE
 from optstream.audit.result import AuditResult
 from optstream.audit.sampler import EnumeratedSampler
-from optstream.audit.subject import Subject
+from optstream.audit.subjects import plans
+from optstream.audit.subjects.histories import Auditable
+from optstream.audit.subjects.mechanism import MechanismSubject
+from optstream.audit.subjects.neighbours import worst_cases
+from optstream.audit.subjects.plans import FLAT, RAGGED, SINGLE
+from optstream.audit.subjects.subject import Subject
 from optstream.noise import NoiseSource
 from optstream.stream import AggregationTree
 

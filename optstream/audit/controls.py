@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optstream.audit.enumeration import exact_bound, first_above
 from optstream.audit.result import AuditResult
-from optstream.audit.subject import Outputs
+from optstream.audit.subjects.subject import Outputs
 from optstream.noise import NoiseSource
 
 Integers = NDArray[np.int64]

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.audit.subject import Outputs
+from optstream.audit.subjects.subject import Outputs
 
 Floats = NDArray[np.float64]
 

@@ -1,7 +1,7 @@
 """The configuration: one TOML file, read into frozen settings; errors name key, legal range and input."""
 
-from tasks.config.layouts import Layout
 from tasks.config.loading import load_settings
 from tasks.config.settings import Settings
+from tasks.config.tables.layouts import Layout
 
 __all__ = ["Layout", "Settings", "load_settings"]

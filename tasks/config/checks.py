@@ -8,10 +8,10 @@ from typing import Any
 from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
-from tasks.config.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.mechanisms import kinds_with, names_with
-from tasks.config.schedule import schedule_problems
-from tasks.config.sections import Watch
+from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
+from tasks.config.tables.mechanisms import kinds_with, names_with
+from tasks.config.tables.schedule import schedule_problems
+from tasks.config.tables.sections import Watch
 from tasks.config.zones import zone_checks
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")

@@ -14,11 +14,11 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from optstream.errors import ConfigurationError
 from tasks.config.checks import cross_checks
-from tasks.config.hierarchy import read_hierarchy
-from tasks.config.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
 from tasks.config.problems import keys, nearest, plain, problems_of, shown
-from tasks.config.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS
 from tasks.config.settings import Settings
+from tasks.config.tables.hierarchy import read_hierarchy
+from tasks.config.tables.mechanisms import MECHANISMS, NAMES, OWN_TABLES, names_with, section_of
+from tasks.config.tables.sections import DEFAULT_FEATURES, OPTIONAL, SECTIONS
 
 LARGEST_FILE = 2**20
 MOST_PARTS = 32

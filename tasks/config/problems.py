@@ -6,8 +6,8 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from tasks.config.section import Section
-from tasks.config.sections import CHANGES, MOST_FEATURES, Change
+from tasks.config.tables.base import Section
+from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
 SECRETS = {"ledger.url"}
 LONGEST_SHOWN = 80

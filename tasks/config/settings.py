@@ -19,12 +19,12 @@ from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.public_days import PublicDays
 from tasks.config.checks import day_lengths, step_minutes
-from tasks.config.layouts import Layout, layouts_of
-from tasks.config.mechanisms import Mechanism
 from tasks.config.paths import absolute, located, resolve_ledger_url
-from tasks.config.schedule import Schedule
-from tasks.config.section import Section
-from tasks.config.sections import (
+from tasks.config.tables.base import Section
+from tasks.config.tables.layouts import Layout, layouts_of
+from tasks.config.tables.mechanisms import Mechanism
+from tasks.config.tables.schedule import Schedule
+from tasks.config.tables.sections import (
     Budget,
     Contracts,
     Features,

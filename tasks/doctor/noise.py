@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from optstream.errors import NoiseError
 from optstream.noise import NoiseSource
 from tasks.doctor.finding import Finding, wrong
-from tasks.release.readiness import make_ready
+from tasks.release.guards.readiness import make_ready
 
 
 def noise(source: NoiseSource) -> Iterator[Finding]:

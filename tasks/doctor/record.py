@@ -15,8 +15,8 @@ from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.ingest.arrival.discover import DATED, MOST_FILES, PREFIX
 from tasks.ingest.arrival.folders import entries_of
 from tasks.operations.expired import release_folders
-from tasks.release.lineage import told_releases
-from tasks.release.witness import behind
+from tasks.release.guards.witness import behind
+from tasks.release.records.lineage import told_releases
 from tasks.storage.private_files import read_verified
 
 CLOCK_SLACK = timedelta(minutes=5)

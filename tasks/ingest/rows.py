@@ -3,7 +3,7 @@
 import polars as pl
 
 from tasks.config import Settings
-from tasks.config.fields import LONGEST_COLUMN
+from tasks.config.tables.fields import LONGEST_COLUMN
 from tasks.ingest.arrival.files import scan_file
 from tasks.ingest.reading import Reading, reading
 from tasks.ingest.schema import UNREADABLE, SourceFile

@@ -9,7 +9,7 @@ from tasks.ledger.horizon import Horizon
 from tasks.ledger.show_pages import GrantPage, StreamPage
 from tasks.ledger.verify import Verification
 from tasks.operations.purge import Purged
-from tasks.release.outcomes import amount_document
+from tasks.release.records.outcomes import amount_document
 
 
 def book_document(

@@ -9,7 +9,7 @@ from tasks.monitoring.alarms import DEPENDS
 from tasks.monitoring.days import DayState
 from tasks.monitoring.replaced import newest_day, replaced
 from tasks.monitoring.view import StreamView
-from tasks.release.outcomes import amount_document, budget_document
+from tasks.release.records.outcomes import amount_document, budget_document
 
 FORMAT = "optstream.status/3"
 

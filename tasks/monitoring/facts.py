@@ -18,7 +18,7 @@ from tasks.monitoring.deadlines import last_ended
 from tasks.monitoring.files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
-from tasks.release.outcomes import Budget, budget_of
+from tasks.release.records.outcomes import Budget, budget_of
 from tasks.studies.audit_record import AuditRecord, last_audit
 
 SUSPECT_DAYS = 28

@@ -8,7 +8,7 @@ from tasks.config import Settings
 from tasks.planning.backfill_cost import BackfillCost
 from tasks.planning.backfill_plan import BackfillPlan
 from tasks.release.day import Ended
-from tasks.release.outcomes import Budget, amount_document, outcomes_document
+from tasks.release.records.outcomes import Budget, amount_document, outcomes_document
 
 
 def plan_document(plan: BackfillPlan, cost: BackfillCost, settings: Settings) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from optstream.errors import ConfigurationError, OptStreamError
 from optstream.ledger import Ledger
 from optstream.stream import days_from
 from tasks.config import Settings
-from tasks.config.schedule import clock_of, minutes_of, schedule_problems
+from tasks.config.tables.schedule import clock_of, minutes_of, schedule_problems
 from tasks.monitoring.deadlines import last_ended, late_from
 from tasks.release.day import Ended, Status
 

@@ -20,11 +20,11 @@ from optstream.stream.state import raw_bytes, with_raw
 from tasks.config import Settings
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.release.day import Charged, Drawn, Held, Reserved
-from tasks.release.input_hashes import hand_over_inputs, keep_inputs
-from tasks.release.lease_renewal import held
-from tasks.release.readiness import make_ready
+from tasks.release.guards.input_hashes import hand_over_inputs, keep_inputs
+from tasks.release.guards.lease_renewal import held
+from tasks.release.guards.readiness import make_ready
+from tasks.release.guards.witness import bear_witness
 from tasks.release.run import Run, renewed, void
-from tasks.release.witness import bear_witness
 from tasks.storage.private_files import DrawingFile, deferred_stop, take_raw, take_up, whole_draw
 
 PAUSE = timedelta(seconds=0.5)

@@ -15,9 +15,9 @@ from optstream.stream import Measured
 from tasks.contracts.judging import judge_by_users, keep
 from tasks.contracts.results import RELEASE
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
-from tasks.release.rows import published_rows
+from tasks.release.records.rows import published_rows
+from tasks.release.records.statement import statement_of
 from tasks.release.run import Run, renewed, void
-from tasks.release.statement import statement_of
 from tasks.storage.private_files import NAMED, read_verified, write_private
 
 

@@ -28,9 +28,9 @@ from optstream.storage.bounded_read import LARGEST_RELEASE
 from optstream.stream import Measured
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status
-from tasks.release.rows import published_rows
+from tasks.release.records.rows import published_rows
+from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
-from tasks.release.statement import statement_of
 from tasks.signing.sign import signer_of
 from tasks.storage.private_files import read_verified
 

@@ -13,9 +13,9 @@ from optstream.ledger import ReleaseState
 from optstream.privacy import Spend, worst_window
 from tasks.release.carry_over import recall
 from tasks.release.day import Judged, Lease, Reserved, Stage, TakenOver, Unreleased
-from tasks.release.lineage import told_releases
+from tasks.release.guards.witness import bear_witness
+from tasks.release.records.lineage import told_releases
 from tasks.release.run import PUBLISHED_IN, Run, terms_of
-from tasks.release.witness import bear_witness
 from tasks.storage.private_files import fence_off, newest_token, whole_draw
 
 SOON = timedelta(seconds=30)

@@ -22,9 +22,9 @@ from optstream.stream import Measured
 from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Stage, Staged, Status
 from tasks.release.estimate import keep_bytes
-from tasks.release.rows import published_rows
+from tasks.release.records.rows import published_rows
+from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
-from tasks.release.statement import statement_of
 from tasks.storage.private_files import read_verified
 
 FOR_EVER = 2**62

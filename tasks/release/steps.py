@@ -33,8 +33,8 @@ from tasks.release.day import (
     Unreleased,
 )
 from tasks.release.each import each, together
-from tasks.release.input_hashes import Inputs, hashing
-from tasks.release.lineage import emit_lineage
+from tasks.release.guards.input_hashes import Inputs, hashing
+from tasks.release.records.lineage import emit_lineage
 from tasks.release.revise import Due, Revised, StagedVintage
 from tasks.release.run import Run
 

@@ -11,7 +11,7 @@ from tasks.contracts.results import folder_of, result_files
 from tasks.ledger.horizon import Horizon, read_horizons
 from tasks.monitoring import StreamView, watch
 from tasks.monitoring.facts import SUSPECT_DAYS
-from tasks.release.outcomes import Budget
+from tasks.release.records.outcomes import Budget
 
 MOST_DATA_DOCS = 300
 

@@ -16,8 +16,8 @@ from tempfile import TemporaryDirectory
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.audit.histories import History, Seen, outputs_of, release, seen
-from optstream.audit.subject import BufferedNoise, Outputs
+from optstream.audit.subjects.histories import History, Seen, outputs_of, release, seen
+from optstream.audit.subjects.subject import BufferedNoise, Outputs
 from optstream.ledger import open_ledger
 from optstream.measurement.grouping import GROUPER, ON_DEVIATION
 from optstream.mechanisms import Hierarchical

@@ -12,7 +12,7 @@ from tempfile import TemporaryDirectory
 
 import polars as pl
 
-from optstream.audit.histories import History, HistorySubject
+from optstream.audit.subjects.histories import History, HistorySubject
 from optstream.errors import ParameterError
 from tasks.config import Settings
 from tasks.ingest import Dump, discover, ingest

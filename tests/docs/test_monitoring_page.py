@@ -6,7 +6,7 @@ from pathlib import Path
 from flows.cli.show.watch import LETTERS, RULER
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
-from tasks.config.sections import Watch
+from tasks.config.tables.sections import Watch
 from tasks.monitoring import Kind, Severity
 from tasks.monitoring.alarms import EXPIRY_WARNING
 from tasks.monitoring.regions import ALIKE

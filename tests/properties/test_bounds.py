@@ -15,8 +15,9 @@ from optstream.catalogue.backends import open_storage
 from optstream.errors import ConfigurationError, DumpError, ParameterError, PublicationError
 from optstream.storage.parquet_limits import Limits, claims_of
 from optstream.stream import AggregationTree, Measured
-from tasks.config import hierarchy, load_settings, loading
+from tasks.config import load_settings, loading
 from tasks.config.example import EXAMPLE
+from tasks.config.tables import hierarchy
 from tasks.ingest import discover
 from tests.properties import footers, measurements
 from tests.properties.catalogues import whole

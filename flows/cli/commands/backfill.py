@@ -32,7 +32,7 @@ from tasks.planning.backfill_documents import backfill_document, plan_document
 from tasks.planning.backfill_plan import BackfillPlan
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Ended, Status
-from tasks.release.outcomes import budget_of
+from tasks.release.records.outcomes import budget_of
 
 MOST_LISTED = 20
 app = new_app()

@@ -20,7 +20,7 @@ from tasks.operations.purge import purge as remove
 from tasks.operations.withdraw import withdraw as take_back
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
-from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
 from tasks.reports import write_pages
 

@@ -25,8 +25,8 @@ from tasks.ledger.open import need_ledger
 from tasks.operations.permissions import check_trusted
 from tasks.release.day import Requested
 from tasks.release.each import each
-from tasks.release.outcomes import budget_of, outcomes_document
 from tasks.release.publish_again import days_published, publish_again
+from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.release.run import Run
 from tasks.reports import write_pages
 

@@ -13,7 +13,7 @@ from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.dry_run import dry_run as price
-from tasks.release.outcomes import budget_of, outcomes_document
+from tasks.release.records.outcomes import budget_of, outcomes_document
 
 app = new_app()
 

@@ -18,8 +18,8 @@ from numpy.typing import NDArray
 from optstream.errors import DumpError, ParameterError
 from optstream.noise import simulated_noise
 from tasks.config import Settings
-from tasks.config.mechanisms import MECHANISMS
-from tasks.config.sections import Budget, Features, Sampling
+from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.config.tables.sections import Budget, Features, Sampling
 from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import daily_load, region_of
 

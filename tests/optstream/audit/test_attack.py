@@ -9,7 +9,7 @@ import pytest
 from optstream.audit import Outputs, audit
 from optstream.audit.attack import ERROR
 from optstream.audit.bounds import epsilon_bound
-from optstream.audit.subject import BufferedNoise
+from optstream.audit.subjects.subject import BufferedNoise
 from optstream.errors import ParameterError
 from optstream.noise import secure_noise, simulated_noise
 

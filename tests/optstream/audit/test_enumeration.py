@@ -5,8 +5,8 @@ import pytest
 
 from optstream.audit.controls import SparseVector
 from optstream.audit.enumeration import exact_bound, first_above
-from optstream.audit.plans import enumerated_samplers
 from optstream.audit.sampler import EnumeratedSampler, l1_score
+from optstream.audit.subjects.plans import enumerated_samplers
 from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced
 from optstream.mechanisms import OptStream

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from optstream.audit import MechanismSubject, audit, worst_cases
-from optstream.audit.plans import SINGLE
+from optstream.audit.subjects.plans import SINGLE
 from optstream.errors import ParameterError
 from optstream.estimation.holding import UNKNOWN
 from optstream.measurement.in_turn import measure_in_turn

@@ -16,7 +16,7 @@ from optstream.stream import Calendar
 from tasks.ledger.documents import book_document
 from tasks.ledger.show import promise_changed, read_book
 from tasks.ledger.show_pages import calendar_of
-from tasks.release.outcomes import budget_document, budget_of
+from tasks.release.records.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
 
 PARIS = ZoneInfo("Europe/Paris")

@@ -14,7 +14,7 @@ from tasks.operations.compromise import compromise
 from tasks.release import steps as chunk
 from tasks.release.day import Status
 from tasks.storage.private_files import read_verified
-from tests.tasks.release.test_known_attacks import pegasus, raws
+from tests.tasks.release.streams.test_known_attacks import pegasus, raws
 
 __all__ = ["pegasus"]
 

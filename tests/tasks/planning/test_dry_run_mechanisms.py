@@ -11,7 +11,7 @@ from optstream.errors import ParameterError
 from optstream.noise import simulated_noise
 from optstream.privacy import worst_window
 from tasks.config import load_settings
-from tasks.config.mechanisms import MECHANISMS
+from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
 from tasks.release.build_mechanism import mechanism_for

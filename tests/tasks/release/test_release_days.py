@@ -18,7 +18,7 @@ from tasks.release import estimate, publish
 from tasks.release import run as release
 from tasks.release import steps as chunk
 from tasks.release.day import Status
-from tasks.release.outcomes import budget_of, days_of
+from tasks.release.records.outcomes import budget_of, days_of
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 BEFORE_ESTIMATE = chunk.STEPS[:6]

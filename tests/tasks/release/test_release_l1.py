@@ -9,7 +9,7 @@ from optstream import read_published
 from optstream.privacy import CappedSpend, StepSpend
 from tasks.release import steps
 from tasks.release.day import Status
-from tasks.release.outcomes import budget_of
+from tasks.release.records.outcomes import budget_of
 
 DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
 

@@ -14,7 +14,7 @@ import pytest
 
 from optstream.catalogue import Entry
 from tasks.monitoring import Alarm, DayState, Facts, Kind, State, StreamView
-from tasks.release.outcomes import Budget
+from tasks.release.records.outcomes import Budget
 from tasks.reports import Daily, OperatorFacts, public_page, trusted_page
 from tasks.reports.operator import Charge
 from tests.browser import visit

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.audit import ERROR, Case
-from optstream.audit.subject import BufferedNoise
+from optstream.audit.subjects.subject import BufferedNoise
 from optstream.noise import simulated_noise
 from tasks.studies.audit import audit_cases, history_cases
 from tasks.studies.audit_compromised import (

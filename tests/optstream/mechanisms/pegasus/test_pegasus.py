@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from optstream.audit import audit
-from optstream.audit.subject import Outputs
+from optstream.audit.subjects.subject import Outputs
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import measure_groups
 from optstream.mechanisms import Hierarchical

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from optstream.audit import audit
-from optstream.audit.subject import Outputs
+from optstream.audit.subjects.subject import Outputs
 from optstream.errors import ParameterError
 from optstream.mechanisms import Hierarchical, Laplace, PeGaSus, PeGaSusTree
 from optstream.mechanisms.pegasus.tree import GroupedBelow

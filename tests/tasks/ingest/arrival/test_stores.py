@@ -10,7 +10,7 @@ from optstream.errors import DumpError
 from optstream.measurement.linear import open_private_period
 from tasks.config import load_settings
 from tasks.ingest import LateDumpError, discover, ingest
-from tasks.release.input_hashes import hashing
+from tasks.release.guards.input_hashes import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
 NEXT = DAY + timedelta(days=1)

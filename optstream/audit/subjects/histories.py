@@ -1,0 +1,122 @@
+"""Mechanisms of ours over consecutive periods: how they are released in a row, and what an adversary sees."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from optstream.audit.subjects.subject import BufferedNoise, Outputs
+from optstream.noise import NoiseSource
+from optstream.privacy import PrivacyModel
+from optstream.stream import Measured, PrivatePeriod
+
+
+class Auditable(Protocol):
+    """What the audit asks of a mechanism."""
+
+    @property
+    def model(self) -> PrivacyModel:
+        """What it protects."""
+        ...
+
+    @property
+    def epsilon(self) -> Fraction:
+        """What the accountant says that its plan, repeated, costs any window."""
+        ...
+
+    def measure(
+        self,
+        values: ArrayLike | PrivatePeriod,
+        *,
+        noise: NoiseSource,
+        first_step: int = 0,
+        state: Mapping[str, Any] | None = None,
+    ) -> Measured:
+        """Draw the measurements of one period."""
+        ...
+
+
+History = Sequence[tuple[Auditable, PrivatePeriod]]
+"""Periods in the order of their release, each with the mechanism that measures it."""
+
+
+@dataclass(frozen=True, eq=False)
+class HistorySubject:
+    """Two whole histories that neighbours lead to, whatever stands between a change and what is measured.
+
+    `MechanismSubject` gives a mechanism two streams of sums. Here the sums themselves, the periods that are
+    released and their mechanisms come from elsewhere: from rows that are ingested, or from a ledger that
+    lets a day wait. make: both histories, asked for at the first run. claimed: by docs/privacy.md,
+    section 1, for this change.
+    """
+
+    name: str
+    neighbours: str
+    claimed: float
+    make: Callable[[], tuple[History, History]]
+
+    @cached_property
+    def histories(self) -> tuple[History, History]:
+        """The histories of both sides, made once."""
+        return self.make()
+
+    @property
+    def accountant(self) -> float:
+        """What the accountant says that a window of the mechanisms loses, each by itself."""
+        return float(max(mechanism.epsilon for side in self.histories for mechanism, _ in side))
+
+    def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
+        """Return all measurements of each run, in units of the resolution, and which steps were measured."""
+        buffered, history = BufferedNoise(noise), self.histories[side]
+        return outputs_of(
+            [seen(measured) for measured in release(history, [buffered] * len(history))]
+            for _ in range(n_runs)
+        )
+
+
+def release(history: History, noises: Sequence[NoiseSource]) -> list[Measured]:
+    """Measure the periods in a row, each with its own noise source and the state that the one before left."""
+    state: Mapping[str, Any] | None = None
+    released = []
+    for (mechanism, period), noise in zip(history, noises, strict=True):
+        released.append(mechanism.measure(period, noise=noise, first_step=period.first_step, state=state))
+        state = released[-1].state
+    return released
+
+
+Seen = tuple[NDArray[np.float64], NDArray[np.int64]]
+"""Numbers and answers of one period."""
+
+
+def outputs_of(runs: Iterable[Sequence[Seen]]) -> Outputs:
+    """Return what was seen in each run, its periods side by side."""
+    listed = list(runs)
+    return Outputs(
+        numbers=np.array([np.concatenate([numbers for numbers, _ in run]) for run in listed]),
+        answers=np.array([np.concatenate([answers for _, answers in run]) for run in listed]),
+    )
+
+
+def seen(measured: Measured) -> Seen:
+    """Return a period's numbers, then whether each step was measured at each node and what else was decided.
+
+    A point stands at its step, so that runs that measured other steps compare.
+    """
+    levels = [_seen_at_once(part) for part in measured.parts or (measured,)]
+    numbers, answers = zip(*levels, strict=True)
+    return np.concatenate(numbers), np.concatenate(answers)
+
+
+def _seen_at_once(measured: Measured) -> Seen:
+    points = np.full((len(measured.points), measured.n_steps), np.nan)
+    drawn = np.ones(measured.points.shape, dtype=bool)
+    if measured.point_variances is not None:
+        drawn &= np.isfinite(measured.point_variances)
+    points[:, list(measured.positions)] = np.where(drawn, measured.points, np.nan)
+    numbers = np.concatenate([points.ravel(), *(sums.ravel() for sums in measured.answers.values)])
+    decided = [np.ravel(choice).astype(np.int64) for choice in (measured.choices or {}).values()]
+    return numbers, np.concatenate([(~np.isnan(points)).astype(np.int64).ravel(), *decided])

@@ -1,0 +1,178 @@
+"""The `[mechanism]` table: which mechanism, and its own keys, with their legal ranges as errors say them."""
+
+from datetime import date
+from typing import Annotated, Any, ClassVar, Literal
+
+from pydantic import Field, model_validator
+
+from optstream import mechanisms
+from optstream.errors import ParameterError
+from tasks.config.tables.base import Section
+from tasks.config.tables.fields import Count, NotNegative, ProperShare
+
+SHARE = 'a share between 0 and 1, such as "1/2"'
+Gain = Annotated[float, Field(ge=0, le=1, description="a number in [0, 1]; the three gains add up to 1")]
+AMOUNT = Field(gt=0, allow_inf_nan=False, description="a number greater than 0")
+MOST_HOLIDAYS = 10_000
+PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
+
+
+class Mechanism(Section):
+    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called.
+
+    tables: what of the file is for it and not for others. chooses_levels: whether `budget.levels` may be left
+    to it.
+    """
+
+    tables: ClassVar[tuple[str, ...]] = ()
+    chooses_levels: ClassVar[bool] = False
+
+    name: str
+
+    @property
+    def kind(self) -> Any:
+        """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
+        return getattr(mechanisms, self.name)
+
+    def holidays_around(self, day: date) -> tuple[date, ...]:
+        """The public holidays that it was told of, and those of its country in the years around a day."""
+        return ()
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """The keys that were given or have a default, without the name."""
+        given = {key: getattr(self, key) for key in type(self).model_fields if key != "name"}
+        return {key: value for key, value in given.items() if value is not None}
+
+
+class OptStream(Mechanism):
+    tables: ClassVar[tuple[str, ...]] = ("sampling", "features", "stages")
+
+    weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
+
+
+class Plain(Mechanism):
+    """A mechanism that has nothing to set."""
+
+
+class Fourier(Mechanism):
+    n_coefficients: Count = 10
+
+
+class Kellaris(Mechanism):
+    """Budget distribution and budget absorption."""
+
+    distance_share: ProperShare = Field("1/2", validate_default=True, description=SHARE)
+
+
+class PeGaSus(Mechanism):
+    perturber_share: ProperShare = Field("4/5", validate_default=True, description=SHARE)
+    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    smoother: Literal["median", "average", "james_stein"] = Field(
+        "median", description='"median", "average" or "james_stein"'
+    )
+    groups: Literal["own", "children"] = Field("own", description='"own" or "children"')
+
+
+class Fast(Mechanism):
+    """Numbers that only shape the estimate may be floats; none of them enters a price but n_samples."""
+
+    n_samples: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    sampling: Literal["adaptive", "fixed"] = Field("adaptive", description='"adaptive" or "fixed"')
+    predictor: Literal["kalman", "linear"] = Field("kalman", description='"kalman" or "linear"')
+    proportional: Gain = 0.9
+    integral: Gain = 0.1
+    derivative: Gain = 0.0
+    integration_time: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, n_samples]")
+    interval_step: Annotated[float, AMOUNT] = 5.0
+    set_point: Annotated[float, AMOUNT] = 0.1
+    min_interval: Count = 1
+    process_deviation: Annotated[float | None, AMOUNT] = None
+    error_floor: Annotated[float | None, AMOUNT] = None
+
+
+class Proxy(Section):
+    """Prior medians that were learned from a public series, and from which: lineage says both."""
+
+    learned_from: str = Field(min_length=1, max_length=500)
+    medians: dict[str, Annotated[tuple[float, ...], Field(strict=False)]]
+
+    @model_validator(mode="after")
+    def _of_components(self) -> "Proxy":
+        try:
+            _ = self.components
+        except ParameterError as error:
+            raise ValueError(str(error)) from error
+        return self
+
+    @property
+    def components(self) -> tuple[Any, ...]:
+        """The prior's, with these medians. Raises ParameterError for others than it has."""
+        from optstream.mechanisms.history_informed.public_prior import with_medians
+
+        return with_medians(self.medians)
+
+
+class HistoryInformed(Mechanism):
+    """Whatever stands here must be public; the clock and the week are the stream's own."""
+
+    chooses_levels: ClassVar[bool] = True
+
+    n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")
+    scale: float | None = Field(None, ge=1e-9, le=1e15, description="a number in [1e-09, 1e+15]")
+    history_days: int = Field(56, ge=1, le=366, description="a number of days, an integer in [1, 366]")
+    relearn_days: int = Field(28, ge=0, le=36500, description="a number of days, 0 for never")
+    country: str | None = Field(
+        None, pattern=r"^[A-Z]{2}$", description='a country whose public holidays count, such as "FR"'
+    )
+    holidays: tuple[date, ...] = Field(
+        (), strict=False, max_length=MOST_HOLIDAYS, description=f"a list of dates, at most {MOST_HOLIDAYS}"
+    )
+    proxy: Proxy | None = Field(None, description=PROXY)
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """As any mechanism's; a proxy is to it other components, and holidays are in its `days`."""
+        given = super().parameters
+        proxy = given.pop("proxy", None)
+        given = {key: value for key, value in given.items() if key not in ("country", "holidays")}
+        return given if proxy is None else given | {"components": proxy.components}
+
+    def holidays_around(self, day: date) -> tuple[date, ...]:
+        """As any mechanism's. Raises ParameterError for a country that is not known."""
+        from tasks.config.public_holidays import public_holidays
+
+        years = range(day.year - 1, day.year + 2)
+        return (*self.holidays, *(public_holidays(self.country, years) if self.country else ()))
+
+
+_WITH_KEYS: dict[str, type[Mechanism]] = {
+    "OptStream": OptStream,
+    "Fourier": Fourier,
+    "BudgetDistribution": Kellaris,
+    "BudgetAbsorption": Kellaris,
+    "PeGaSus": PeGaSus,
+    "Fast": Fast,
+    "HistoryInformed": HistoryInformed,
+}
+MECHANISMS = {name: _WITH_KEYS.get(name, Plain) for name in mechanisms.MECHANISMS}
+NAMES = " or ".join(f'"{name}"' for name in MECHANISMS)
+OWN_TABLES = {table for section in MECHANISMS.values() for table in section.tables}
+"""What of the file is for some mechanisms only."""
+
+
+def names_with(table: str) -> str:
+    """Those that have a table, as a message says them."""
+    return " or ".join(f'"{name}"' for name, section in MECHANISMS.items() if table in section.tables)
+
+
+def kinds_with(fact: str) -> str:
+    """Those of whose class a fact is true, as a message says them; loads them all."""
+    return " and ".join(name for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
+
+
+def section_of(table: Any) -> type[Mechanism] | None:
+    """The section for what the table calls itself; None if it names no known mechanism."""
+    name = table.get("name") if isinstance(table, dict) else None
+    return MECHANISMS.get(name) if isinstance(name, str) else None

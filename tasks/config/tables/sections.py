@@ -1,0 +1,260 @@
+"""The sections of the configuration file. A field's description is its legal range, as errors state it."""
+
+from typing import Annotated, Literal
+
+from pydantic import ConfigDict, Field, SecretStr
+
+from tasks.config.tables.base import Section
+from tasks.config.tables.fields import (
+    DAYS,
+    Block,
+    Bound,
+    ClockTime,
+    Column,
+    Count,
+    Day,
+    Days,
+    FileName,
+    Name,
+    NotNegative,
+    Number,
+    Positive,
+    PositiveShare,
+    Share,
+    StepLength,
+)
+from tasks.config.tables.mechanisms import Mechanism
+from tasks.config.tables.schedule import Schedule
+
+FOLDER = "the path of a folder, relative to the configuration file's folder or absolute"
+PLACE = f"{FOLDER}, or the URL of one in an object store, such as s3://bucket/folder"
+COLUMN = "the name of a column"
+FACTOR = 'a decimal string greater than 0, such as "0.001" for kW where alpha is in MW'
+MARKER = 'a plain file name such as "_SUCCESS"'
+FILE_LIST = 'a plain file name such as "_FILES"'
+CHANGES = "[[input.changes]]"
+WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
+MOST_LEVELS = 64
+"""Levels of a hierarchy: each has a share of its own."""
+MOST_FEATURES = 100
+MOST_CHANGES = 1000
+MOST_GAPS = 10_000
+MOST_BLOCKS = 20
+MOST_KEYS = 100
+MOST_CUTS = 1440
+"""Clock times of one feature: a day has no more minutes."""
+
+
+class Stream(Section):
+    name: Name = Field(
+        description="1 to 64 letters, digits, '_', '.' or '-', starting with a letter or digit"
+    )
+    unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
+    leaves_per_step: Count = 1
+    step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
+    time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
+    day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')
+
+
+class Privacy(Section):
+    epsilon: Positive = Field(description='a decimal string greater than 0, such as "1" or "0.5"')
+    window: Count
+    population: Name = Field(
+        description="the name of the source and its customers, to whom the grant belongs: 1 to 64 letters, "
+        "digits, '_', '.' or '-'"
+    )
+    alpha: Positive = Field(description='a decimal string greater than 0, such as "10"')
+    resolution: Positive = Field(
+        "0.001", validate_default=True, description="a decimal string greater than 0"
+    )
+    bounds: tuple[Bound, Bound] = Field(
+        strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
+    )
+    lower_bound: Number = Field("0", validate_default=True, description='a decimal string such as "0"')
+    calibration: Literal["strict", "paper"] = Field("strict", description='"strict" or "paper"')
+    windows: Literal["sliding", "aligned"] = Field("sliding", description='"sliding" or "aligned"')
+
+
+class Hierarchy(Section):
+    parents: dict[str, str] | None = Field(
+        None, description='a table node = "parent", the root\'s parent being "", every name a text'
+    )
+    file: str | None = Field(
+        None, min_length=1, description="the path of a .csv or .parquet file with columns node and parent"
+    )
+
+
+class Budget(Section):
+    levels: (
+        Annotated[tuple[Share, ...], Field(strict=False, min_length=1, max_length=MOST_LEVELS)]
+        | Literal["model"]
+    ) = Field(
+        description=f'a list of shares in [0, 1], at most {MOST_LEVELS}, root first, such as ["1/2", "1/2"]; '
+        'with HistoryInformed and its scale also "model"',
+    )
+    restatement_share: Share = Field(
+        "0",
+        validate_default=True,
+        description="a share of epsilon in [0, 1) that first releases leave to restatements",
+    )
+    stages: tuple[PositiveShare, ...] | None = Field(
+        None,
+        strict=False,
+        max_length=3,
+        description="a list of shares in (0, 1]: with method \"l1\" the sampling's, then the samples' and, "
+        "where there are features, theirs",
+    )
+
+
+class Sampling(Section):
+    method: Literal["equally_spaced", "l1"] = Field(description='"equally_spaced" or "l1"')
+    n_samples: int = Field(ge=2, le=10**6, description="an integer in [2, privacy.window]")
+    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    allocation: Literal["even", "optimal"] | None = Field(None, description='"even" or "optimal"')
+
+
+class Features(Section):
+    model_config = ConfigDict(strict=False)  # a list of the file is a tuple here
+
+    named: dict[str, Annotated[tuple[ClockTime, ...], Field(max_length=MOST_CUTS)]] = Field(
+        default_factory=dict, max_length=MOST_FEATURES
+    )
+
+
+class Change(Section):
+    """What is other in the dumps from a day on; what is not given stays as it was before."""
+
+    valid_from: Day = Field(description='the first day that is laid out so, such as "2015-07-01"')
+    timestamp: Column | None = Field(None, description=COLUMN)
+    value: Column | None = Field(None, description=COLUMN)
+    customer: Column | None = Field(None, description=COLUMN)
+    factor: Positive | None = Field(None, description=FACTOR)
+    marker: FileName | None = Field(None, description=MARKER)
+    file_list: FileName | None = Field(None, description=FILE_LIST)
+
+
+class Input(Section):
+    """Columns, factor, marker and file list are the oldest layout's: for a day ask `Settings.input_of`."""
+
+    folder: str = Field(min_length=1, description=PLACE)
+    schema_: Literal["aggregated", "metered"] = Field(alias="schema", description='"aggregated" or "metered"')
+    timestamp: Column = Field("timestamp", description=COLUMN)
+    value: Column = Field(description=COLUMN)
+    customer: Column = Field("customer_id", description=COLUMN)
+    factor: Positive = Field("1", validate_default=True, description=FACTOR)
+    marker: FileName | None = Field(None, description=MARKER)
+    file_list: FileName | None = Field(None, description=FILE_LIST)
+    changes: tuple[Change, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_CHANGES,
+        description=f"a list of at most {MOST_CHANGES} tables, each headed {CHANGES}",
+    )
+    supplier_rounding: NotNegative = Field(
+        "0",
+        validate_default=True,
+        description='a decimal string of at least 0, such as "1" for sums rounded to whole numbers',
+    )
+    time_limit: StepLength = Field("6h", description='a length such as "30min" or "6h"')
+    raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
+
+
+class Published(Section):
+    folder: str = Field(min_length=1, description=PLACE)
+    value: Column = Field(description=COLUMN)
+    not_before: ClockTime | None = Field(
+        None, description='a clock time such as "06:00", of the day after the period'
+    )
+    signing_key: str | None = Field(
+        None,
+        min_length=1,
+        description="the path of a file in the trusted folder, made by `optstream keys new`",
+    )
+    public_keys: tuple[str, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_KEYS,
+        description=f"a list of at most {MOST_KEYS} paths of PEM files with public keys",
+    )
+
+
+class Trusted(Section):
+    """The retentions are what `optstream purge` goes by."""
+
+    folder: str = Field(min_length=1, description=FOLDER)
+    staging_retention_days: Days = 30
+    validation_retention_days: Days = 90
+    lineage_retention_days: Days = 3650
+    raw_state_retention_days: Days = 7
+    witness: str | None = Field(None, min_length=1, description=WITNESS)
+
+
+class Ledger(Section):
+    url: SecretStr = Field(
+        description="an SQLAlchemy URL of an SQLite file or a PostgreSQL database, such as "
+        '"sqlite:///trusted/ledger.sqlite"'
+    )
+
+
+class Watch(Section):
+    """What alarms go by; a configuration need not have it. That it does says that the stream runs nightly."""
+
+    late_after: ClockTime = Field(
+        "12:00", description='a clock time such as "12:00", of the day after the period'
+    )
+    max_runtime: StepLength = Field("2h", description='a length such as "30min" or "2h"')
+    suspect_share: Share = Field(
+        "1/20",
+        validate_default=True,
+        description="a share in [0, 1] of a region's readings that may be clamped, absent or doubled",
+    )
+    first_day: Day | None = Field(None, description='the first day that is to be released, "2016-02-01"')
+    accepted_gaps: tuple[Day, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_GAPS,
+        description=f'a list of at most {MOST_GAPS} days such as ["2016-02-03"], which raise no alarm',
+    )
+    notify: tuple[Block, ...] = Field(
+        (),
+        strict=False,
+        max_length=MOST_BLOCKS,
+        description=f"a list of at most {MOST_BLOCKS} notification blocks of Prefect, each by type and name, "
+        'such as ["custom-webhook/optstream"]',
+    )
+
+
+class Release(Section):
+    """How releases go on after they are out; a configuration need not have it."""
+
+    revise_days: int | None = Field(
+        None, ge=0, le=366, description="a number of days, an integer in [0, 366]"
+    )
+
+
+class Contracts(Section):
+    """Users' own suites; a configuration need not have any."""
+
+    folder: str = Field(min_length=1, description=FOLDER)
+
+
+SECTIONS: dict[str, type[Section]] = {
+    "stream": Stream,
+    "mechanism": Mechanism,
+    "privacy": Privacy,
+    "hierarchy": Hierarchy,
+    "budget": Budget,
+    "sampling": Sampling,
+    "features": Features,
+    "input": Input,
+    "published": Published,
+    "trusted": Trusted,
+    "ledger": Ledger,
+    "watch": Watch,
+    "release": Release,
+    "schedule": Schedule,
+    "contracts": Contracts,
+}
+OPTIONAL = ("watch", "release", "schedule", "contracts")
+"""Tables that a configuration may go without."""
+DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

@@ -1,0 +1,1 @@
+"""What is said of a release: its rows, statement, lineage and outcome."""

@@ -1,0 +1,55 @@
+"""What a release says about itself, from configuration and spends."""
+
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+import optstream
+from optstream.catalogue import ReleaseStatement, StandardErrors
+from optstream.catalogue.statements.noise_scales import noise_scales
+from optstream.catalogue.statements.standard_errors import Known
+from optstream.mechanisms import Release
+from tasks.config import Settings
+from tasks.planning.long_spans import long_spans_of
+from tasks.release.records.rows import known_errors
+
+
+def statement_of(
+    settings: Settings, day: date, release: Release, revision: int, vintage: int
+) -> ReleaseStatement:
+    """The statement in a release's footer and manifest: public facts only."""
+    calendar = settings.calendar
+    of_noise, of_model = (
+        _known(known_errors(settings, errors))
+        for errors in (release.noise_standard_errors, release.standard_errors)
+    )
+    errors = StandardErrors(of_noise, of_model)
+    return ReleaseStatement(
+        stream=settings.stream.name,
+        period=day,
+        revision=revision,
+        vintage=vintage,
+        model=settings.model,
+        mechanism=settings.describe_mechanism(),
+        calibration=settings.privacy.calibration,
+        epsilon_plan=release.epsilon,
+        epsilon_own=release.epsilon_alone,
+        noise=noise_scales(release.spends),
+        simulated=release.simulated,
+        code_version=optstream.__version__,
+        configuration_hash=settings.configuration_hash,
+        value_column=settings.published.value,
+        step_minutes=calendar.step_minutes,
+        time_zone=calendar.time_zone,
+        day=calendar.day,
+        standard_errors=errors,
+        supplier_rounding=settings.input.supplier_rounding,
+        long_spans=() if release.simulated else long_spans_of(settings, day, revision),
+    )
+
+
+def _known(errors: NDArray[np.float64]) -> Known:
+    """Of how many values these standard errors are known."""
+    finite = np.isfinite(errors)
+    return "all" if finite.all() else "some" if finite.any() else "none"

@@ -1,0 +1,230 @@
+"""The `[mechanism]` table: any mechanism by its name, its own keys, and what the others do not take."""
+
+import json
+import re
+from datetime import date
+
+import pytest
+
+from optstream import mechanisms
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.estimation.gaussian_process.prior import COMPONENTS
+from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
+from optstream.mechanisms.history_informed.public_prior import medians_of, with_medians
+from optstream.mechanisms.history_informed.tree_choice import choose_level_shares
+from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
+from tasks.config import load_settings
+from tasks.config.example import EXAMPLE
+from tasks.config.tables.mechanisms import MECHANISMS
+from tasks.release.build_mechanism import mechanism_for
+
+DAY = date(2025, 1, 15)
+PLAIN = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
+
+
+@pytest.fixture
+def write(tmp_path, monkeypatch):
+    """Write the example for another mechanism: write("Fourier", n_coefficients="5")."""
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+
+    def _write(name, *changes, keep=(), **keys):
+        listed = "".join(f"{key} = {value}\n" for key, value in keys.items())
+        text = re.sub(r"\[mechanism\].*\n(.+\n)+", f'[mechanism]\nname = "{name}"\n{listed}', EXAMPLE)
+        text = text if "stages" in keep else re.sub(r"stages = .+\n", "", text)
+        for table in {"sampling", "features"} - set(keep):
+            text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        (tmp_path / "optstream.toml").write_text(text, encoding="utf-8")
+        return tmp_path / "optstream.toml"
+
+    return _write
+
+
+@pytest.fixture
+def refusal(write):
+    def _refusal(*arguments, **keys):
+        with pytest.raises(ConfigurationError) as caught:
+            load_settings(write(*arguments, **keys))
+        return str(caught.value)
+
+    return _refusal
+
+
+HALVES, BY_MODEL = 'levels = ["1/2", "1/2"]', 'levels = "model"'
+
+
+def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
+    settings = load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0))
+    mechanism = mechanism_for(settings, DAY)
+    assert mechanism.level_shares == settings.level_shares
+    assert sum(settings.level_shares) == 1
+    noise = float(settings.model.alpha / settings.model.epsilon) / 5000.0
+    assert settings.level_shares == choose_level_shares(settings.tree, 48, 48, noise)
+    assert settings.describe_mechanism()["level_shares"] == [str(share) for share in settings.level_shares]
+    assert mechanism.epsilon <= 1
+
+
+def test_level_shares_are_stated_however_they_were_configured(write):
+    """They are parameters of the mechanism, and readers are promised all of these."""
+    settings = load_settings(write("Laplace", (HALVES, 'levels = ["1/3", "2/3"]')))
+    assert settings.describe_mechanism()["level_shares"] == ["1/3", "2/3"]
+
+
+@pytest.mark.parametrize(("name", "keys"), [("HistoryInformed", {}), ("Laplace", {})])
+def test_level_shares_by_the_model_need_a_model_and_a_public_scale(refusal, name, keys):
+    said = refusal(name, (HALVES, BY_MODEL), **keys)
+    assert 'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale' in said
+
+
+def test_level_shares_are_a_list_or_the_word(refusal):
+    said = refusal("HistoryInformed", (HALVES, 'levels = "best"'), scale=5000.0)
+    assert "budget.levels must be a list of shares in [0, 1]" in said
+    assert "got 'best'" in said
+
+
+@pytest.mark.parametrize("name", PLAIN)
+def test_every_mechanism_is_found_by_its_name_and_runs_on_the_tree(write, name):
+    settings = load_settings(write(name))
+    mechanism = mechanism_for(settings, DAY)
+    assert isinstance(mechanism, Hierarchical)
+    assert type(mechanism.mechanism) is getattr(mechanisms, name)
+    assert mechanism.tree == settings.tree
+    assert mechanism.epsilon <= 1
+    assert settings.describe_mechanism()["name"] == name
+    assert mechanism.plan(settings.calendar.n_steps(DAY), settings.calendar.first_step(DAY))
+
+
+def test_keys_reach_the_mechanism(write):
+    fourier = mechanism_for(load_settings(write("Fourier", n_coefficients="5")), DAY).mechanism
+    assert (fourier.n_coefficients, fourier.calibration) == (5, "strict")
+    assert fourier.shortest_period == 46
+    budget = mechanism_for(load_settings(write("BudgetAbsorption", distance_share='"1/3"')), DAY).mechanism
+    assert str(budget.distance_share) == "1/3"
+
+
+def test_holidays_are_those_of_the_country_and_those_that_are_named(write):
+    keys = {"country": '"FR"', "holidays": "[2025-01-17]", "scale": "500.0", "n_blocks": "6"}
+    mechanism = mechanism_for(load_settings(write("HistoryInformed", **keys)), DAY)
+    assert type(mechanism) is HistoryInformedTree
+    assert mechanism.pattern.scale == 500.0
+    days, calendar = mechanism.pattern.days, load_settings(write("HistoryInformed")).calendar
+    steps = [calendar.first_step(date(2025, 1, day)) for day in (1, 16, 17, 18, 19)]
+    assert days.kinds(days.clock(steps)).tolist() == [REST_DAY, WORKDAY, REST_DAY, SATURDAY, REST_DAY]
+    with pytest.raises(ParameterError, match=r"country must be a code .* got 'ZZ'"):
+        mechanism_for(load_settings(write("HistoryInformed", country='"ZZ"')), DAY)
+
+
+GENERAL = medians_of(COMPONENTS)
+
+
+def proxy(medians, learned_from='"open data"'):
+    """As a TOML value in one line, as `[mechanism]` is written here."""
+    rows = ", ".join(f"{json.dumps(name)} = {json.dumps(row)}" for name, row in medians.items())
+    return f"{{ learned_from = {learned_from}, medians = {{ {rows} }} }}"
+
+
+def test_a_public_proxy_seeds_the_prior_and_the_lineage_says_so(write):
+    medians = GENERAL | {"daily shape": [0.5, 0.01, 0.7, 300.0]}
+    settings = load_settings(write("HistoryInformed", scale=5000.0, proxy=proxy(medians)))
+    pattern = mechanism_for(settings, DAY).pattern
+    assert pattern.components == with_medians(medians)
+    described = settings.describe_mechanism()["proxy"]
+    assert described["learned_from"] == "open data"
+    assert described["medians"]["daily shape"] == [0.5, 0.01, 0.7, 300.0]
+    without = load_settings(write("HistoryInformed", scale=5000.0))
+    assert without.configuration_hash != settings.configuration_hash
+    assert "proxy" not in without.describe_mechanism()
+
+
+def test_level_shares_are_chosen_by_the_prior_that_is_used(write):
+    own = {name: [row[0] / 100, 3 * row[1], *row[2:]] for name, row in GENERAL.items()}
+    found = [
+        load_settings(write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0, **keys))
+        for keys in ({}, {"proxy": proxy(own)})
+    ]
+    assert found[0].level_shares != found[1].level_shares
+    assert mechanism_for(found[1], DAY).level_shares == found[1].level_shares
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        proxy({"drift": [0.1, 0.1, 6.0]}),
+        proxy(GENERAL | {"drift": [0.1, 0.1]}),
+        proxy(GENERAL | {"drift": [0.1, -0.1, 6.0]}),
+        proxy(GENERAL | {"drift": "many"}),
+        proxy(GENERAL, learned_from='""'),
+        '"proxy.toml"',
+    ],
+)
+def test_a_proxy_that_is_none_is_refused(refusal, broken):
+    assert "mechanism.proxy must be the table that `optstream learn-proxy` prints" in refusal(
+        "HistoryInformed", proxy=broken
+    )
+
+
+def test_groups_are_each_levels_own_or_come_from_the_children(write):
+    own = mechanism_for(load_settings(write("PeGaSus")), DAY)
+    children = mechanism_for(load_settings(write("PeGaSus", groups='"children"', smoother='"average"')), DAY)
+    assert (type(own), type(children)) == (Hierarchical, PeGaSusTree)
+    assert children.mechanism.smoother == "average"
+    assert [spend.level for spend in own.plan(4)] == [0, 0, 1, 1]
+    assert [spend.level for spend in children.plan(4)] == [0, 1, 1]
+
+
+def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
+    hashes = {
+        load_settings(write(name, **keys)).configuration_hash
+        for name, keys in (
+            ("Laplace", {}),
+            ("Sample", {}),
+            ("Fourier", {}),
+            ("Fourier", {"n_coefficients": "5"}),
+        )
+    }
+    assert len(hashes) == 4
+
+
+@pytest.mark.parametrize(
+    ("arguments", "keys", "message"),
+    [
+        (("Furrier",), {}, "mechanism.name must be \"OptStream\" or \"Laplace\" or .*; got 'Furrier'"),
+        (("Fourier",), {"n_coefficients": "0"}, "n_coefficients must be an integer of at least 1; got 0"),
+        (("Fourier",), {"n_coeficients": "5"}, "is not a known key; did you mean n_coefficients"),
+        (
+            ("Fourier",),
+            {"leaves_per_period": "1"},
+            "mechanism.leaves_per_period must be left out: it limited how customers move, which the promise "
+            "does not",
+        ),
+        (("Laplace",), {"leaves_per_period": "1"}, "leaves_per_period must be left out"),
+        (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),
+        (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
+        (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
+        (("Sample",), {"keep": ["stages"]}, "budget.stages must be left out"),
+        (("BudgetAbsorption",), {"distance_share": '"1"'}, "distance_share must be a share between 0 and 1"),
+        (("PeGaSus",), {"groups": '"parents"'}, 'groups must be "own" or "children"'),
+        (("PeGaSus",), {"smoother": '"mean"'}, 'smoother must be "median", "average" or "james_stein"'),
+        (
+            ("Laplace", ('calibration = "strict"', 'calibration = "paper"')),
+            {},
+            'privacy.calibration "paper" is for OptStream and Fourier',
+        ),
+    ],
+)  # fmt: skip
+def test_refusals_name_the_key_the_range_and_the_remedy(refusal, arguments, keys, message):
+    assert re.search(message, refusal(*arguments, **keys))
+
+
+def test_the_nearest_name_is_offered_and_no_other_table_is_blamed(refusal):
+    message = refusal("Pegasus")
+    assert message.endswith("got 'Pegasus'; did you mean PeGaSus?")
+    assert "sampling" not in message
+
+
+def test_a_mechanism_without_a_name_is_told_the_names(refusal):
+    message = refusal("Laplace", ('name = "Laplace"\n', ""))
+    assert "mechanism.name is missing; it must be" in message
+    assert "BudgetAbsorption" in message

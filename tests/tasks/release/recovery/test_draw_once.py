@@ -1,0 +1,317 @@
+"""Exactly one draw: owners that raise, die, stall or wake up, and ledgers that forgot."""
+
+import errno
+import hashlib
+import signal
+import sqlite3
+from contextlib import closing
+from datetime import date
+from fractions import Fraction
+
+import pytest
+
+from optstream.catalogue import read_catalogue
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseState
+from optstream.noise import secure_noise
+from tasks.release import publish as publish_module
+from tasks.release import run as release
+from tasks.release import steps
+from tasks.release.day import Status
+from tasks.release.records.outcomes import budget_of
+from tasks.storage import private_files
+from tasks.storage.private_files import DrawingFile
+
+FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
+BEFORE_ESTIMATE = steps.STEPS[:6]
+
+
+def status(works, day):
+    assert works[day].outcome is not None
+    return works[day].outcome.status
+
+
+class FailingNoise:
+    """Fails after the first samples were drawn: the fault being injected."""
+
+    simulated = False
+
+    def __init__(self, error):
+        self.error, self.calls = error, 0
+
+    def discrete_laplace(self, scale, size):
+        self.calls += 1
+        if self.calls > 2:
+            raise self.error
+        return secure_noise().discrete_laplace(scale, size)
+
+
+@pytest.mark.parametrize("error", [MemoryError("71234"), OSError("71234"), ValueError("71234")], ids=str)
+def test_an_exception_after_the_first_sample_voids_and_stays_charged(house, error):
+    works = house.release(FIRST, noise=FailingNoise(error))
+    assert not works[FIRST].outcome.status.is_good
+    assert "71234" not in works[FIRST].outcome.message
+    record = house.record(FIRST)
+    assert record.state is ReleaseState.VOID
+    assert record.spends
+    assert house.files("trusted/measurements") == {}
+    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+
+
+def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(house):
+    class Stopped(BaseException):
+        pass
+
+    def stop(number, frame):
+        raise Stopped
+
+    class StoppingNoise(FailingNoise):
+        def discrete_laplace(self, scale, size):
+            signal.raise_signal(signal.SIGTERM)
+            return secure_noise().discrete_laplace(scale, size)
+
+    before = signal.signal(signal.SIGTERM, stop)
+    try:
+        with pytest.raises(Stopped):
+            house.release(FIRST, noise=StoppingNoise(None))
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert house.record(FIRST).state is ReleaseState.DRAWN
+    house.later(hours=1)
+    assert status(house.release(FIRST), FIRST) is Status.PUBLISHED
+
+
+def die_while_drawing(house, owner):
+    """Reserve, begin the draw, leave orphan bytes, and be gone: what a killed process leaves behind."""
+    works = house.release(FIRST, steps=steps.STEPS[:5], owner=owner)
+    reservation = works[FIRST].reservation
+    assert reservation is not None, works[FIRST].outcome
+    house.ledger.begin_draw(reservation, house.now)
+    folder = house.folder / f"trusted/measurements/two-regions/{FIRST}-r0"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / f"{reservation.fencing_token}.drawing").write_bytes(b"orphan")
+    (folder / f"{reservation.fencing_token}-{'ab' * 16}").write_bytes(b"orphan")
+    house.later(hours=1)
+    return reservation
+
+
+def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(house):
+    assert die_while_drawing(house, "first").redraws == 0
+    assert die_while_drawing(house, "second").redraws == 1
+    works = house.release(FIRST, owner="third")
+    assert status(works, FIRST) is Status.PUBLISHED
+    assert house.record(FIRST).redraws == 2
+    (kept,) = house.files("trusted/measurements").values()
+    assert kept != b"orphan"
+
+
+def test_the_third_redraw_voids_the_day(house):
+    for owner in ("first", "second", "third"):
+        die_while_drawing(house, owner)
+    works = house.release(FIRST, owner="fourth")
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+
+
+def failing(*_):
+    raise LedgerError("the ledger cannot be reached")
+
+
+def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(house, monkeypatch):
+    """The draw raised and the ledger was away: the next run must void, not draw again."""
+    run = house.run(noise=FailingNoise(MemoryError()))
+    monkeypatch.setattr(type(run.ledger), "void", failing)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert house.record(FIRST).state is ReleaseState.RESERVED
+    monkeypatch.undo()
+    house.later(hours=1)
+    works = house.release(FIRST)
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert not (house.folder / "published").exists()
+
+
+def test_the_word_that_a_draw_raised_needs_no_space(house, monkeypatch):
+    """The disk is full for the trusted folder and for the ledger: a rename still leaves the word."""
+
+    write = private_files._write
+
+    def full(path, *arguments):
+        if "measurements" in path.parts:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(path, *arguments)
+
+    monkeypatch.setattr(type(house.ledger), "void", failing)
+    monkeypatch.setattr(private_files, "_write", full)
+    house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert house.record(FIRST).drawing
+    monkeypatch.undo()
+    house.later(hours=1)
+    works = house.release(FIRST)
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+
+
+def test_where_not_even_a_rename_leaves_the_word_a_person_is_told(house, monkeypatch):
+    def broken(file):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(type(house.ledger), "void", failing)
+    monkeypatch.setattr(DrawingFile, "mark_raised", broken)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
+
+
+def read_only(*_):
+    raise OSError(errno.EROFS, "Read-only file system")
+
+
+def test_a_folder_that_became_read_only_keeps_no_word_from_the_ledger(house, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
+    monkeypatch.setattr(release, "destroy_raw", read_only)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert not works[FIRST].outcome.status.is_good
+    assert house.record(FIRST).state is ReleaseState.VOID
+
+
+def test_neither_folder_nor_ledger_can_be_told_and_a_person_is(house, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
+    monkeypatch.setattr(release, "destroy_raw", read_only)
+    monkeypatch.setattr(type(house.ledger), "void", failing)
+    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
+
+
+def test_a_day_that_is_drawn_is_not_given_up_for_a_mark_that_cannot_be_removed(house, monkeypatch):
+    monkeypatch.setattr(DrawingFile, "settle", read_only)
+    assert status(house.release(FIRST), FIRST) is Status.PUBLISHED
+
+
+def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(house, monkeypatch):
+    monkeypatch.setattr(type(house.ledger), "record_drawn", failing)
+    house.release(FIRST)
+    monkeypatch.undo()
+    assert house.record(FIRST).state is ReleaseState.VOID
+    assert house.files("trusted/measurements") == {}
+
+
+def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(house, monkeypatch):
+    """It wakes between begin_draw and the sweep of orphans, when another run has drawn and published."""
+    stall = DrawingFile.destroy_orphans
+
+    def stalled(file):
+        monkeypatch.setattr(DrawingFile, "destroy_orphans", stall)
+        house.later(hours=1)
+        assert status(house.release(FIRST, owner="successor"), FIRST) is Status.PUBLISHED
+        stall(file)
+
+    monkeypatch.setattr(DrawingFile, "destroy_orphans", stalled)
+    works = house.release(FIRST, owner="sleeper")
+    assert not works[FIRST].outcome.status.is_good
+    record = house.record(FIRST)
+    assert record.state is ReleaseState.PUBLISHED
+    (kept,) = house.files("trusted/measurements").values()
+    assert hashlib.sha256(kept).hexdigest() == record.measurements_hash
+
+
+def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
+    """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
+    run, works = house.run(), [release.Requested(FIRST)]
+    for step in steps.STEPS[:4]:
+        works = step(run, works)
+    house.configure('alpha = "1"', 'alpha = "10"')
+    house.run()
+    (work,) = steps.reserve_budget(run, works)
+    assert "changed while this run was under way" in work.outcome.message
+    assert house.record(FIRST) is None
+
+
+@pytest.mark.parametrize("forgotten", [FIRST, SECOND], ids=["the first day", "the second day"])
+def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
+    other = SECOND if forgotten == FIRST else FIRST
+    house.release(other)
+    older = house.copy_ledger()
+    house.release(forgotten)
+    house.bring_back(older)
+    drawn = house.files("trusted/measurements")
+    works = house.release(forgotten)
+    assert status(works, forgotten) is Status.FAILED
+    assert house.files("trusted/measurements") == drawn
+
+
+def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(house):
+    """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
+    house.release(FIRST, steps=BEFORE_ESTIMATE)
+    assert house.record(FIRST).state is ReleaseState.DRAWN
+    older = house.copy_ledger()
+    assert status(house.release(SECOND), SECOND) is Status.PUBLISHED
+    house.bring_back(older)
+    kept = house.files("published", "trusted/measurements")
+    never = date(2016, 6, 3)
+    house.simulate(never)
+    for day in (FIRST, never):
+        works = house.release(day)
+        assert status(works, day) is Status.FAILED
+        assert "restored from an older copy" in works[day].outcome.message
+    assert house.files("published", "trusted/measurements") == kept
+    assert house.record(FIRST).state is ReleaseState.DRAWN
+    assert house.record(never) is None
+
+
+def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
+    """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
+    run = house.run()
+    works = [release.Requested(FIRST), release.Requested(SECOND)]
+    for step in steps.STEPS[:-1]:
+        works = step(run, works)
+    publish = publish_module.publish_releases
+
+    def another_comes_first(*arguments):
+        monkeypatch.undo()
+        steps.publish_releases(run, works[1:])
+        return publish(*arguments)
+
+    monkeypatch.setattr(publish_module, "publish_releases", another_comes_first)
+    steps.publish_releases(run, works[:1])
+    catalogue = read_catalogue(house.settings.published_folder)
+    first, second = (catalogue.entry(day).ledger_head for day in (FIRST, SECOND))
+    assert catalogue.ledger_head == first
+    with closing(sqlite3.connect(house.folder / "trusted/ledger.sqlite")) as ledger:
+        number = dict(ledger.execute("SELECT hash, number FROM events"))
+    assert number[first] > number[second]
+
+
+def test_a_lost_catalogue_stops_every_reservation(house):
+    house.release(FIRST)
+    (house.folder / "published/catalogue.json").unlink()
+    works = house.release(SECOND)
+    assert "holds data but no catalogue" in works[SECOND].outcome.message
+    assert house.record(SECOND) is None
+
+
+def test_a_void_release_is_not_published(house):
+    house.release(FIRST, steps=steps.STEPS[:7])
+    run = house.run()
+    works = [release.Requested(FIRST)]
+    for step in (steps.STEPS[0], steps.STEPS[6]):
+        works = step(run, works)
+    house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
+    (work,) = steps.publish_releases(run, works)
+    assert work.outcome.status is Status.FAILED
+    assert not list((house.folder / "published").glob("[!.]*"))
+
+
+def test_a_stale_owner_that_wakes_up_destroys_nothing(house):
+    stale_run = house.run(owner="first")
+    works = [release.Requested(FIRST)]
+    for step in steps.STEPS[:5]:
+        works = step(stale_run, works)
+    house.later(hours=1)
+    house.release(FIRST, owner="second")
+    kept = house.files("trusted/measurements", "published")
+    woken = steps.draw_measurements(stale_run, works)[0]
+    assert woken.outcome.status is Status.FAILED
+    after = house.files("trusted/measurements", "published")
+    assert {path: data for path, data in after.items() if path in kept} == kept
+    assert house.record(FIRST).state is ReleaseState.PUBLISHED

@@ -1,0 +1,74 @@
+"""A disk that fails to sync: what readers have all the same is said, and completed by the next run."""
+
+import os
+from contextlib import contextmanager
+from datetime import date, timedelta
+
+import pytest
+
+from optstream.catalogue import read_catalogue
+from optstream.ledger import ReleaseState
+from tasks.ledger.verify import verify
+from tasks.release.day import Status
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+
+
+@contextmanager
+def failing(monkeypatch, folder):
+    """Once the catalogue lists the days, no sync of this folder's own names succeeds."""
+    real, own = os.fsync, folder.stat().st_ino
+
+    def fsync(descriptor):
+        if os.fstat(descriptor).st_ino == own and read_catalogue(folder).entry(DAYS[0]):
+            raise OSError(5, "Input/output error")
+        real(descriptor)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", fsync)
+        yield
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def database(request, house):
+    if request.param == "postgresql":
+        house.configure("sqlite:///trusted/ledger.sqlite", request.getfixturevalue("postgresql_url"))
+    return house
+
+
+def test_days_that_are_listed_are_not_called_unpublished(database, monkeypatch):
+    house = database
+    house.simulate(DAYS[1] + timedelta(days=1))
+    house.release(DAYS[1] + timedelta(days=1))
+    with failing(monkeypatch, house.folder / "published"):
+        done = house.release(*DAYS)
+    catalogue = read_catalogue(house.folder / "published")
+    for day in DAYS:
+        outcome = done[day].outcome
+        assert outcome.status is Status.FAILED
+        assert "it is listed and readers have it" in outcome.message
+        assert outcome.file == catalogue.entry(day).file
+        assert house.record(day).state is ReleaseState.DRAWN
+    house.later(hours=1)
+    again = house.release(*DAYS)
+    assert [again[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2
+    assert verify(house.settings, house.ledger).problems == ()
+
+
+def test_a_day_without_its_lineage_is_published(house, monkeypatch):
+    """The control: a folder that cannot be written before anything is listed publishes nothing."""
+
+    def full(*_arguments):
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.release.records.lineage._append", full)
+        outcome = house.release(DAYS[0])[DAYS[0]].outcome
+    assert outcome.status is Status.FAILED
+    assert "it is published and recorded, and its lineage event could not be written" in outcome.message
+    assert outcome.file == read_catalogue(house.folder / "published").entry(DAYS[0]).file
+    assert house.release(DAYS[0])[DAYS[0]].outcome.status is Status.UNCHANGED
+    with monkeypatch.context() as patch:
+        patch.setattr("optstream.catalogue.backends.local.write_new", full)
+        outcome = house.release(DAYS[1])[DAYS[1]].outcome
+    assert (outcome.status, outcome.file) == (Status.FAILED, None)

@@ -1,0 +1,182 @@
+"""Durable measurements outlive whoever drew them: no owner that was fenced off destroys the release."""
+
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from optstream.errors import LedgerError, LedgerUnavailableError
+from optstream.ledger import ReleaseState, open_ledger
+from tasks.release import draw as draw_module
+from tasks.release import steps
+from tasks.release.day import Status
+from tasks.release.run import let_go, release_lease
+from tasks.storage import private_files
+from tasks.storage.private_files import read_verified
+from tests.tasks.release.recovery.test_draw_once import FailingNoise
+from tests.tasks.release.recovery.test_recording import away, measurements, status
+
+DAY = date(2016, 6, 1)
+
+
+def no_noise():
+    """Fails at the first sample that is not thrown away."""
+    noise = FailingNoise(AssertionError("nothing is drawn"))
+    noise.calls = 2
+    return noise
+
+
+def between(either, monkeypatch, what):
+    """Do `what` when the next owner is about to record its durable measurements."""
+    genuine = type(either.ledger).record_drawn
+
+    def record_drawn(*arguments):
+        monkeypatch.undo()
+        what()
+        return genuine(*arguments)
+
+    monkeypatch.setattr(type(either.ledger), "record_drawn", record_drawn)
+
+
+def end_lease(either):
+    release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
+
+
+@pytest.mark.parametrize("taken_up", [False, True], ids=["drew it", "took it up"])
+def test_what_was_whole_when_a_person_ended_the_lease_is_the_release(either, monkeypatch, taken_up):
+    if taken_up:
+        away(either.ledger, monkeypatch, 10**6)
+        either.release(DAY, patience=timedelta(0), owner="dead")
+        monkeypatch.undo()
+        either.later(hours=1)
+    drawn = {}
+
+    def ended():
+        drawn.update(measurements(either))
+        end_lease(either)
+
+    between(either, monkeypatch, ended)
+    works = either.release(DAY, owner="alive")
+    assert "taken over" in works[DAY].outcome.message
+    assert drawn
+    assert measurements(either) == drawn
+    assert status(either.release(DAY, noise=no_noise(), owner="next")) is Status.PUBLISHED
+    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
+    assert either.ledger.verify() == []
+
+
+def test_a_recording_whose_answer_was_lost_and_whose_release_was_adopted(either, monkeypatch):
+    """The database recorded it, and was away until another run had adopted and published the day."""
+    genuine, calls = type(either.ledger).record_drawn, []
+
+    def record_drawn(*arguments):
+        calls.append(1)
+        if len(calls) == 1:
+            genuine(*arguments)
+            raise LedgerUnavailableError("the answer is lost")
+        monkeypatch.undo()
+        either.later(hours=1)
+        assert status(either.release(DAY, noise=no_noise(), owner="adopts")) is Status.PUBLISHED
+        return genuine(*arguments)
+
+    monkeypatch.setattr(type(either.ledger), "record_drawn", record_drawn)
+    either.release(DAY, owner="sleeper")
+    assert len(calls) == 2
+    record = either.record(DAY)
+    assert record.state is ReleaseState.PUBLISHED
+    assert read_verified(either.settings.measurements_of(DAY, 0), record.measurements_hash)
+
+
+@pytest.fixture
+def served(house, postgresql_url):
+    """The small stream with its ledger on a database that has a clock of its own."""
+    house.configure("sqlite:///trusted/ledger.sqlite", postgresql_url)
+    return house
+
+
+@pytest.mark.parametrize("behind", [timedelta(hours=1), timedelta(0)], ids=["behind", "right"])
+def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(served, monkeypatch, behind):
+    """By the server the lease is over; by the machine's clock the owner would still be alive."""
+    served.now = datetime.now(UTC)
+    by_server = open_ledger(served.settings.ledger_url, database_time=True)
+    away(served.ledger, monkeypatch, 10**6)
+    lease = timedelta(seconds=1)
+    served.release(DAY, patience=timedelta(0), ledger=by_server, lease=lease, owner="dead")
+    monkeypatch.undo()
+    drawn = measurements(served)
+    while by_server.find("two-regions", DAY.isoformat()).lease_until >= datetime.now(UTC):
+        pass
+    served.now = datetime.now(UTC) - behind
+    assert status(served.release(DAY, noise=no_noise(), ledger=by_server, owner="next")) is Status.PUBLISHED
+    assert (served.record(DAY).redraws, measurements(served)) == (0, drawn)
+    by_server.close()
+
+
+def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ahead(served):
+    by_server = open_ledger(served.settings.ledger_url, database_time=True)
+    served.release(DAY, steps=steps.STEPS[:5], ledger=by_server)
+    release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
+    with pytest.raises(LedgerError, match="held by no run"):
+        release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
+    by_server.close()
+
+
+def test_a_lease_that_ends_while_the_successor_plans_costs_no_whole_draw(either, monkeypatch):
+    """Alive when the successor looks at the folder, over when it reserves."""
+    away(either.ledger, monkeypatch, 10**6)
+    either.release(DAY, patience=timedelta(0), owner="dead")
+    monkeypatch.undo()
+    drawn, times = measurements(either), iter([either.now] * 3)
+    either.release(
+        DAY,
+        noise=no_noise(),
+        owner="next",
+        clock=lambda: next(times, either.now + timedelta(hours=1)),
+    )
+    either.later(hours=3)
+    assert status(either.release(DAY, noise=no_noise())) in (Status.PUBLISHED, Status.UNCHANGED)
+    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
+
+
+def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(either, monkeypatch):
+    away(either.ledger, monkeypatch, 10**6)
+    either.release(DAY, patience=timedelta(0), owner="dead")
+    monkeypatch.undo()
+    drawn = measurements(either)
+    for dump in (either.folder / "dumps").rglob(f"date={DAY}"):
+        dump.rename(dump.with_name("moved"))
+    either.configure("n_samples = 10", "n_samples = 12")
+    either.later(hours=1)
+    assert status(either.release(DAY, noise=no_noise(), owner="next")) is Status.PUBLISHED
+    assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
+    assert either.ledger.verify() == []
+
+
+@pytest.mark.parametrize("fails", ["bear_witness", "destroy_orphans"])
+def test_what_fails_between_the_event_and_the_first_sample_is_no_death(either, monkeypatch, fails):
+    """The witness is away each time, for as many nights as deaths would void a day."""
+
+    def failing(*_):
+        raise LedgerError("the witness is away")
+
+    for _ in range(4):
+        target = draw_module if fails == "bear_witness" else private_files.DrawingFile
+        monkeypatch.setattr(target, fails, failing)
+        works = either.release(DAY)
+        assert "away" in works[DAY].outcome.message
+        monkeypatch.undo()
+        let_go(either.run(), works.values())
+        assert not either.record(DAY).drawing
+        either.later(minutes=1)
+    assert status(either.release(DAY)) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 0
+    assert either.ledger.verify() == []
+
+
+def test_patience_counts_the_time_that_the_database_takes_to_refuse(either, monkeypatch):
+    """A locked SQLite file takes half a minute each time, an unreachable server longer."""
+    seconds = iter(range(0, 10**6, 30))
+    calls = away(either.ledger, monkeypatch, 10**6)
+    monkeypatch.setattr(draw_module, "monotonic", lambda: next(seconds))
+    works = either.release(DAY, patience=timedelta(minutes=2))
+    assert "Nothing is lost" in works[DAY].outcome.message
+    assert len(calls) <= 6

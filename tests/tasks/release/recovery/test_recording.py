@@ -1,0 +1,227 @@
+"""What was drawn is durable before the ledger has it: recorded late, taken up, or VOID; never redrawn."""
+
+import threading
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from optstream.errors import LedgerError, LedgerUnavailableError
+from optstream.ledger import ReleaseState
+from optstream.noise import secure, secure_noise
+from tasks.doctor.noise import noise as noise_findings
+from tasks.release import draw as draw_module
+from tasks.release import steps
+from tasks.release.day import Status
+from tasks.release.guards.input_hashes import drawn_inputs
+from tasks.release.run import let_go, release_lease
+from tests.tasks.release.recovery.test_draw_once import FailingNoise
+
+DAY = date(2016, 6, 1)
+
+
+def status(works):
+    return works[DAY].outcome.status
+
+
+def away(ledger, monkeypatch, times):
+    """The database does not answer the first so many times that a draw is to be recorded."""
+    genuine, calls = type(ledger).record_drawn, []
+
+    def record_drawn(*arguments):
+        calls.append(1)
+        if len(calls) <= times:
+            raise LedgerUnavailableError("the database is away")
+        return genuine(*arguments)
+
+    monkeypatch.setattr(type(ledger), "record_drawn", record_drawn)
+    monkeypatch.setattr(draw_module, "PAUSE", timedelta(milliseconds=1))
+    return calls
+
+
+def measurements(house):
+    """What is drawn, by the hash in its name, whoever's token it has."""
+    found = house.files("trusted/measurements")
+    return {path.name.partition("-")[2]: data for path, data in found.items() if "-" in path.name}
+
+
+def test_a_database_that_comes_back_has_the_draw_recorded(either, monkeypatch):
+    calls = away(either.ledger, monkeypatch, 3)
+    assert status(either.release(DAY)) is Status.PUBLISHED
+    assert len(calls) == 4
+    assert either.record(DAY).redraws == 0
+
+
+def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
+    """Once it answers, the next run takes the same bytes up, with the inputs that they were drawn from."""
+    away(either.ledger, monkeypatch, 10**6)
+    works = either.release(DAY, patience=timedelta(milliseconds=3))
+    assert status(works) is Status.FAILED
+    assert "Nothing is lost" in works[DAY].outcome.message
+    assert either.record(DAY).state is ReleaseState.RESERVED
+    drawn = measurements(either)
+    monkeypatch.undo()
+    let_go(either.run(), works.values())
+    assert status(either.release(DAY, owner="at once")) is Status.BUSY
+    either.later(hours=1)
+    noise = FailingNoise(AssertionError("nothing is drawn"))
+    noise.calls = 2
+    assert status(either.release(DAY, noise=noise)) is Status.PUBLISHED
+    record = either.record(DAY)
+    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 0)
+    assert measurements(either) == drawn
+    assert drawn_inputs(either.settings, DAY, 0, record.measurements_hash)
+    assert either.ledger.verify() == []
+
+
+def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
+    """Cut short after their name was durable, as no file system should: their own hash tells."""
+    away(either.ledger, monkeypatch, 10**6)
+    either.release(DAY, patience=timedelta(0))
+    monkeypatch.undo()
+    (path,) = (either.folder / "trusted/measurements").rglob("1-*")
+    path.write_bytes(path.read_bytes()[:-1])
+    either.later(hours=1)
+    assert status(either.release(DAY)) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 1
+
+
+def test_an_owner_that_wakes_up_finds_its_draw_taken_up_and_destroys_nothing(either, monkeypatch):
+    genuine = type(either.ledger).record_drawn
+
+    def asleep(*arguments):
+        monkeypatch.undo()
+        either.later(hours=1)
+        assert status(either.release(DAY, owner="successor")) is Status.PUBLISHED
+        return genuine(*arguments)
+
+    monkeypatch.setattr(type(either.ledger), "record_drawn", asleep)
+    works = either.release(DAY, owner="sleeper")
+    assert "taken over by another run" in works[DAY].outcome.message
+    assert either.record(DAY).state is ReleaseState.PUBLISHED
+    assert len(either.files("trusted/measurements")) == 1
+    again = either.release(DAY)
+    assert status(again) is Status.UNCHANGED
+
+
+@pytest.mark.parametrize("ledger_answers", [True, False])
+def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
+    either, monkeypatch, ledger_answers
+):
+    """It raises when another run has taken the day over and not drawn yet."""
+    taken = {}
+
+    class Sleeping(FailingNoise):
+        def discrete_laplace(self, scale, size):
+            self.calls += 1
+            if self.calls < 3:
+                return secure_noise().discrete_laplace(scale, size)
+            either.later(hours=1)
+            taken.update(either.release(DAY, steps=steps.STEPS[:5], owner="successor"))
+            if not ledger_answers:
+                for method in ("void", "find"):
+                    monkeypatch.setattr(type(either.ledger), method, unreachable)
+            raise MemoryError
+
+    either.release(DAY, noise=Sleeping(None), owner="sleeper")
+    monkeypatch.undo()
+    run = either.run(owner="successor")
+    works = list(taken.values())
+    for step in steps.STEPS[5:]:
+        works = step(run, works)
+    assert works[0].outcome.status is Status.PUBLISHED
+    assert either.record(DAY).state is ReleaseState.PUBLISHED
+
+
+def unreachable(*_):
+    raise LedgerUnavailableError("the database is away")
+
+
+def test_a_library_that_does_not_load_costs_no_day(either):
+    class Missing:
+        simulated = False
+
+        def discrete_laplace(self, scale, size):
+            raise ImportError("71234")
+
+    for _ in range(4):
+        works = either.release(DAY, noise=Missing())
+        assert "nothing was" in works[DAY].outcome.message
+        assert "71234" not in works[DAY].outcome.message
+        let_go(either.run(), works.values())
+        assert not either.record(DAY).drawing
+        either.later(minutes=1)
+    assert either.record(DAY).redraws == 0
+    assert [finding.severity for finding in noise_findings(Missing())] == ["wrong"]
+    assert list(noise_findings(secure_noise())) == []
+    assert status(either.release(DAY)) is Status.PUBLISHED
+
+
+def test_a_forked_process_is_refused_before_its_draw_begins(either, monkeypatch):
+    monkeypatch.setattr(secure, "_OPENED_IN", 1)
+    assert "forked" in either.release(DAY)[DAY].outcome.message
+    assert not either.record(DAY).drawing
+
+
+def test_the_lease_of_a_long_draw_does_not_end(either):
+    """Another run, by real clocks, is refused long after the lease of the draw's start."""
+    refused = threading.Event()
+
+    class Slow(FailingNoise):
+        def discrete_laplace(self, scale, size):
+            self.calls += 1
+            if self.calls == 2:
+                began = datetime.now(UTC)
+                while datetime.now(UTC) < began + 3 * lease:
+                    refused.wait(0.05)
+                other = either.release(DAY, clock=lambda: datetime.now(UTC), owner="other", lease=lease)
+                assert status(other) is Status.BUSY
+                refused.set()
+            return secure_noise().discrete_laplace(scale, size)
+
+    lease = timedelta(seconds=2)
+    works = either.release(DAY, noise=Slow(None), clock=lambda: datetime.now(UTC), lease=lease)
+    assert refused.is_set()
+    assert status(works) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 0
+
+
+@pytest.mark.parametrize("drawn", [True, False], ids=["whole", "not drawn"])
+def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypatch, drawn):
+    either.later(days=3650)
+    if drawn:
+        away(either.ledger, monkeypatch, 10**6)
+        either.release(DAY, patience=timedelta(0), owner="ahead")
+        monkeypatch.undo()
+    else:
+        either.release(DAY, steps=steps.STEPS[:5], owner="ahead")
+    either.later(days=-3650)
+    before = measurements(either)
+    works = either.release(DAY)
+    assert status(works) is Status.BUSY
+    assert "release-lease" in works[DAY].outcome.message
+    release_lease(either.settings, either.ledger, DAY, "its clock ran ahead", either.now)
+    with pytest.raises(LedgerError, match="held by no run"):
+        release_lease(either.settings, either.ledger, DAY, "once more", either.now)
+    assert status(either.release(DAY)) is Status.PUBLISHED
+    assert either.record(DAY).redraws == 0
+    assert not drawn or measurements(either) == before
+    assert either.ledger.verify() == []
+
+
+def test_a_run_whose_lease_a_person_ended_is_fenced_off(either):
+    """It lives, and draws: nothing of it is recorded, and the day is drawn as after a death."""
+
+    class Interrupted(FailingNoise):
+        def discrete_laplace(self, scale, size):
+            self.calls += 1
+            if self.calls == 2:
+                release_lease(either.settings, either.ledger, DAY, "it seemed dead", either.now)
+                assert status(either.release(DAY, owner="next")) is Status.PUBLISHED
+            return secure_noise().discrete_laplace(scale, size)
+
+    works = either.release(DAY, noise=Interrupted(None), owner="alive")
+    assert status(works) is Status.FAILED
+    record = either.record(DAY)
+    assert (record.state, record.redraws) == (ReleaseState.PUBLISHED, 1)
+    assert len(either.files("trusted/measurements")) == 1
+    assert either.ledger.verify() == []

@@ -1,0 +1,142 @@
+"""Ledger and folders from backups: what others saw is never drawn a second time."""
+
+import shutil
+from datetime import date
+
+import pytest
+
+from optstream.noise import secure_noise
+from tasks.doctor import examine
+from tasks.release.day import Drawn, Status
+from tests.tasks.release.recovery.backups import back_up
+from tests.tasks.two_regions import House
+
+FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
+TELLING = ("witness", "measurements", "staging", "lineage")
+
+
+class CountingNoise:
+    """Secure noise that counts its samples; the first of each draw is thrown away."""
+
+    simulated = False
+
+    def __init__(self):
+        self.calls = 0
+
+    def discrete_laplace(self, scale, size):
+        self.calls += 1
+        return secure_noise().discrete_laplace(scale, size)
+
+
+def refused(house, day=SECOND):
+    """What a run says that must draw nothing."""
+    noise = CountingNoise()
+    works = house.release(day, noise=noise)
+    assert works[day].outcome.status is Status.FAILED, works[day].outcome
+    assert noise.calls <= 1
+    return works[day].outcome.message
+
+
+def told_by_doctor(house):
+    return [one.rule for one in examine(house.settings, {}, house.now, lambda _: None)]
+
+
+@pytest.mark.parametrize("telling", TELLING)
+def test_ledger_and_published_folder_restored_together(either, telling):
+    """Any one of what the trusted folder keeps is enough to notice it."""
+    either.release(FIRST)
+    restore = back_up(either, "published")
+    either.release(SECOND)
+    restore()
+    for other in set(TELLING) - {telling}:
+        for path in (either.folder / "trusted" / other).rglob(f"*{SECOND}*"):
+            shutil.rmtree(path, ignore_errors=True)
+        if other in ("witness", "lineage"):
+            shutil.rmtree(either.folder / "trusted" / other, ignore_errors=True)
+    kept = either.files("trusted/measurements", "published")
+    assert f"trusted/{telling}" in refused(either)
+    assert either.files("trusted/measurements", "published") == kept
+    assert either.record(SECOND) is None
+    assert any("older copy" in rule for rule in told_by_doctor(either))
+
+
+def test_the_ledger_restored_and_the_published_folder_moved(either):
+    either.release(FIRST)
+    restore = back_up(either)
+    either.release(SECOND)
+    restore()
+    for name in TELLING:
+        shutil.rmtree(either.folder / "trusted" / name, ignore_errors=True)
+    either.configure('folder = "published"', 'folder = "elsewhere"')
+    assert "does not contain the head" in refused(either)
+
+
+@pytest.mark.parametrize("second", ["second", "memory://witness/of-{name}"])
+def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, second):
+    place = second.format(name=tmp_path.name)
+    either.configure('[trusted]\nfolder = "trusted"', f'[trusted]\nfolder = "trusted"\nwitness = "{place}"')
+    either.release(FIRST)
+    restore = back_up(either, "published", *(f"trusted/{name}" for name in TELLING))
+    either.release(SECOND)
+    restore()
+    assert place.rpartition("/")[2] in refused(either)
+    assert any("older copy" in rule for rule in told_by_doctor(either))
+
+
+def test_the_second_place_that_cannot_be_reached_stops_the_day_before_it_is_reserved(either):
+    either.configure('[trusted]\nfolder = "trusted"', '[trusted]\nfolder = "trusted"\nwitness = "second"')
+    (either.folder / "second").write_text("in the way")
+    assert "cannot be told how far the ledger is" in refused(either, FIRST)
+    assert either.record(FIRST) is None
+
+
+def test_a_ledger_restored_to_the_middle_of_a_day(either):
+    """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
+    from tasks.release import steps
+
+    works = either.release(FIRST, steps=steps.STEPS[:5])
+    restore = back_up(either, "published")
+    (drawn,) = steps.draw_measurements(either.run(), list(works.values()))
+    assert isinstance(drawn, Drawn)
+    restore()
+    shutil.rmtree(either.folder / "trusted/witness", ignore_errors=True)
+    either.later(hours=1)
+    assert "knows a draw" in refused(either, FIRST)
+
+
+def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either):
+    either.release(FIRST)
+    file = either.folder / "trusted/witness/ledger-heads.json"
+    older = file.read_bytes()
+    either.release(SECOND)
+    newer = file.read_bytes()
+    assert newer != older
+    file.write_bytes(older)
+    either.simulate(THIRD)
+    assert either.release(THIRD)[THIRD].outcome.status is Status.PUBLISHED
+    assert file.read_bytes() not in (older, newer)
+    file.write_bytes(b"{}")
+    either.simulate(date(2016, 6, 4))
+    assert "not what OptStream wrote" in refused(either, date(2016, 6, 4))
+
+
+@pytest.mark.parametrize("shared", ["published", "witness"])
+def test_a_copied_trusted_folder_run_elsewhere(house, tmp_path_factory, shared):
+    """Two machines, a ledger each: the second notices the first before it draws."""
+    if shared == "witness":
+        place = house.folder / "second"
+        house.configure(
+            '[trusted]\nfolder = "trusted"', f'[trusted]\nfolder = "trusted"\nwitness = "{place}"'
+        )
+    else:
+        place = house.folder / "published"
+        house.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
+    house.release(FIRST)
+    house.ledger.close()
+    elsewhere = House(tmp_path_factory.mktemp("elsewhere") / "copy", house.now)
+    shutil.copytree(house.folder, elsewhere.folder)
+    if shared == "published":
+        shutil.rmtree(elsewhere.folder / "published")
+    assert house.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+    assert "bring" in refused(elsewhere).lower()
+    assert elsewhere.record(SECOND) is None

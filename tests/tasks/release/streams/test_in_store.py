@@ -1,0 +1,236 @@
+"""The whole way with dumps and published folder in an object store: published, withdrawn, checked."""
+
+import json
+from datetime import UTC, date, datetime
+from functools import partial
+
+import fsspec
+import polars as pl
+import pytest
+
+from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
+from optstream.errors import ConfigurationError, ParameterError
+from optstream.ledger import ReleaseState
+from optstream.storage.memory_store import MemoryStore
+from optstream.storage.s3 import S3Store
+from tasks.doctor import examine
+from tasks.ledger.export import export
+from tasks.ledger.verify import verify
+from tasks.monitoring import watch
+from tasks.monitoring.document import status_document
+from tasks.operations.purge import purge
+from tasks.operations.withdraw import withdraw
+from tasks.release import steps
+from tasks.release.day import Requested, Status
+from tasks.release.each import each
+from tasks.release.publish_again import publish_again
+from tasks.release.records.lineage import EVENTS
+from tasks.release.records.outcomes import budget_of, outcomes_document
+from tasks.sample_data.simulate import simulate
+
+DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
+DAY, NEXT = DAYS
+
+
+@pytest.fixture(params=["memory", "s3"])
+def moved(house, request):
+    """The small house with its dumps in a store, and its published folder there as well."""
+    root = f"/{house.folder.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
+    filesystem = fsspec.filesystem(request.param, use_listings_cache=False)
+    for path in sorted((house.folder / "dumps").rglob("*")):
+        if path.is_file():
+            filesystem.pipe_file(f"{root}/{path.relative_to(house.folder)}", path.read_bytes())
+    url = f"{request.param}://{root.lstrip('/')}"
+    house.configure('folder = "dumps"', f'folder = "{url}/dumps"')
+    house.configure('folder = "published"', f'folder = "{url}/public"')
+    house.filesystem, house.root = filesystem, root
+    return house
+
+
+def statuses(done):
+    return [work.outcome.status for work in done.values()]
+
+
+def problems(house):
+    return list(verify(house.settings, house.ledger).problems)
+
+
+def test_days_are_released_published_and_read(moved):
+    done = moved.release(*DAYS)
+    assert statuses(done) == [Status.PUBLISHED] * 2
+    url = str(moved.settings.published_folder)
+    rows = read_published(url, verify=True)
+    assert rows["date"].unique().sort().to_list() == DAYS
+    totals = rows.group_by("date", "step", "level").agg(pl.col("load_mw").sum()).sort("date", "step")
+    nation, regions = (totals.filter(level=level)["load_mw"] for level in (0, 1))
+    assert (nation - regions).abs().max() < 1e-6
+    assert not (moved.folder / "published").exists()
+    assert problems(moved) == []
+    settings, budget = moved.settings, budget_of(moved.settings, moved.ledger)
+    for document in (
+        outcomes_document(list(done.values()), settings, budget),
+        status_document(settings, watch(settings, moved.ledger, moved.now, live=False)),
+    ):
+        assert document["published"] == url
+        assert all(day["file"].startswith("data/date=") for day in document["days"])
+
+
+def test_a_second_run_does_nothing(moved):
+    moved.release(*DAYS)
+    before = moved.filesystem.find(f"{moved.root}/public", detail=True)
+    again = moved.release(*DAYS)
+    assert statuses(again) == [Status.UNCHANGED] * 2
+    assert moved.filesystem.find(f"{moved.root}/public", detail=True) == before
+
+
+def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
+    moved.release(DAY)
+    event = json.loads((moved.settings.lineage_folder / EVENTS).read_text())
+    bucket = moved.root.lstrip("/")
+    protocol = moved.settings.input_folder.protocol
+    (source, _) = event["inputs"]
+    assert (source["namespace"], source["name"]) == (
+        f"{protocol}://{bucket}",
+        f"dumps/region=84/date={DAY}",
+    )
+    (tag,) = source["facets"]["optstream_inputs"]["hmac_sha256"].values()
+    assert len(tag) == 64
+    assert event["outputs"][0]["name"].startswith(f"public/data/date={DAY}/release-")
+    said = json.dumps(event)
+    for path in moved.filesystem.find(f"{moved.root}/dumps"):
+        tag = moved.filesystem.info(path).get("ETag", "no tag here").strip('"')
+        assert tag not in said
+
+
+def test_a_copy_of_the_folder_is_a_published_folder(moved, tmp_path):
+    moved.release(*DAYS)
+    for path in moved.filesystem.find(f"{moved.root}/public"):
+        target = tmp_path / "copy" / path.removeprefix(f"{moved.root}/public/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_bytes(moved.filesystem.cat_file(path))
+    assert check_files(tmp_path / "copy") == []
+    assert read_published(tmp_path / "copy").equals(read_published(str(moved.settings.published_folder)))
+
+
+def test_a_restated_and_a_withdrawn_day(moved):
+    moved.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    moved.release(*DAYS)
+    assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
+    url = moved.settings.published_folder
+    assert read_catalogue(url).entry(DAY).revision == 1
+    assert [name for name in moved.filesystem.find(f"{moved.root}/public/superseded") if str(DAY) in name]
+    assert problems(moved) == []
+    give_up = partial(withdraw, moved.run(), reason="a wrong meter")
+    for _ in range(2):
+        (work,) = each([Requested(DAY)], Requested, give_up)
+        assert work.outcome.status is Status.WITHDRAWN
+        assert problems(moved) == []
+    assert read_published(url)["date"].unique().to_list() == [NEXT]
+    assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
+
+
+def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
+    moved.release(NEXT)
+    moved.release(DAY, steps=steps.STEPS[:7])
+    assert moved.record(DAY).state is ReleaseState.DRAWN
+    moved.later(hours=1)
+    (work,) = each([Requested(DAY)], Requested, partial(withdraw, moved.run(), reason="a wrong meter"))
+    assert work.outcome.status is Status.VOID
+    assert read_published(moved.settings.published_folder)["date"].unique().to_list() == [NEXT]
+    assert problems(moved) == []
+    assert statuses(moved.release(DAY)) == [Status.VOID]
+
+
+class DeathError(BaseException):
+    """Nothing may catch it."""
+
+
+@pytest.mark.parametrize("method", ["put_new", "put_instead", "delete"])
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monkeypatch, method, moment):
+    """At the catalogue, for the catalogue's put; else at the first object of the release."""
+    moved.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/4"')
+    moved.release(DAY)
+    with monkeypatch.context() as patch:
+        for kind in (MemoryStore, S3Store):
+            genuine = getattr(kind, method)
+
+            def dying(store, name, *rest, genuine=genuine):
+                if not name.startswith(("data/", "catalogue")):
+                    return genuine(store, name, *rest)
+                if moment == "after":
+                    genuine(store, name, *rest)
+                raise DeathError
+
+            patch.setattr(kind, method, dying)
+        with pytest.raises(DeathError):
+            moved.release(DAY, restate=True)
+    read_published(moved.settings.published_folder, verify=True)
+    moved.later(hours=1)
+    assert statuses(moved.release(DAY, restate=True)) == [Status.PUBLISHED]
+    assert read_catalogue(moved.settings.published_folder).entry(DAY).revision == 1
+    assert problems(moved) == []
+
+
+def test_an_older_copy_of_the_ledger_is_refused(moved):
+    moved.release(DAY)
+    copy = moved.copy_ledger()
+    moved.release(NEXT)
+    moved.bring_back(copy)
+    done = moved.release(NEXT)
+    assert done[NEXT].outcome.status is not Status.PUBLISHED
+    assert "ledger" in done[NEXT].outcome.message
+
+
+def test_staged_bytes_are_purged_once_the_store_has_them(moved):
+    moved.release(*DAYS)
+    lost = read_catalogue(moved.settings.published_folder).entry(NEXT).file
+    moved.filesystem.rm_file(f"{moved.root}/public/{lost}")
+    moved.later(days=30, seconds=1)
+    assert dict(purge(moved.settings, moved.ledger, moved.now).n_removed)["staged files"] == 1
+
+
+def test_the_doctor_looks_at_stores(moved):
+    moved.release(DAY)
+    now = datetime(2016, 7, 1, 12, tzinfo=UTC)
+    found = examine(moved.settings, {}, now, lambda url: None)
+    (times,) = [one for one in found if "an object store tells its readers" in one.rule]
+    assert times.severity == "note"
+    assert "published.not_before" in times.remedy
+    assert [one.place for one in found if one.is_bad and "://" in one.place] == []
+    moved.configure('value = "load_mw"\n[trusted]', 'value = "load_mw"\nnot_before = "06:00"\n[trusted]')
+    assert not [one for one in examine(moved.settings, {}, now, lambda url: None) if "tells" in one.rule]
+    for path in moved.filesystem.find(f"{moved.root}/dumps"):
+        if path.endswith("_SUCCESS"):
+            moved.filesystem.rm_file(path)
+    (waits,) = [one for one in examine(moved.settings, {}, now, lambda url: None) if "none has" in one.rule]
+    assert waits.place == str(moved.settings.input_folder)
+
+
+def test_what_stays_local(moved):
+    settings = moved.settings
+    with pytest.raises(ParameterError, match=r"made up in a folder of this machine, not in .*://"):
+        simulate(settings.input_folder, leaves=["84"], calendar=settings.calendar, days=[DAY], seed=1)
+    export(settings, moved.run().ledger, moved.folder / "export")
+    assert find_catalogue(settings.published_folder) is None
+    moved.configure('folder = "trusted"', f'folder = "{settings.input_folder}"')
+    with pytest.raises(ConfigurationError, match=r"trusted\.folder must be a path of this machine"):
+        _ = moved.settings
+
+
+@pytest.mark.parametrize("harm", ["lost", "damaged"])
+@pytest.mark.parametrize("which", ["file", "manifest"])
+def test_a_lost_or_damaged_object_comes_back(moved, harm, which):
+    moved.release(*DAYS)
+    folder = moved.settings.published_folder
+    path = f"{moved.root}/public/{getattr(read_catalogue(folder).entry(DAY), which)}"
+    before = moved.filesystem.cat_file(path)
+    if harm == "lost":
+        moved.filesystem.rm_file(path)
+    else:
+        moved.filesystem.pipe_file(path, before[:-3])
+    assert problems(moved)
+    (work,) = each([Requested(DAY)], Requested, partial(publish_again, moved.run()))
+    assert work.outcome.status is Status.PUBLISHED
+    assert moved.filesystem.cat_file(path) == before
+    assert problems(moved) == []
