@@ -36,10 +36,10 @@ format: $(BIN)/.installed
 	$(BIN)/ruff check --fix .
 
 picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
-	$(BIN)/python docs/picture.py --config $(DEMO)/optstream.toml --into docs/pictures
+	$(BIN)/python -m docs.generate.picture --config $(DEMO)/optstream.toml --into docs/pictures
 
 screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make demo`'s output; needs Chromium.
-	$(BIN)/python -m docs.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
+	$(BIN)/python -m docs.generate.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
 
 coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
 	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json

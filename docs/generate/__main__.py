@@ -26,7 +26,7 @@ FROM_THE_TOP = {
     "automations.yaml": "automations.yaml",
 }
 """Pages that the repository keeps beside docs/, files that they link to, and what the site calls them."""
-NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z-]+)\.md|SECURITY\.md)(?!`)")
+NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z/-]+)\.md|SECURITY\.md)(?!`)")
 """A page that another names in its words: "docs/privacy.md, section 1". Code and links are left alone."""
 
 
@@ -61,9 +61,10 @@ def _write(path: Path, file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     if file.name in FROM_THE_TOP:
         text = text.replace("](docs/", "](")
+    docs = HOUSE / "docs"
+    up = "../" * (len(file.relative_to(docs).parts) - 1) if file.is_relative_to(docs) else ""
     for name, staged in FROM_THE_TOP.items():
-        text = text.replace(f"](../{name}", f"]({staged}")
-    up = "../" if file.parent.name == "decisions" else ""
+        text = text.replace(f"]({up}../{name}", f"]({up}{staged}")
     text = NAMED.sub(lambda found: f"[{found[0]}]({up}{(found[1] or 'security')}.md)", text)
     path.write_text(text, encoding="utf-8")
 

@@ -19,13 +19,13 @@ What comes in, what is judged on its way, and what goes out.
 ## Dumps
 
 `<input>/region=<code>/date=<YYYY-MM-DD>/*.parquet`, complete when the marker is there. Columns, unit and
-marker are named by `[input]`: [Dumps, and layouts that change](../input.md).
+marker are named by `[input]`: [Dumps, and layouts that change](../data/input.md).
 """
 PUBLISHED = """\
 ## Published rows
 
 `<published>/data/date=<YYYY-MM-DD>/release-<hash>.parquet`; `optstream.read_published` reads what the
-catalogue lists ([What is published](../published.md)). The value column is called as `[published] value`
+catalogue lists ([What is published](../data/published.md)). The value column is called as `[published] value`
 says. The column `date` is in the path, not in the file.
 
 | column | type | what it is |

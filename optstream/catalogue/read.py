@@ -34,7 +34,7 @@ def read_published(
     newer release. verify: compare the hashes of files and rows as well.
     public_key: the publisher's, a PEM file or its text, or several; then the catalogue must be signed by one
     of them, and all hashes are compared. It does not show that there is no newer catalogue
-    (docs/published.md).
+    (docs/data/published.md).
 
     A folder whose every period was withdrawn gives an empty frame of these columns; a folder without a
     catalogue raises PublicationError (the path may be wrong), as does a file that is missing or is not the

@@ -1,4 +1,4 @@
-"""docs/input.md: its configuration is read, and means what the page says."""
+"""docs/data/input.md: its configuration is read, and means what the page says."""
 
 import re
 from datetime import date
@@ -9,7 +9,7 @@ from tasks.config import Layout, load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.sections import Change, Input
 
-PAGE = (Path(__file__).parents[2] / "docs/input.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/data/input.md").read_text(encoding="utf-8")
 
 
 def test_the_pages_archive_has_the_layouts_that_it_says(tmp_path, monkeypatch):

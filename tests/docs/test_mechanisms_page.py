@@ -1,4 +1,4 @@
-"""docs/mechanisms.md names every mechanism and parameter with its default, and its code runs."""
+"""docs/methods/mechanisms.md names every mechanism and parameter with its default, and its code runs."""
 
 import re
 from dataclasses import fields
@@ -9,7 +9,7 @@ import pytest
 
 from optstream import mechanisms
 
-PAGE = (Path(__file__).parents[2] / "docs/mechanisms.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs/methods/mechanisms.md").read_text(encoding="utf-8")
 NAMES = [*mechanisms.MECHANISMS, "HistoryInformedTree", "PeGaSusTree"]
 PLAIN = [name for name in mechanisms.MECHANISMS if getattr(mechanisms, name).tree_class]
 PARAMETERS = PAGE[PAGE.index("## Parameters") : PAGE.index("## What we changed")]
@@ -18,7 +18,7 @@ PARAMETERS = PAGE[PAGE.index("## Parameters") : PAGE.index("## What we changed")
 def test_the_code_runs():
     (code,) = re.findall(r"```python\n(.+?)```", PAGE, re.S)
     names: dict = {}
-    exec(compile(code, "docs/mechanisms.md", "exec"), names)
+    exec(compile(code, "docs/methods/mechanisms.md", "exec"), names)
     assert names["on_tree"].epsilon == 1
     assert names["state"].next_step == 1
 

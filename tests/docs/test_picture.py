@@ -8,8 +8,8 @@ import polars as pl
 import pytest
 import vl_convert
 
-from docs.day_chart import BAND, MEASURED, RELEASED, TRUTH, draw
-from docs.picture import mechanism_of, noise_band, simulated_truth
+from docs.generate.day_chart import BAND, MEASURED, RELEASED, TRUTH, draw
+from docs.generate.picture import mechanism_of, noise_band, simulated_truth
 from optstream.errors import DumpError, ParameterError
 from tasks.config import Settings, load_settings
 from tasks.config.example import EXAMPLE

@@ -119,7 +119,7 @@ def test_links_that_lead_nowhere_are_found_and_stop_the_build(built, tmp_path):
     assert len(list(leads_nowhere(tmp_path))) == 3
     folder = tmp_path / "broken"
     shutil.copytree(built, folder)
-    page = folder / generate.STAGED / "notation.md"
+    page = folder / generate.STAGED / "methods/notation.md"
     page.write_text(page.read_text(encoding="utf-8") + "\n[nowhere](nowhere.md)\n", encoding="utf-8")
     assert generate.build_staged(folder) != 0
 

@@ -1,7 +1,7 @@
 """What is lost to an adversary who knows how one customer's values follow each other: a Markov chain.
 
 Source of the whole package: Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous
-Data Release under Temporal Correlations, IEEE TKDE 2018. docs/leakage.md says what it is for.
+Data Release under Temporal Correlations, IEEE TKDE 2018. docs/methods/leakage.md says what it is for.
 """
 
 from optstream.privacy.leakage.budgets import Budgets, constant_budget, exact_budgets

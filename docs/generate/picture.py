@@ -1,6 +1,6 @@
 """The README's picture: one released day, nation and region, beside the simulated truth.
 
-    python docs/picture.py --config demo/optstream.toml --into docs/pictures
+    python -m docs.generate.picture --config demo/optstream.toml --into docs/pictures
 
 It reads what `make demo` left behind: the configuration, the published folder and the simulated dumps. It
 writes released-day.svg and released-day.png, offline. The band is the mechanism's own noise, drawn again and
@@ -20,7 +20,7 @@ import polars as pl
 import vl_convert
 from numpy.typing import NDArray
 
-from docs.day_chart import draw
+from docs.generate.day_chart import draw
 from optstream import read_published
 from optstream.errors import ConfigurationError, DumpError, OptStreamError, ParameterError
 from optstream.mechanisms import OptStream

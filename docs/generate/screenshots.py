@@ -1,6 +1,6 @@
 """The pictures of docs/report.md: both pages, narrow and wide, light and dark, and a run on Prefect's page.
 
-    python -m docs.screenshots --config demo/optstream.toml --into docs/pictures/report
+    python -m docs.generate.screenshots --config demo/optstream.toml --into docs/pictures/report
 
 Of what `make demo` left behind, which is simulated; a copy of it is released once more for Prefect's page, by
 a real server that is gone afterwards. Needs Chromium (`apt-get install chromium`); nothing is fetched.
