@@ -1,4 +1,4 @@
-"""Publish staged releases: immutable files first, then the catalogue that names them (docs/data/published.md)."""
+"""Publish staged releases: immutable files, then the catalogue that names them (docs/data/published.md)."""
 
 import hashlib
 import json

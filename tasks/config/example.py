@@ -11,7 +11,7 @@ step = "30min"
 time_zone = "Europe/Paris"
 day = "elapsed"                 # a day of 46, 48 or 50 half-hours; "fixed": 48 slots on every local day
 
-[mechanism]                     # others, of docs/methods/mechanisms.md, go without sampling, features and stages
+[mechanism]                     # others (docs/methods/mechanisms.md) go without sampling, features and stages
 name = "OptStream"
 weights = "variance"            # or "paper"
 
@@ -60,11 +60,11 @@ schema = "aggregated"           # a row a step; or "metered": a row a customer a
 timestamp = "timestamp"         # with a time zone: instants; without: local wall clock
 value = "load_mw"
 marker = "_SUCCESS"             # a dump has arrived when this file is there; or file_list = "_FILES"
-# supplier_rounding = "1"       # MW: sums that come rounded to whole MW; added to alpha, see docs/data/input.md
+# supplier_rounding = "1"       # MW: sums that come rounded to whole MW; added to alpha: docs/data/input.md
 # time_limit = "6h"             # for reading a day's dump
 # raw_retention_days = 30       # after which dumps are deleted by whoever keeps them: OptStream deletes none
 # factor = "0.001"              # times a number of the column: MW where it holds kW
-# [[input.changes]]             # what is other in later dumps; as many as the archive has, see docs/data/input.md
+# [[input.changes]]             # what is other in later dumps; as many as the archive has: docs/data/input.md
 # valid_from = 2015-07-01
 # value = "load"
 
@@ -79,7 +79,7 @@ folder = "trusted"
 validation_retention_days = 90  # for `optstream purge`; so too staging_, lineage_, raw_state_retention_days
 
 # [release]                     # of HistoryInformed: so many days before the newest get a new estimate
-# revise_days = 14              # each night, which costs nothing; 0 for none, see docs/methods/history-informed.md
+# revise_days = 14              # each night, at no cost; 0 for none, see docs/methods/history-informed.md
 
 # [watch]                       # of a stream that runs every night: alarms, see docs/monitoring.md
 # late_after = "12:00"          # of the day after: from then on a day that is not released is an alarm

@@ -80,7 +80,8 @@ def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:
         terminal.say(f"  {line}")
     terminal.say(
         f"\nThis holds if the chain's states lie within alpha = {float(settings.privacy.alpha):g} of each "
-        "other, against one who knows the chain; the promise does not cover such knowledge (docs/methods/leakage.md)"
+        "other, against one who knows the chain; the privacy guarantee does not cover such knowledge "
+        "(docs/methods/leakage.md)"
     )
 
 

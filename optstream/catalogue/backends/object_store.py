@@ -147,8 +147,8 @@ class ObjectTransaction:
             self._store.delete(f"{folder}/{name}")
 
     def settle(self, times: Mapping[str, datetime]) -> None:
-        """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md says what they
-        tell).
+        """Do nothing: a store has its own times, which nobody can set (docs/data/object-stores.md says what
+        they tell).
         """
 
 

@@ -1,8 +1,8 @@
 """The interface to a published folder: what reading, checking, publishing and withdrawing need of it.
 
-Two kinds of storage give the same guarantee (docs/data/object-stores.md): whoever reads the catalogue finds every
-file that it lists, whole, also after a crash. A local folder gives it with a lock and renames (`local.py`),
-an object store with conditional puts (`object_store.py`).
+Two kinds of storage give the same guarantee (docs/data/object-stores.md): whoever reads the catalogue finds
+every file that it lists, whole, also after a crash. A local folder gives it with a lock and renames
+(`local.py`), an object store with conditional puts (`object_store.py`).
 """
 
 from collections.abc import Callable, Mapping, Sequence

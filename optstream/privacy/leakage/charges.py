@@ -12,7 +12,7 @@ def step_charges(spend: Spend) -> Floats:
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
     at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
-    too (docs/methods/leakage.md, section 3). Raises ParameterError for a kind that is not known: it has no price.
+    too (docs/methods/leakage.md, section 3). Raises ParameterError for an unknown kind: it has no price.
     """
     match spend:
         case StepSpend():

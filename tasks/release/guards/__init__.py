@@ -1,1 +1,1 @@
-"""What a draw waits for: a ledger that is not behind, inputs as they were, a lease in hand, noise that works."""
+"""What a draw needs first: a ledger that is not behind, inputs as they were, a lease, noise that works."""
