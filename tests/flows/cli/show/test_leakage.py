@@ -57,7 +57,7 @@ def test_a_person_sees_the_history_the_bounds_and_the_caveat(released):
     assert "a step, for ever (Algorithm 7)" in shown
     assert "for 144 steps (Algorithm 8)" in shown
     assert "alpha = 10 of each other" in shown
-    assert "the promise does not cover such knowledge" in shown
+    assert "the privacy guarantee does not cover such knowledge" in shown
     assert (released / "leakage.svg").read_text().startswith("<svg")
 
 
