@@ -1,6 +1,5 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
-import json
 import sqlite3
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -10,6 +9,7 @@ from pathlib import Path
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
+from tasks.contracts.results import RAW, newest_results
 from tasks.release import steps as chunk
 from tasks.release.day import Requested
 from tasks.release.run import Run, enrol
@@ -116,9 +116,11 @@ class House:
         copy.rename(self.folder / "trusted/ledger.sqlite")
 
     def verdict(self, day):
-        """The newest file in the trusted zone that says what the contracts found of a day."""
-        folder = self.settings.validation_folder
-        return json.loads(max(folder.glob(f"*/{day}-*.json")).read_text())
+        """The alarms of a day's newest results of the raw suite, and the whole document."""
+        (document,) = (
+            document for _, suite, document in newest_results(self.settings, {day}) if suite == RAW
+        )
+        return {"alarms": document["meta"]["alarms"].get(str(day), []), "document": document}
 
     def record(self, day):
         return self.ledger.find("two-regions", day.isoformat())

@@ -169,7 +169,7 @@ def names_with(table: str) -> str:
 
 def kinds_with(fact: str) -> str:
     """Those of whose class a fact is true, as a message says them; loads them all."""
-    return " and ".join(name for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
+    return " and ".join(f'"{name}"' for name in MECHANISMS if getattr(getattr(mechanisms, name), fact))
 
 
 def section_of(table: Any) -> type[Mechanism] | None:
