@@ -210,7 +210,7 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
         (
             ("Laplace", ('calibration = "strict"', 'calibration = "paper"')),
             {},
-            'privacy.calibration "paper" is for OptStream and Fourier',
+            'privacy.calibration "paper" is for "OptStream" and "Fourier"',
         ),
     ],
 )  # fmt: skip
