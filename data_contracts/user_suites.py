@@ -63,11 +63,11 @@ def judge_user_suite(
 ) -> tuple[ExpectationSuiteValidationResult, str | None]:
     """Return the library's result on one day's frame, and what is wrong, in words; None if nothing is."""
     if suite.problem is not None:
-        nothing = ExpectationSuiteValidationResult(
-            success=False, results=[], suite_name=suite.name, statistics=_NONE
-        )
-        return nothing, suite.problem
-    result = validated(suite.name, suite.expectations, metrics, SHORT)
+        return unjudged(suite), suite.problem
+    try:
+        result = validated(suite.name, suite.expectations, metrics, SHORT)
+    except (Exception, SystemExit) as error:  # noqa: BLE001 maybe of a reading: it must not stop the day
+        return unjudged(suite), f"could not be evaluated: {type(error).__name__}"
     results: Sequence[Any] = result.results
     failing = [
         f"{one.expectation_config.type}({', '.join(columns_of(one.expectation_config))})"
@@ -81,12 +81,15 @@ def judge_user_suite(
     return result, f"does not hold: {', '.join(failing[:MOST_TOLD])}{more}"
 
 
-_NONE = {
-    "evaluated_expectations": 0,
-    "successful_expectations": 0,
-    "unsuccessful_expectations": 0,
-    "success_percent": None,
-}
+def unjudged(suite: UserSuite) -> ExpectationSuiteValidationResult:
+    """Return the result of a suite of which nothing was evaluated."""
+    none = {
+        "evaluated_expectations": 0,
+        "successful_expectations": 0,
+        "unsuccessful_expectations": 0,
+        "success_percent": None,
+    }
+    return ExpectationSuiteValidationResult(success=False, results=[], suite_name=suite.name, statistics=none)
 
 
 def _loaded(path: Path) -> UserSuite:
@@ -98,7 +101,7 @@ def _loaded(path: Path) -> UserSuite:
         found = _from_json(path) if path.suffix == ".json" else _from_python(path)
     except ContractError as error:
         return UserSuite(path.stem, problem=str(error))
-    except Exception as error:  # noqa: BLE001 whatever a user's file raises is an alarm, and stops no day
+    except (Exception, SystemExit) as error:  # noqa: BLE001 whatever it raises is an alarm, and stops no day
         return UserSuite(path.stem, problem=f"cannot be loaded: {type(error).__name__}: {str(error)[:500]}")
     if not 1 <= len(found) <= MOST_EXPECTATIONS:
         return UserSuite(path.stem, problem=f"must have 1 to {MOST_EXPECTATIONS} expectations")

@@ -10,7 +10,7 @@ import polars as pl
 from great_expectations.core import ExpectationSuiteValidationResult
 
 from data_contracts.data_docs import page_of
-from data_contracts.user_suites import UserSuite, judge_user_suite, user_suites
+from data_contracts.user_suites import UserSuite, judge_user_suite, unjudged, user_suites
 from tasks.config import Settings
 from tasks.contracts.results import USER, folder_of, name_of
 from tasks.storage.private_files import write_private
@@ -84,10 +84,21 @@ def _judged(
 ) -> str | None:
     result, problem = judge_user_suite(suite, metrics)
     if problem is not None:
-        problem = (
-            f"{day}: the suite {frame}/{suite.name} of [contracts] folder {problem}. The day is not stopped: "
-            "users' suites raise alarms only"
-        )
+        problem = _told(day, frame, suite, problem)
     said: dict[str, Any] = {} if problem is None else {"alarms": {day: [problem]}}
-    keep(settings, result, f"{USER}{frame}-{suite.name}", [date.fromisoformat(day)], now, **said)
+    of = (f"{USER}{frame}-{suite.name}", [date.fromisoformat(day)], now)
+    try:
+        keep(settings, result, *of, **said)
+    except OSError:
+        raise  # the folder's fault, as for every other result
+    except Exception as error:  # noqa: BLE001 maybe because of a reading: it must not stop the day
+        problem = problem or _told(day, frame, suite, f"cannot be shown: {type(error).__name__}")
+        keep(settings, unjudged(suite), *of, alarms={day: [problem]})
     return problem
+
+
+def _told(day: str, frame: str, suite: UserSuite, problem: str) -> str:
+    return (
+        f"{day}: the suite {frame}/{suite.name} of [contracts] folder {problem}. The day is not stopped: "
+        "users' suites raise alarms only"
+    )

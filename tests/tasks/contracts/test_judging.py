@@ -56,6 +56,37 @@ def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alon
     assert b"raw/odd" not in published
 
 
+RAISING = """
+import great_expectations as gx
+import great_expectations.expectations as gxe
+
+class Odd(gxe.ExpectColumnMaxToBeBetween):
+    def {method}(self, *given, **named):
+        raise {error}("odd")
+
+suite = gx.ExpectationSuite(name="any", expectations=[Odd(column="day", max_value="2000-01-01")])
+"""
+
+
+@pytest.mark.parametrize(
+    ("method", "error"),
+    [
+        ("get_validation_dependencies", "ValueError"),
+        ("_validate", "SystemExit"),
+    ],
+)
+def test_an_expectation_of_a_user_that_raises_stops_no_day(watched, method, error):
+    """Whether it raises may depend on a reading."""
+    for frame in SUITES:
+        place = watched.folder / "contracts" / frame
+        place.mkdir(parents=True, mode=0o700)
+        (place / "odd.py").write_text(RAISING.format(method=method, error=error))
+    watched.release(FIRST)
+    assert watched.record(FIRST).state.value == "PUBLISHED"
+    words = [one.words for one in watched.watch().alarms if one.kind == "user-suite"]
+    assert len([one for one in words if f"could not be evaluated: {error}" in one]) == len(SUITES)
+
+
 def test_suites_change_no_byte_of_a_release(watched, tmp_path_factory):
     """The configuration's hash, which each release states, is that of the same configuration without."""
     plain = tmp_path_factory.mktemp("plain") / "optstream.toml"
