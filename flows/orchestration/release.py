@@ -27,7 +27,6 @@ from optstream.ledger import Ledger, open_ledger
 from optstream.noise import secure_noise
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
-from tasks.release import revise as vintage
 from tasks.release import steps
 from tasks.release.day import (
     Ahead,
@@ -41,6 +40,7 @@ from tasks.release.day import (
     Staged,
     Unreleased,
 )
+from tasks.release.revise import Due, StagedVintage, due, record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
 
@@ -90,12 +90,12 @@ def publish(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
 
 
 @task(name="revise", retries=0, **NOTHING_KEPT)
-def estimate_anew(run: Run, days: Sequence[vintage.Due]) -> list[vintage.StagedVintage | Ended]:
+def estimate_anew(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
     return steps.revise_estimates(run, days)
 
 
 @task(name="publish revisions", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
-def publish_anew(run: Run, days: Sequence[vintage.StagedVintage | Ended]) -> list[Ended]:
+def publish_anew(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
     return done_or_again(days, steps.publish_revisions(run, days))
 
 
@@ -119,8 +119,8 @@ def revised(run: Run) -> list[Ended]:
     """Give earlier days the new estimates that are due. Returns the days where that failed: they stay as
     they are.
     """
-    vintage.record_listed(run)
-    ended = taken(publish_anew, run, taken(estimate_anew, run, vintage.due(run)))
+    record_listed(run)
+    ended = taken(publish_anew, run, taken(estimate_anew, run, due(run)))
     let_go(run, ended)
     return [_unrevised(day) for day in ended if not day.outcome.status.is_good]
 

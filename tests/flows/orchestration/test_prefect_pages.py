@@ -17,6 +17,7 @@ from prefect.client.schemas.filters import (
     ArtifactFilterKey,
     FlowRunFilter,
     FlowRunFilterId,
+    FlowRunFilterName,
 )
 from prefect.client.schemas.sorting import FlowRunSort
 from prefect.settings import get_current_settings
@@ -54,9 +55,9 @@ def shown(prefect_api, tmp_path_factory) -> dict[str, Any]:
         run_backfill(settings, DAYS[1], DAYS[2], lambda works: None)
         watch_here(settings)
         with get_client(sync_client=True) as client:
-            runs = client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=5)
-    found = {run.name: run for run in reversed(runs) if run.name.startswith(settings.stream.name)}
-    return {"settings": settings, "runs": found}
+            named = FlowRunFilter(name=FlowRunFilterName(like_=settings.stream.name))
+            runs = client.read_flow_runs(flow_run_filter=named, sort=FlowRunSort.START_TIME_DESC, limit=5)
+    return {"settings": settings, "runs": {run.name: run for run in reversed(runs)}}
 
 
 def artifact_of(run: Any, key: str) -> str:

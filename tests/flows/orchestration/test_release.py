@@ -8,7 +8,7 @@ import pytest
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
-from flows.orchestration import calls, configuration, release
+from flows.orchestration import calls, release
 from optstream.errors import OptStreamError, PublicationError
 from optstream.ledger import ReleaseState
 from optstream.stream import PrivatePeriod
@@ -105,38 +105,32 @@ def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
     assert found == {"draw_measurements": before + 2, "estimate_releases": before}
 
 
-def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(house, monkeypatch):
-    import tasks.config
+@pytest.fixture
+def loads(monkeypatch):
+    """How often the configuration is read, wherever it is asked for."""
+    from tasks.config import loading
 
-    read, genuine = [], tasks.config.load_settings
+    read, genuine = [], loading._read_toml
 
-    def load(path):
+    def look(path):
         read.append(path)
         return genuine(path)
 
-    for place in (tasks.config, configuration):
-        monkeypatch.setattr(place, "load_settings", load)
+    monkeypatch.setattr(loading, "_read_toml", look)
+    return read
+
+
+def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(house, loads):
     with temporary_settings({PREFECT_API_URL: None}):
         done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
-    assert len(read) == 1
+    assert len(loads) == 1
     shown = [line.removesuffix(", 1 day") for line in done.output.splitlines() if line.endswith(", 1 day")]
     assert shown == [task.name for task in TASKS[:8]]
 
 
 @pytest.mark.usefixtures("prefect_api")
-def test_a_run_by_a_server_reads_its_configuration_once_too(house, monkeypatch):
-    import tasks.config
-    from flows.orchestration import run_names
-
-    read, genuine = [], tasks.config.load_settings
-
-    def load(path):
-        read.append(path)
-        return genuine(path)
-
-    for place in (tasks.config, configuration, run_names):
-        monkeypatch.setattr(place, "load_settings", load)
+def test_a_run_by_a_server_reads_its_configuration_once_too(house, loads):
     done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
-    assert len(read) == 1
+    assert len(loads) == 1

@@ -59,11 +59,11 @@ def test_it_is_an_alarm_and_a_state_until_it_is_back(released, how):
 
 def test_no_file_is_opened_to_look(released, monkeypatch):
     """Every hour, also of ten years: names and sizes, no bytes; and not where there is nothing to look at."""
-    from optstream.catalogue.backends.local import LocalPlace
+    from optstream.catalogue.backends.local import LocalStorage
 
-    opened, real = [], LocalPlace.read
+    opened, real = [], LocalStorage.read
     monkeypatch.setattr(
-        LocalPlace, "read", lambda self, name, most: opened.append(name) or real(self, name, most)
+        LocalStorage, "read", lambda self, name, most: opened.append(name) or real(self, name, most)
     )
     assert lost_files(released.settings, read_catalogue(released.folder / "published")) == {}
     assert [name for name in opened if name.startswith("data/")] == []

@@ -111,7 +111,7 @@ def lost(house, one, other):
         for (_, mechanism), *answers in zip(whole.levels, *sides, strict=True):
             plan = mechanism.plan(mine.n_steps, mine.first_step)[0]
             scale = plan.scale if isinstance(plan, StepSpend) else mechanism.scale
-            points, sums = ([getattr(part, name) for part in answers] for name in ("points", "sums"))
+            points, sums = [part.points for part in answers], [part.answers.values for part in answers]
             total += Fraction(int(np.abs(points[0] - points[1]).sum())) / scale
             total += sum(Fraction(int(np.abs(a - b).sum())) / scale for a, b in zip(*sums, strict=True))
     return total
