@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults powercuts
+.PHONY: demo test quick nightly-checks histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults powercuts
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -15,8 +15,15 @@ $(BIN)/.installed: pyproject.toml constraints.txt
 demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real noise; prints where everything is.
 	$(BIN)/python benchmarks/demo.py --into $(DEMO)
 
-test: $(BIN)/.installed  ## All tests.
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" --durations 10
+
+quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: while one works.
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (server or faults or docs or browser or slow or nightly)"
+
+nightly-checks: $(BIN)/.installed  ## What is too long for `make test`: its tests, the campaigns, the audit, the fuzzer.
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m nightly --durations 10
+	$(MAKE) histories faults process-faults powercuts audit fuzz
 
 check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/ruff check .

@@ -13,6 +13,22 @@ from tests.browser import find_chromium, running_chromium
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 
+FOLDERS = {"faults": "faults", "docs": "docs"}
+"""The mark of every test below a folder."""
+FIXTURES = {"prefect_api": "server", "postgresql_cluster": "server", "s3_server": "server", "chromium": "browser"}
+"""The mark of every test that asks for a fixture."""
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Set the marks that follow from where a test lies and from what it needs."""
+    here = Path(__file__).parent
+    for item in items:
+        folder = item.path.relative_to(here).parts[0]
+        marks = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
+        for mark in marks | ({FOLDERS[folder]} if folder in FOLDERS else set()):
+            item.add_marker(mark)
+
+
 @pytest.fixture(scope="session")
 def real_data() -> Path:
     """The folder of real data: OPTSTREAM_DATA, or `shared/data` beside the checkout; skips where absent."""
