@@ -44,6 +44,10 @@ def test_worlds_take_turns():
         (database, mechanism) for database in ("sqlite", "postgresql") for mechanism in MECHANISMS
     }
     assert {one.database for one in worlds if one.place == "s3"} == {"sqlite", "postgresql"}
+    assert {(one.database, one.server) for one in worlds} == {
+        (database, server) for database in ("sqlite", "postgresql") for server in (True, False)
+    }
+    assert {one.server for one in worlds if one.dask} == {True, False}
     # SQLite is for processes of one machine
     assert {one.database for one in worlds if one.dask} == {"postgresql"}
 

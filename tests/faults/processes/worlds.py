@@ -33,7 +33,9 @@ CHECKOUT = Path(__file__).parents[3]
 
 @dataclass(frozen=True)
 class Spec:
-    """One world of a campaign. place: of the published folder, "disk" or "s3". dask: backfills run there."""
+    """One world of a campaign. place: of the published folder, "disk" or "s3". dask: backfills run there.
+    server: its commands are runs of a Prefect server.
+    """
 
     seed: int
     number: int
@@ -41,10 +43,11 @@ class Spec:
     mechanism: str
     place: str = "disk"
     dask: bool = False
+    server: bool = False
 
     @property
     def name(self) -> str:
-        where = self.place + (", dask" if self.dask else "")
+        where = self.place + (", dask" if self.dask else "") + (", server" if self.server else "")
         return f"{self.database}, {self.mechanism}, {where}"
 
     def chance(self) -> random.Random:
@@ -54,7 +57,8 @@ class Spec:
 
 def spec(seed: int, number: int) -> Spec:
     """Databases and mechanisms in turn; every fourth world publishes into an object store, and every fourth
-    has a Dask cluster: not PeGaSus, whose months wait for each other and run in one process.
+    has a Dask cluster: not PeGaSus, whose months wait for each other and run in one process. Every second
+    has a Prefect server.
     """
     database = ("sqlite", "postgresql")[number % 2]
     mechanism = MECHANISMS[number // 2 % len(MECHANISMS)]
@@ -62,7 +66,7 @@ def spec(seed: int, number: int) -> Spec:
     dask = number % 8 in (3, 7)
     if dask and mechanism == "PeGaSus":
         mechanism = "OptStream"
-    return Spec(seed, number, database, mechanism, place, dask)
+    return Spec(seed, number, database, mechanism, place, dask, server=number % 8 in (1, 2, 4, 7))
 
 
 class _Copied:
@@ -136,7 +140,7 @@ def open_stage(spec: Spec, api: str, s3: str | None) -> Iterator[Stage]:
             (folder / name).mkdir()
         (folder / "machine").chmod(0o755)
         machine = Machine(folder / "machine")
-        environment = _environment(folder, api, machine)
+        environment = _environment(folder, api if spec.server else None, machine)
         cluster, url = None, "sqlite:///trusted/ledger.sqlite"
         if spec.database == "postgresql":
             binaries = find_binaries()
@@ -160,11 +164,11 @@ def open_stage(spec: Spec, api: str, s3: str | None) -> Iterator[Stage]:
         yield Stage(spec, world, machine, environment, published, cluster, bucket, dask)
 
 
-def _environment(folder: Path, api: str, machine: Machine) -> dict[str, str]:
+def _environment(folder: Path, api: str | None, machine: Machine) -> dict[str, str]:
     return {
         **without_preload(),
         **machine.environment,
-        "PREFECT_API_URL": api,
+        **({"PREFECT_API_URL": api} if api else {}),
         "PREFECT_HOME": str(folder / "prefect"),
         "PYTHONPATH": str(CHECKOUT),
         "TMPDIR": str(folder / "tmp"),
