@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test quick nightly-checks histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults powercuts
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults powercuts
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -23,7 +23,7 @@ quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: wh
 
 nightly-checks: $(BIN)/.installed  ## What is too long for `make test`: its tests, the campaigns, the audit, the fuzzer.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m nightly --durations 10
-	$(MAKE) histories faults process-faults powercuts audit fuzz
+	$(MAKE) mutations histories faults process-faults powercuts audit fuzz
 
 check: $(BIN)/.installed  ## Style, types, borders, the Dockerfile.
 	$(BIN)/ruff check .
@@ -60,6 +60,9 @@ canary: $(BIN)/.installed  ## Search what two runs of canary dumps left; prints 
 # The rows stay in faults/; a campaign that was stopped goes on.
 faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: KILLS=200 FLOWS=20 SEED=….
 	$(BIN)/python -m tests.faults.campaign --kills $(or $(KILLS),200) --flows $(or $(FLOWS),20) $(and $(SEED),--seed $(SEED))
+
+mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quick tests must catch.
+	$(BIN)/python -m tests.mutations
 
 histories: $(BIN)/.installed  ## Random histories of amended promises against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)

@@ -1,0 +1,215 @@
+"""Wrong lines that the quick tests must catch: each changes one line of the core, then its tests run.
+
+`make mutations`, or `python -m tests.mutations`: exit code 1 if a change goes unnoticed. Every change is made
+in a copy of the checkout; the tests that run are those of `make quick` below the folders that mirror the
+changed file.
+"""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+CHECKOUT = Path(__file__).parents[1]
+COPIED = ("flows", "tasks", "optstream", "data_contracts", "benchmarks", "tests", "docs", "pyproject.toml")
+QUICK = "not (server or faults or docs or browser or slow or nightly)"
+
+
+@dataclass(frozen=True)
+class Mutation:
+    """One wrong line. what: in words. tests: folders or files; those that mirror the file, if empty."""
+
+    what: str
+    file: str
+    right: str
+    wrong: str
+    tests: tuple[str, ...] = ()
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """The tests that should notice."""
+        return self.tests or (str(Path("tests", self.file).parent),)
+
+
+MUTATIONS = (
+    Mutation(
+        "a window too few is searched",
+        "optstream/privacy/accounting.py",
+        "first = touching.start - window_length + 1",
+        "first = touching.start - window_length + 2",
+    ),
+    Mutation(
+        "the rounding of coordinates is not charged",
+        "optstream/privacy/coordinates.py",
+        "* square)) + kept * touched",
+        "* square))",
+    ),
+    Mutation(
+        "alpha in units is rounded down",
+        "optstream/privacy/model.py",
+        "return -((-self.alpha) // self.resolution)",
+        "return self.alpha // self.resolution",
+    ),
+    Mutation(
+        "a positive answer is charged half",
+        "optstream/privacy/sparse_vector.py",
+        "2 * self.n_positive / self.query",
+        "self.n_positive / self.query",
+    ),
+    Mutation(
+        "an end of an interval moves the score by half of what it does",
+        "optstream/privacy/sensitivity.py",
+        "ends * Fraction(inner, 2)",
+        "ends * Fraction(inner, 4)",
+    ),
+    Mutation(
+        "several leaves of a step are charged once",
+        "optstream/privacy/spends.py",
+        '"""What a step of weight 1 is charged."""\n        return self.leaves_changed * self.alpha_units',
+        '"""What a step of weight 1 is charged."""\n        return self.alpha_units',
+    ),
+    Mutation(
+        "a forked process draws",
+        "optstream/noise/secure.py",
+        "if os.getpid() != _OPENED_IN:",
+        "if False:",
+    ),
+    Mutation(
+        "noise of half the scale",
+        "optstream/measurement/linear.py",
+        "noise.discrete_laplace(float(spend.scale), exact.shape)",
+        "noise.discrete_laplace(float(spend.scale) / 2, exact.shape)",
+    ),
+    Mutation(
+        "a spend that does not price its query is taken",
+        "optstream/measurement/linear.py",
+        "if spend.first_step != period.first_step or spend.weights != weights:",
+        "if False:",
+    ),
+    Mutation(
+        "the parts of a query may overlap",
+        "optstream/measurement/linear.py",
+        "if len(covered) != sum(map(len, parts)) or not covered",
+        "if not covered",
+    ),
+    Mutation(
+        "raw values are not clamped",
+        "optstream/stream/private_period.py",
+        "own = np.clip(units, -largest, largest)",
+        "own = units",
+    ),
+    Mutation(
+        "every step may spend a window's epsilon twice",
+        "optstream/mechanisms/laplace.py",
+        "model.epsilon / model.window_length",
+        "2 * model.epsilon / model.window_length",
+    ),
+    Mutation(
+        "levels are measured under the whole epsilon each",
+        "optstream/mechanisms/hierarchical.py",
+        "model.with_epsilon(whole.model.epsilon * share, together)",
+        "model.with_epsilon(whole.model.epsilon, together)",
+    ),
+    Mutation(
+        "a level's plan is charged to another level",
+        "optstream/mechanisms/hierarchical.py",
+        "replace(spend, level=level)\n            for level, mechanism",
+        "replace(spend, level=0)\n            for level, mechanism",
+    ),
+    Mutation(
+        "a reservation above the budget is granted",
+        "optstream/ledger/transactions/reserve.py",
+        "if kept.is_broken:",
+        "if False:",
+    ),
+    Mutation(
+        "a live owner draws twice",
+        "optstream/ledger/transactions/reserve.py",
+        "if alive and release.drawing:",
+        "if False:",
+    ),
+    Mutation(
+        "a draw is begun twice",
+        "optstream/ledger/transactions/transitions.py",
+        'require(key, release, ReleaseState.RESERVED, "drawn")\n    if release.drawing:',
+        'require(key, release, ReleaseState.RESERVED, "drawn")\n    if False:',
+    ),
+    Mutation(
+        "a draw may cost more than its plan",
+        "optstream/ledger/transactions/transitions.py",
+        "if not outcome_is_covered(connection, grant, reserved, outcome):",
+        "if False:",
+    ),
+    Mutation(
+        "an event's hash leaves out the one before",
+        "optstream/ledger/hash_chain.py",
+        'f"{stream}\\n{previous}\\n',
+        'f"{stream}\\n',
+    ),
+    Mutation(
+        "noise is drawn before the ledger knows",
+        "tasks/release/draw.py",
+        "    run.ledger.begin_draw(day.reservation, run.clock())\n",
+        "",
+    ),
+    Mutation(
+        "readings are not clamped to their bounds",
+        "tasks/ingest/reading.py",
+        "units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])",
+        "units = quantise(cut, resolution * scale)",
+    ),
+)
+
+
+def is_caught(mutation: Mutation, again: bool = False) -> bool:
+    """Whether the quick tests fail once the line is wrong. again: leave it right, for a control."""
+    with tempfile.TemporaryDirectory(prefix="optstream-mutation-") as name:
+        copy = Path(name)
+        for part in COPIED:
+            source = CHECKOUT / part
+            if source.is_dir():
+                shutil.copytree(source, copy / part, ignore=shutil.ignore_patterns("__pycache__"))
+            else:
+                shutil.copy(source, copy / part)
+        file = copy / mutation.file
+        text = file.read_text(encoding="utf-8")
+        file.write_text(text if again else text.replace(mutation.right, mutation.wrong, 1), encoding="utf-8")
+        options = ["-x", "-q", "-p", "no:cacheprovider", "-m", QUICK]
+        done = subprocess.run(
+            [sys.executable, "-m", "pytest", *options, *mutation.asked],
+            cwd=copy,
+            env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
+            capture_output=True,
+            text=True,
+        )
+    if done.returncode not in (0, 1):
+        raise RuntimeError(
+            f"{mutation.what}: the tests did not run: {done.stdout[-600:]}{done.stderr[-600:]}"
+        )
+    return done.returncode == 1
+
+
+def main(words: Sequence[str] | None = None) -> int:
+    """Try all of them, two at a time; return 1 if one is not noticed, or a right line is."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--only", default="", help="those whose words hold this")
+    only = parser.parse_args(words).only
+    asked = [mutation for mutation in MUTATIONS if only in mutation.what]
+    with ThreadPoolExecutor(2) as pool:
+        caught = list(pool.map(is_caught, asked))
+    for mutation, found in zip(asked, caught, strict=True):
+        print(f"{'caught' if found else 'MISSED':8}{mutation.file:48}{mutation.what}")
+    # a control: unchanged, the same tests pass
+    right = [not is_caught(mutation, again=True) for mutation in {one.asked: one for one in asked}.values()]
+    print(f"{sum(caught)} of {len(caught)} caught; unchanged, {sum(right)} of {len(right)} folders pass")
+    return 0 if all(caught) and all(right) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
