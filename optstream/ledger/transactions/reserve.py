@@ -26,9 +26,13 @@ from optstream.ledger.records import (
     stamp,
 )
 from optstream.ledger.transactions.enrol import lock, terms_of
-from optstream.ledger.transactions.held import describe, find_row, held
+from optstream.ledger.transactions.held import Key, describe, find_row, held
+from optstream.ledger.transactions.transitions import give_up
 from optstream.privacy import PeriodSpend, Spend
 
+UNKNOWN_AT_FIRST = (
+    "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
+)  # fmt: skip
 REDRAWS_THAT_VOID = 3
 """A process that dies in its draw once too often is not a process that dies by chance."""
 
@@ -50,7 +54,7 @@ class Request:
     is_drawn: bool = False
 
     def __post_init__(self) -> None:
-        check_key(self.stream, self.period, self.revision)
+        check_key(*self.key)
         check_name(self.owner, "owner of a release")
         if not self.plan:
             raise ParameterError(
@@ -58,8 +62,13 @@ class Request:
             )
 
     @property
+    def key(self) -> Key:
+        """The release that is asked for."""
+        return self.stream, self.period, self.revision
+
+    @property
     def named(self) -> str:
-        return describe(self.stream, self.period, self.revision)
+        return describe(*self.key)
 
 
 def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
@@ -68,7 +77,7 @@ def reserve(connection: Connection, request: Request) -> Reservation | LedgerErr
     stream, grant = lock(connection, request.stream)
     check_contains(connection, request.catalogue_heads)
     _check_guarantee(connection, stream, request)
-    release = find_row(connection, request.stream, request.period, request.revision)
+    release = find_row(connection, *request.key)
     if release is None:
         _check_earlier_revision(connection, request)
         return _insert(connection, stream, grant, request)
@@ -126,18 +135,13 @@ def _insert(connection: Connection, stream: StreamRow, grant: GrantRow, request:
         **_ownership(request, fence=1),
         "redraws": 0,
         **_charge(grant, request.plan, generation=1),
-        "measurements_hash": None,
-        "staged_hash": None,
-        "published_name": None,
-        "reason": None,
-        "withdrawn": None,
-        "compromised": None,
+        **dict.fromkeys(UNKNOWN_AT_FIRST),
     }
     key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
     release_id = insert_row(connection, ReleaseRow, **key, **columns)
     store(connection, grant, release_id, 1, request.plan)
     append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
-    return Reservation(request.stream, request.period, request.revision, 1)
+    return Reservation(*request.key, 1)
 
 
 def _take_over(
@@ -166,23 +170,11 @@ def _take_over(
         # its owner died between durable measurements and their record: the draw stays begun, and is the one
         columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
         move(connection, release, "taken over", request.now, **columns)
-        return Reservation(
-            request.stream, request.period, request.revision, release.fence + 1, release.redraws, True
-        )
+        return Reservation(*request.key, release.fence + 1, release.redraws, True)
     redraws = release.redraws + bool(release.drawing)
     if redraws >= REDRAWS_THAT_VOID:
         reason = f"its owner died {redraws} times while drawing"
-        state = ReleaseState.VOID.value
-        move(
-            connection,
-            release,
-            "void",
-            request.now,
-            state=state,
-            redraws=redraws,
-            reason=reason,
-            drawing=False,
-        )
+        give_up(connection, release, reason, request.now, redraws=redraws)
         return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
     columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
@@ -191,7 +183,7 @@ def _take_over(
         store(connection, grant, release.id, release.generation + 1, request.plan)
         columns |= _charge(grant, request.plan, release.generation + 1)
     move(connection, release, "taken over", request.now, **columns)
-    return Reservation(request.stream, request.period, request.revision, release.fence + 1, redraws)
+    return Reservation(*request.key, release.fence + 1, redraws)
 
 
 def _ownership(request: Request, fence: int) -> dict[str, object]:
