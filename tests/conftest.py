@@ -8,10 +8,13 @@ from typing import Any
 
 import pytest
 
+from optstream.storage import open as stores
 from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
+from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
+stores.KINDS["memory"] = MemoryStore
 
 FOLDERS = {"faults": "faults", "docs": "docs"}
 """The mark of every test below a folder."""
