@@ -1,7 +1,7 @@
 """Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -48,10 +48,9 @@ class Request:
     owner: str
     now: datetime
     lease: timedelta
-    catalogue_heads: frozenset[str]
     terms: StreamTerms | None
-    restatements_epsilon: Fraction | None = None
-    is_drawn: bool = False
+    restatements_epsilon: Fraction | None
+    is_drawn: bool
 
     def __post_init__(self) -> None:
         check_key(*self.key)
@@ -71,16 +70,45 @@ class Request:
         return describe(*self.key)
 
 
-def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
-    """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
-    request = replace(request, now=lease_time(connection, request.now))
-    stream, grant = lock(connection, request.stream)
-    check_contains(connection, request.catalogue_heads)
-    _check_guarantee(connection, stream, request)
+def reserve(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    spends: Sequence[Spend],
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+    catalogue_heads: Collection[str] = (),
+    terms: StreamTerms | None = None,
+    restatements_epsilon: Fraction | None = None,
+    is_drawn: bool = False,
+) -> Reservation | LedgerError:
+    """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
+
+    spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
+    the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
+    stands for all of them (`head_after`). terms: what the plan was made under; refused if the stream's
+    are others by now. is_drawn: the caller has the whole, durable measurements of the last owner's draw.
+    A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
+    as a redraw, and the third makes it VOID; with `is_drawn` it does not count, and that draw is the one
+    to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
+
+    Raises BudgetError (nothing inserted) if some window would lose more than the privacy budget;
+    LedgerError if another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a
+    foreign head. An error that is returned, not raised, comes with a change to keep.
+    """
+    now = lease_time(connection, now)
+    request = Request(
+        stream, period, revision, tuple(spends), owner, now, lease, terms, restatements_epsilon, is_drawn
+    )
+    row, grant = lock(connection, stream)
+    check_contains(connection, catalogue_heads)
+    _check_guarantee(connection, row, request)
     release = find_row(connection, *request.key)
     if release is None:
         _check_earlier_revision(connection, request)
-        return _insert(connection, stream, grant, request)
+        return _insert(connection, row, grant, request)
     if release.state != ReleaseState.RESERVED:
         raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
     return _take_over(connection, grant, release, request)
