@@ -84,7 +84,7 @@ def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.Data
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         footer = _footer(file.metadata.metadata or {})
-        held = [name for name in file.schema_arrow.names if columns is None or name in columns]
+        held = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
         frame = pl.from_arrow(file.read(columns=held, use_threads=columns is None))
     except (pa.ArrowException, *_UNREADABLE) as error:
         raise PublicationError("a published file is not whole Parquet") from error
