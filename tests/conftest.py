@@ -14,7 +14,6 @@ from tests.browser import find_chromium, running_chromium
 from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
-stores.KINDS["memory"] = MemoryStore
 
 FOLDERS = {"faults": "faults", "docs": "docs"}
 """The mark of every test below a folder."""
@@ -85,3 +84,6 @@ def chromium() -> Iterator[Any]:
         pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
     with running_chromium(executable) as browser:
         yield browser
+
+
+stores.KINDS["memory"] = MemoryStore
