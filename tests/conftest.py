@@ -8,8 +8,10 @@ from typing import Any
 
 import pytest
 
+from optstream.storage import open as stores
 from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
+from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 
@@ -87,3 +89,6 @@ def chromium() -> Iterator[Any]:
         pytest.skip("no Chromium here: install its package, or name it in OPTSTREAM_CHROMIUM")
     with running_chromium(executable) as browser:
         yield browser
+
+
+stores.KINDS["memory"] = MemoryStore

@@ -3,23 +3,27 @@
 import hashlib
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import CATALOGUE, DATA, SUPERSEDED, release_name, superseded_folder
+from optstream.catalogue.layout import (
+    CATALOGUE,
+    DATA,
+    LARGEST_RELEASE,
+    SUPERSEDED,
+    release_name,
+    superseded_folder,
+)
 from optstream.catalogue.page import check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
-from optstream.catalogue.read import lost, read_file, read_rows
+from optstream.catalogue.read import is_of, lost, read_file, read_rows
+from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
-from optstream.storage.bounded_read import LARGEST_RELEASE
-
-if TYPE_CHECKING:
-    from optstream.catalogue.signing import GivenKeys
 
 
-def check_files(folder: Location | str, public_key: "GivenKeys | None" = None) -> list[str]:
+def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
     """Return a line for each file that is missing, altered, not listed, or left of a day that was withdrawn;
     and for a page (`index.html`) that shows other days than are listed.
 
@@ -52,23 +56,22 @@ def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
     """Raise PublicationError unless what the entry names is there, whole."""
     if entry.withdrawn:
         document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
-        _check_statement(catalogue, entry, document)
+        if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
+            raise PublicationError(_differs(entry))
         return
     if not storage.is_file(entry.file):
         raise lost(entry)
     read_rows(storage, catalogue, entry, verify=True)
     document = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
-    _, footer = decode(read_file(storage, entry))
+    _, footer = decode(read_file(storage, entry), ())
     if document["statement"] != footer.statement:
         raise PublicationError(_differs(entry))
 
 
-def _unsigned(storage: Storage, catalogue: Catalogue, public_key: "GivenKeys") -> Iterator[str]:
+def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
     """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
     file and the signed catalogue tell whether it is right.
     """
-    from optstream.catalogue.signing import check_signature, has_signature, read_public_keys
-
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
     names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
@@ -97,14 +100,6 @@ def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
     if stated != (entry.file, entry.file_hash, entry.rows_hash):
         raise PublicationError(_differs(entry))
     return document
-
-
-def _check_statement(catalogue: Catalogue, entry: Entry, document: dict[str, Any]) -> None:
-    """Check that the manifest of a release whose file is gone is about that release."""
-    stated = ReleaseStatement.from_document(document["statement"])
-    told = (stated.stream, stated.period, stated.revision, stated.vintage)
-    if told != (catalogue.stream, entry.period, entry.revision, entry.vintage):
-        raise PublicationError(_differs(entry))
 
 
 def _differs(entry: Entry) -> str:

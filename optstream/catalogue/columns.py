@@ -1,20 +1,16 @@
 """Some columns of a published file, for those who read years of them. Anyone may have written the files."""
 
-import hashlib
 from collections.abc import Collection
 
 import polars as pl
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.index import Entry
-from optstream.catalogue.parquet import LIMITS, decode
+from optstream.catalogue.parquet import decode
 from optstream.catalogue.read import read_file
 from optstream.catalogue.rows import MAY_BE_NULL, kind_of
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
-from optstream.storage.parquet_limits import claims_of
 
 LARGEST_VALUE = 1e100
 DEEPEST_LEVEL = 100
@@ -25,27 +21,21 @@ def read_columns(
 ) -> pl.DataFrame:
     """Return the wanted columns of the file of a listed release, in the file's order of rows.
 
-    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors.
+    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors; null where it
+    lacks them.
     The file's hash is compared with the catalogue's, so the columns are those that were published. Raises
     PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
     other columns or rows than a release.
     """
-    data = _verified(storage, entry)
-    claims = claims_of(data)
-    if claims is None or not claims.is_flat or not claims.within(LIMITS):
-        raise PublicationError(f"{entry.file} is not whole Parquet of at most {LIMITS.words}; restore it")
+    data = read_file(storage, entry, verify=True)
     try:
-        file = pq.ParquetFile(pa.BufferReader(data))
-        held = [name for name in file.schema_arrow.names if name in wanted]
-        frame = pl.from_arrow(file.read(columns=held, use_threads=False))
-    except (pa.ArrowException, OSError, ValueError, pl.exceptions.PolarsError) as error:
-        raise PublicationError(f"{entry.file} is not whole Parquet; restore it") from error
-    if not isinstance(frame, pl.DataFrame):
-        raise PublicationError(f"{entry.file} is not a table; restore it")
-    absent = set(wanted) - set(held) - set(optional)
-    if absent or not _is_of_a_release(frame, optional):
+        frame, _ = decode(data, wanted)
+    except PublicationError as error:
+        raise PublicationError(f"{entry.file}: {error}; restore it") from error
+    absent = set(wanted) - set(frame.columns)
+    if absent - set(optional) or not _is_of_a_release(frame, optional):
         raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
-    return frame
+    return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
 
 
 def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
@@ -79,11 +69,4 @@ def _is_sound(column: pl.Series) -> bool:
 
 def read_statement(storage: Storage, entry: Entry) -> ReleaseStatement:
     """Return what the file of a listed release says of itself. Raises PublicationError as `read_columns`."""
-    return ReleaseStatement.from_document(decode(_verified(storage, entry))[1].statement)
-
-
-def _verified(storage: Storage, entry: Entry) -> bytes:
-    data = read_file(storage, entry)
-    if hashlib.sha256(data).hexdigest() != entry.file_hash:
-        raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
-    return data
+    return ReleaseStatement.from_document(decode(read_file(storage, entry, verify=True), ())[1].statement)

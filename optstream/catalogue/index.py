@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -104,22 +104,28 @@ def check_ledger_head(head: object) -> None:
         raise PublicationError("a ledger head is 1 to 128 letters, digits, colons, hyphens or underscores")
 
 
-def find_catalogue(folder: Location | str | Readable) -> Catalogue | None:
+def find_catalogue(
+    folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
+) -> Catalogue | None:
     """Return the catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
     source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
     try:
         data = source.read(CATALOGUE, LARGEST_CATALOGUE)
     except FileNotFoundError:
         return None
+    if check is not None:
+        check(data)
     return parse_catalogue(data)
 
 
-def read_catalogue(folder: Location | str | Readable) -> Catalogue:
+def read_catalogue(
+    folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
+) -> Catalogue:
     """Return the catalogue of a published folder: a path, or a URL such as s3://bucket/folder.
 
     Raises PublicationError where there is none, and, naming the rule, where it is not as OptStream writes it.
     """
-    catalogue = find_catalogue(folder)
+    catalogue = find_catalogue(folder, check)
     if catalogue is None:
         raise PublicationError(
             f"there is no {CATALOGUE} in the published folder; check its path, or publish first"

@@ -28,6 +28,8 @@ SUPERSEDED = "superseded"
 SIGNATURES = "signatures"
 INCOMING = ".incoming"
 LOCK = ".lock"
+LARGEST_RELEASE = 2**32
+"""Bytes of one release's Parquet file, which anyone may have written."""
 
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _RELEASE = re.compile(r"release-([0-9a-f]{64})\.parquet")

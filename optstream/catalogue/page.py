@@ -85,21 +85,17 @@ def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
     if (
         mark is None
         or transaction.read(PAGE, LARGEST_PAGE) == BLANK
-        or not _complaints(transaction, catalogue)
+        or not check_page(transaction, catalogue)
     ):
         return
     transaction.replace_marked(PAGE, BLANK, mark)
     settle_blank_page_time(transaction, catalogue)
 
 
-def check_page(storage: Storage, catalogue: Catalogue) -> list[str]:
+def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
     """Return a line if the page is not of this catalogue; none where there is no page, as in older
     folders.
     """
-    return _complaints(storage, catalogue)
-
-
-def _complaints(storage: Readable, catalogue: Catalogue) -> list[str]:
     try:
         stated = _STATED.search(storage.read(PAGE, LARGEST_PAGE)[:HEAD])
     except FileNotFoundError:

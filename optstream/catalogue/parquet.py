@@ -11,6 +11,7 @@ and DuckDB read the path as a date. pyarrow is told the type to do the same:
 """
 
 import json
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
@@ -69,11 +70,11 @@ def encode(rows: pl.DataFrame, footer: Footer) -> bytes:
     return data
 
 
-def decode(data: bytes) -> tuple[pl.DataFrame, Footer]:
+def decode(data: bytes, columns: Collection[str] | None = None) -> tuple[pl.DataFrame, Footer]:
     """Return the rows of a release's file, without `date`, and its footer.
 
-    Raises PublicationError if the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a
-    release.
+    columns: the only ones to be read, as far as the file has them; all by default. Raises PublicationError if
+    the bytes are not Parquet, claim more than `LIMITS` or lack the footer of a release.
     """
     claims = claims_of(data)
     if claims is None or not claims.is_flat:
@@ -83,7 +84,8 @@ def decode(data: bytes) -> tuple[pl.DataFrame, Footer]:
     try:
         file = pq.ParquetFile(pa.BufferReader(data))
         footer = _footer(file.metadata.metadata or {})
-        frame = pl.from_arrow(file.read())
+        held = None if columns is None else [name for name in file.schema_arrow.names if name in columns]
+        frame = pl.from_arrow(file.read(columns=held, use_threads=columns is None))
     except (pa.ArrowException, *_UNREADABLE) as error:
         raise PublicationError("a published file is not whole Parquet") from error
     if not isinstance(frame, pl.DataFrame):

@@ -89,11 +89,6 @@ class _File:
     document: dict[str, Any]
 
 
-def _entry(staged: StagedRelease, statement: ReleaseStatement, head: str) -> Entry:
-    key = (statement.period, statement.revision, statement.vintage)
-    return Entry(*key, staged.file_hash, staged.rows_hash, head)
-
-
 def _publish_in_transaction(
     transaction: Transaction,
     releases: Releases,
@@ -113,10 +108,11 @@ def _publish_in_transaction(
     check_ledger_head(head)
     if signer is not None:
         signer.take_up(transaction, known)
-    files = [
-        _File(_entry(staged, statement, head), staged.data, document)
-        for (staged, statement), document in zip(releases, documents, strict=True)
-    ]
+    files = []
+    for (staged, statement), document in zip(releases, documents, strict=True):
+        key = (statement.period, statement.revision, statement.vintage)
+        entry = Entry(*key, staged.file_hash, staged.rows_hash, head)
+        files.append(_File(entry, staged.data, document))
     return _put(transaction, known, files, signer)
 
 

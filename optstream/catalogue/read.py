@@ -2,26 +2,24 @@
 
 import hashlib
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from contextlib import suppress
+from functools import partial
 
 import polars as pl
 
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
-from optstream.catalogue.layout import superseded_file
-from optstream.catalogue.parquet import Footer, decode
+from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, superseded_file
+from optstream.catalogue.parquet import decode
 from optstream.catalogue.rows import empty_rows, hash_rows, with_errors
+from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
-from optstream.storage.bounded_read import LARGEST_RELEASE
-
-if TYPE_CHECKING:
-    from optstream.catalogue.signing import GivenKeys
 
 
 def read_published(
-    folder: Location | str, verify: bool = False, public_key: "GivenKeys | None" = None
+    folder: Location | str, verify: bool = False, public_key: GivenKeys | None = None
 ) -> pl.DataFrame:
     """Return all published periods, whole, sorted by (date, step, node).
 
@@ -49,14 +47,12 @@ def read_published(
     return pl.concat([empty_rows(catalogue.value_column), *frames])
 
 
-def catalogue_reader(storage: Storage, public_key: "GivenKeys | None") -> Callable[[], Catalogue]:
+def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
     """Return what reads the folder's catalogue, which must be signed if keys are given."""
     if public_key is None:
         return lambda: read_catalogue(storage)
-    from optstream.catalogue.signing import read_public_keys, read_signed_catalogue
-
     keys = read_public_keys(public_key)
-    return lambda: read_signed_catalogue(storage, keys)
+    return lambda: read_catalogue(storage, partial(check_signature, storage, CATALOGUE, keys=keys))
 
 
 def _read_period(
@@ -78,13 +74,11 @@ def _read_period(
 
 def read_rows(storage: Storage, catalogue: Catalogue, entry: Entry, verify: bool) -> pl.DataFrame:
     """Return the rows of one listed release. Raises PublicationError if its file is missing, or another's."""
-    data = read_file(storage, entry)
-    if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
-        raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
-    inner, footer = decode(data)
-    if footer.rows_hash != entry.rows_hash or not _states(footer, catalogue, entry):
+    inner, footer = decode(read_file(storage, entry, verify))
+    stated = ReleaseStatement.from_document(footer.statement)
+    if footer.rows_hash != entry.rows_hash or not is_of(stated, catalogue, entry):
         raise PublicationError(f"{entry.file} is another release than the catalogue names; restore it")
-    rows = dated_rows(inner, ReleaseStatement.from_document(footer.statement))
+    rows = dated_rows(inner, stated)
     if verify and hash_rows(rows) != entry.rows_hash:
         raise PublicationError(
             f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
@@ -92,8 +86,8 @@ def read_rows(storage: Storage, catalogue: Catalogue, entry: Entry, verify: bool
     return with_errors(rows, catalogue.value_column)
 
 
-def _states(footer: Footer, catalogue: Catalogue, entry: Entry) -> bool:
-    stated = ReleaseStatement.from_document(footer.statement)
+def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:
+    """Return whether a statement is about the release that the catalogue lists."""
     return (stated.stream, stated.value_column, stated.period, stated.revision, stated.vintage) == (
         catalogue.stream,
         catalogue.value_column,
@@ -103,13 +97,17 @@ def _states(footer: Footer, catalogue: Catalogue, entry: Entry) -> bool:
     )
 
 
-def read_file(storage: Storage, entry: Entry) -> bytes:
-    """Return the file's bytes, also if a newer release moved it away after the catalogue was read."""
+def read_file(storage: Storage, entry: Entry, verify: bool = False) -> bytes:
+    """Return the file's bytes, also if a newer release moved it away after the catalogue was read.
+
+    verify: compare them with the catalogue's hash. Raises PublicationError if they differ, or are missing.
+    """
     for name in (entry.file, superseded_file(entry.period, entry.file_hash)):
-        try:
-            return storage.read(name, LARGEST_RELEASE)
-        except FileNotFoundError:
-            continue
+        with suppress(FileNotFoundError):
+            data = storage.read(name, LARGEST_RELEASE)
+            if verify and hashlib.sha256(data).hexdigest() != entry.file_hash:
+                raise PublicationError(f"{entry.file} differs from its hash in the catalogue; restore it")
+            return data
     raise lost(entry)
 
 

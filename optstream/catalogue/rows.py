@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from datetime import date
+from collections.abc import Mapping
 
 import polars as pl
 
@@ -63,18 +63,13 @@ def with_errors(rows: pl.DataFrame, value_column: str) -> pl.DataFrame:
 
 
 def ordered_rows(
-    rows: pl.DataFrame,
-    value_column: str,
-    period: date,
-    revision: int,
-    vintage: int,
-    with_errors: bool = False,
+    rows: pl.DataFrame, value_column: str, stated: Mapping[str, object], with_errors: bool
 ) -> pl.DataFrame:
     """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
-    with_errors: as in `schema`. Raises PublicationError unless the columns are the published ones, filled
-    (only `timestamp`, `parent` and standard errors may be null), of this period, revision and vintage, and
-    hold every node at every step exactly once.
+    stated: columns that hold one value each: date, revision and vintage. with_errors: as in `schema`. Raises
+    PublicationError unless the columns are the published ones, filled (only `timestamp`, `parent` and
+    standard errors may be null), as stated, and hold every node at every step exactly once.
     """
     wanted = schema(value_column, with_errors)
     may_be_null = {*MAY_BE_NULL, *error_columns(value_column)}
@@ -93,8 +88,8 @@ def ordered_rows(
     holes = [name for name in wanted if name not in may_be_null and typed[name].null_count()]
     if holes:
         raise PublicationError(f"column {holes[0]} of a release holds a null")
-    for name, stated in (("date", period), ("revision", revision), ("vintage", vintage)):
-        if not (typed[name] == stated).all():
+    for name, value in stated.items():
+        if not (typed[name] == value).all():
             raise PublicationError(f"column {name} of the rows differs from the release's statement")
     n_cells = typed["step"].n_unique() * typed["node"].n_unique()
     if not typed.height or typed.select(KEY).is_duplicated().any() or typed.height != n_cells:

@@ -19,17 +19,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_public_key
 
 from optstream.catalogue.backends import Readable, Storage, Transaction
-from optstream.catalogue.index import (
-    LARGEST_CATALOGUE,
-    LARGEST_SEQUENCE,
-    Catalogue,
-    Entry,
-    parse_catalogue,
-)
-from optstream.catalogue.layout import CATALOGUE, signature_file
+from optstream.catalogue.index import LARGEST_SEQUENCE, Catalogue, Entry
+from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, signature_file
 from optstream.catalogue.parquet import decode
 from optstream.errors import ParameterError, PublicationError
-from optstream.storage.bounded_read import LARGEST_RELEASE
 
 Keys = Mapping[str, Ed25519PublicKey]
 """Public keys by their identifiers."""
@@ -177,18 +170,6 @@ def check_signature(storage: Readable, name: str, data: bytes, keys: Keys) -> st
 def has_signature(storage: Storage, data: bytes, keys: Keys) -> bool:
     """Return whether there is a file that should be a signature of these bytes by one of the keys."""
     return any(storage.is_file(signature_file(data, key_id)) for key_id in keys)
-
-
-def read_signed_catalogue(storage: Readable, keys: Keys) -> Catalogue:
-    """Return the catalogue of a folder, signed by one of the keys. Raises PublicationError if it is not."""
-    try:
-        data = storage.read(CATALOGUE, LARGEST_CATALOGUE)
-    except FileNotFoundError:
-        raise PublicationError(
-            f"there is no {CATALOGUE} in the published folder; check its path, or publish first"
-        ) from None
-    check_signature(storage, CATALOGUE, data, keys)
-    return parse_catalogue(data)
 
 
 def put_catalogue(

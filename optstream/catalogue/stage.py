@@ -34,14 +34,8 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
     the same bytes. Costs no privacy.
     Raises PublicationError, naming the column and the rule, if the rows are not a whole period.
     """
-    ordered = ordered_rows(
-        rows,
-        statement.value_column,
-        statement.period,
-        statement.revision,
-        statement.vintage,
-        with_errors=statement.standard_errors is not None,
-    )
+    stated = {"date": statement.period, "revision": statement.revision, "vintage": statement.vintage}
+    ordered = ordered_rows(rows, statement.value_column, stated, statement.standard_errors is not None)
     rows_hash = hash_rows(ordered)
     return _named(encode(ordered, Footer(rows_hash, statement.to_document())), rows_hash)
 

@@ -12,6 +12,7 @@ from datetime import date
 from optstream.catalogue.backends import Location, Transaction, open_storage
 from optstream.catalogue.index import Entry, find_catalogue
 from optstream.catalogue.layout import (
+    LARGEST_RELEASE,
     data_folder,
     is_release_name,
     release_name,
@@ -20,7 +21,6 @@ from optstream.catalogue.layout import (
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.statements.statement import ReleaseStatement
 from optstream.errors import PublicationError
-from optstream.storage.bounded_read import LARGEST_RELEASE
 
 Rank = tuple[int, int]
 

@@ -1,8 +1,7 @@
 """The ledger as the flow sees it: each method is one transaction, and takes the time as an argument."""
 
-from collections.abc import Callable, Iterable, Sequence
-from datetime import datetime, timedelta
-from fractions import Fraction
+from collections.abc import Callable
+from datetime import datetime
 from functools import wraps
 from typing import Concatenate, ParamSpec, TypeVar
 
@@ -12,10 +11,9 @@ from sqlalchemy.exc import IntegrityError
 from optstream.errors import LedgerError
 from optstream.ledger.database.engine import lease_time, open_engine, reading, writing
 from optstream.ledger.reader import Reader
-from optstream.ledger.records import Reservation, StreamTerms
 from optstream.ledger.transactions import enrol as enrolment
-from optstream.ledger.transactions import leases, reserve, revisions, transitions
-from optstream.privacy import Spend
+from optstream.ledger.transactions import leases, revisions, transitions
+from optstream.ledger.transactions import reserve as reservation
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -74,6 +72,7 @@ class Ledger(Reader):
 
     enrol = transaction(enrolment.enrol)
     amend = transaction(enrolment.amend)
+    reserve = transaction(reservation.reserve)
 
     renew = transaction(leases.renew)
     end_lease = transaction(leases.end_lease)
@@ -92,42 +91,6 @@ class Ledger(Reader):
     revise = transaction(revisions.revise)
     record_vintage = transaction(revisions.record_vintage)
     record_vintage_published = transaction(revisions.record_vintage_published)
-
-    _reserve = transaction(reserve.reserve)
-
-    def reserve(
-        self,
-        stream: str,
-        period: str,
-        revision: int,
-        spends: Sequence[Spend],
-        owner: str,
-        now: datetime,
-        lease: timedelta,
-        catalogue_heads: Iterable[str] = (),
-        terms: StreamTerms | None = None,
-        restatements_epsilon: Fraction | None = None,
-        is_drawn: bool = False,
-    ) -> Reservation:
-        """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
-
-        spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
-        the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
-        stands for all of them (`head_after`). terms: what the plan was made under; refused if the stream's
-        are others by now. is_drawn: the caller has the whole, durable measurements of the last owner's draw.
-        A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
-        as a redraw, and the third makes it VOID; with `is_drawn` it does not count, and that draw is the one
-        to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
-
-        Raises BudgetError (nothing inserted) if some window would lose more than the privacy budget;
-        LedgerError if another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a
-        foreign head.
-        """
-        heads, plan = frozenset(catalogue_heads), tuple(spends)
-        key = (stream, period, revision)
-        return self._reserve(
-            reserve.Request(*key, plan, owner, now, lease, heads, terms, restatements_epsilon, is_drawn)
-        )
 
     def lease_time(self, now: datetime) -> datetime:
         """Return the instant by which leases are over: the database's with `database_time`, else `now`."""

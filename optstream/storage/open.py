@@ -6,10 +6,11 @@ from typing import Any
 
 from optstream.errors import PublicationError
 from optstream.storage.location import StoreUrl
-from optstream.storage.memory_store import MemoryStore
 from optstream.storage.s3 import S3Store
 from optstream.storage.store import Store
 
+KINDS: dict[str, type[Store]] = {"s3": S3Store}
+"""Protocols whose puts can be conditional; of any other, objects are read alone."""
 INSTALL = "install what reaches it: pip install 'optstream[s3]' for s3://"
 
 
@@ -17,8 +18,7 @@ def open_store(url: StoreUrl) -> Store:
     """Return the store of a URL. Raises PublicationError where its protocol is not known, or not
     installed.
     """
-    kinds = {"s3": S3Store, "memory": MemoryStore}
-    return kinds.get(url.protocol, Store)(url, connect(url.protocol))
+    return KINDS.get(url.protocol, Store)(url, connect(url.protocol))
 
 
 def connect(protocol: str) -> Any:

@@ -1,6 +1,7 @@
 """What the footer of a Parquet file claims, read before any page is: a small file may claim 10^12 rows."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import IO
 
@@ -32,24 +33,14 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Claims:
-    """The facts that a footer states. is_flat: no column holds lists, whose lengths no count of rows
-    bounds.
-    """
+class Claims(Limits):
+    """What a footer states. is_flat: no column holds lists, whose lengths no count of rows bounds."""
 
-    rows: int
-    columns: int
-    row_groups: int
-    group_rows: int
-    group_bytes: int
-    is_flat: bool
+    is_flat: bool = field(kw_only=True)
 
     def within(self, limits: Limits) -> bool:
         """Return whether nothing is more than the limits allow."""
-        return all(
-            getattr(self, name) <= getattr(limits, name)
-            for name in ("rows", "columns", "row_groups", "group_rows", "group_bytes")
-        )
+        return all(getattr(self, one.name) <= getattr(limits, one.name) for one in fields(Limits))
 
 
 def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
@@ -80,17 +71,12 @@ def claims_of(source: Path | bytes | IO[bytes]) -> Claims | None:
 
 
 def _footer_length(source: Path | bytes | IO[bytes]) -> int:
+    if isinstance(source, Path):
+        with source.open("rb") as file:
+            return _footer_length(file)
     if isinstance(source, bytes):
         tail = source[-_TAIL:]
-    elif isinstance(source, Path):
-        with source.open("rb") as file:
-            tail = _tail(file)
     else:
-        tail = _tail(source)
+        source.seek(max(0, source.seek(0, os.SEEK_END) - _TAIL))
+        tail = source.read(_TAIL)
     return int.from_bytes(tail[:4], "little")
-
-
-def _tail(file: IO[bytes]) -> bytes:
-    file.seek(0, 2)
-    file.seek(max(0, file.tell() - _TAIL))
-    return file.read(_TAIL)

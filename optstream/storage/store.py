@@ -73,18 +73,17 @@ class Store:
             found: dict[str, Any] = self.filesystem.info(self.path(name))
         return found
 
-    def list_folder(self, folder: str = "") -> dict[str, bool]:
-        """Return what lies in a folder itself: names, and whether each is an object. Empty where nothing
+    def list_folder(self) -> dict[str, bool]:
+        """Return what lies in the folder itself: names, and whether each is an object. Empty where nothing
         does.
         """
-        path = self.path(folder).rstrip("/")
         try:
-            with self.in_plain_words(folder):
-                found = self.filesystem.ls(path, detail=True)
+            with self.in_plain_words(""):
+                found = self.filesystem.ls(self._root, detail=True)
         except FileNotFoundError:
             return {}
         # some tools mark a folder by an empty object, whose name ends in "/"
-        named = [(entry["name"].removeprefix(f"{path}/"), entry["type"] == "file") for entry in found]
+        named = [(entry["name"].removeprefix(f"{self._root}/"), entry["type"] == "file") for entry in found]
         return {
             name.rstrip("/"): is_object and name[-1] != "/" for name, is_object in named if name.strip("/")
         }

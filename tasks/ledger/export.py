@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -68,33 +70,16 @@ def export(settings: Settings, ledger: Ledger, folder: Path, n_rows_at_once: int
 
 def _write_tables(ledger: Ledger, folder: Path, n_rows_at_once: int) -> dict[str, int]:
     n_rows = dict.fromkeys(SCHEMAS, 0)
-    written, writer, file = "", None, None
-    try:
-        for table, columns in ledger.batches(n_rows_at_once):
-            if table != written:
-                _finish(writer, file)
-                written, file = table, _new_file(folder / f"{table}.parquet")
-                writer = pq.ParquetWriter(file, SCHEMAS[table], compression="zstd")
-            batch = pa.table(PREPARE.get(table, _as_it_is)(columns), schema=SCHEMAS[table])
-            assert writer is not None
-            writer.write_table(batch)
-            n_rows[table] += batch.num_rows
-    finally:
-        _finish(writer, file)
+    for table, batches in groupby(ledger.batches(n_rows_at_once), key=itemgetter(0)):
+        with open(folder / f"{table}.parquet", "xb", opener=private_opener) as file:
+            with pq.ParquetWriter(file, SCHEMAS[table], compression="zstd") as writer:
+                for _, columns in batches:
+                    batch = pa.table(PREPARE.get(table, _as_it_is)(columns), schema=SCHEMAS[table])
+                    writer.write_table(batch)
+                    n_rows[table] += batch.num_rows
+            file.flush()
+            os.fsync(file.fileno())
     return n_rows
-
-
-def _new_file(path: Path) -> Any:
-    return open(path, "xb", opener=private_opener)
-
-
-def _finish(writer: Any, file: Any) -> None:
-    if writer is None or file.closed:
-        return
-    writer.close()
-    file.flush()
-    os.fsync(file.fileno())
-    file.close()
 
 
 def _as_it_is(columns: Columns) -> Columns:

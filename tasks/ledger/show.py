@@ -46,7 +46,9 @@ def read_book(
 
 
 def promise_changed(settings: Settings, ledger: Ledger) -> list[str]:
-    """The parts of the promise in which the configuration differs from the ledger: no run would be let in."""
+    """Return the parts of the privacy guarantee in which the configuration differs from the ledger: every
+    run would be refused.
+    """
     known = ledger.terms(settings.stream.name)
     return [] if known is None else known.differing(terms_of(settings))
 

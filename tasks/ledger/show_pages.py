@@ -25,7 +25,7 @@ class ChargedRelease:
 
 @dataclass(frozen=True)
 class StreamPage:
-    """A stream's promise, how many releases it has in each state, and those of the days that are shown."""
+    """A stream's terms, how many releases it has in each state, and those of the days that are shown."""
 
     terms: StreamTerms
     counts: Mapping[ReleaseState, int]
@@ -80,12 +80,12 @@ class GrantPage:
 
 
 def in_words(one: GuaranteeLoss) -> str:
-    """What a plan would do to a promise that it breaks."""
+    """What a plan would do to a privacy guarantee that it breaks."""
     lost = f"some window would lose {float(one.loss.epsilon):.6g}"
     if one.free_from is None:
         return lost
     gives = float(one.guarantee.epsilon)
-    return f"{lost} by promise {one.number}, which gives {gives:.6g} and holds for days in it"
+    return f"{lost} by privacy guarantee {one.number}, which gives {gives:.6g} and holds for days in it"
 
 
 def calendar_of(terms: StreamTerms) -> Calendar | None:

@@ -13,7 +13,7 @@ from tasks.config import Settings
 from tasks.ledger.verify_measurements import Key, compare_measurements, place_of
 from tasks.signing.key import public_keys_of
 
-NOT_OUT = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
+UNPUBLISHED = (ReleaseState.RESERVED, ReleaseState.DRAWN, ReleaseState.VOID)
 
 
 @dataclass(frozen=True)
@@ -101,16 +101,16 @@ def _published(
     settings: Settings, catalogue: Catalogue | None, releases: dict[Key, ReleaseOutline]
 ) -> Iterator[str]:
     """What the ledger calls PUBLISHED is listed, or something later of its day is."""
-    out = {key: release for key, release in releases.items() if release.state not in NOT_OUT}
+    published = {key: release for key, release in releases.items() if release.state not in UNPUBLISHED}
     if catalogue is None:
-        if out:
+        if published:
             yield (
-                f"{settings.published_folder} has no catalogue, and the ledger has {len(out)} releases that "
-                "were published in it; restore the folder from a copy"
+                f"{settings.published_folder} has no catalogue, and the ledger has {len(published)} releases "
+                "that were published in it; restore the folder from a copy"
             )
         return
     entries = {entry.period.isoformat(): entry for entry in catalogue.entries}
-    for (period, revision), release in out.items():
+    for (period, revision), release in published.items():
         entry = entries.get(period)
         if entry is None or entry.revision < revision:
             what = "nothing of that day" if entry is None else f"revision {entry.revision}"
@@ -155,14 +155,14 @@ def _listed(
             )
         elif any(not one.published and one.number == entry.vintage for one in known) and not entry.withdrawn:
             yield f"{place}, vintage {entry.vintage}, is listed and not recorded; the next run records it"
-        elif release.state in NOT_OUT and not entry.withdrawn:
+        elif release.state in UNPUBLISHED and not entry.withdrawn:
             remedy = "restore catalogue.json from a copy"
             if release.state is ReleaseState.DRAWN:
                 remedy = f"`optstream run --date {entry.period}` records it"
             elif release.compromised is not None:
                 remedy = f"`optstream withdraw --date {entry.period}` takes it out"
             yield f"{place} is listed in catalogue.json, and {release.state} in the ledger; {remedy}"
-        elif release.state not in NOT_OUT and entry.withdrawn != (release.withdrawn is not None):
+        elif release.state not in UNPUBLISHED and entry.withdrawn != (release.withdrawn is not None):
             yield (
                 f"{place} was withdrawn according to {'catalogue.json' if entry.withdrawn else 'the ledger'} "
                 f"alone; `optstream withdraw --date {entry.period}` completes it"

@@ -30,7 +30,8 @@ def compare_measurements(settings: Settings, releases: dict[Key, ReleaseOutline]
             if revision and _measured_nothing(data, settings.model.window_length):
                 yield (
                     f"{place_of(settings, period, revision)} measured nothing and took the place of an "
-                    "earlier revision that did; withdraw it, and restate the day when its windows have room"
+                    "earlier revision that did; withdraw it, and restate the day when its windows "
+                    "have headroom"
                 )
         except (LedgerError, OSError) as error:
             yield (

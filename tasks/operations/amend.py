@@ -16,8 +16,8 @@ from tasks.release.build_mechanism import mechanism_for
 
 @dataclass(frozen=True)
 class Waits:
-    """What an amendment would change of the promise, by name, and the days after the last release until it is
-    over: those that would be refused, with the promise that each would break, and the first that would not.
+    """What an amendment would change of the guarantee, by name, and the days after the last release until it
+    is over: those that would be refused, with the guarantee that each would break, and the first that is not.
     """
 
     changed: tuple[str, ...]
@@ -29,20 +29,20 @@ class Waits:
         told = [f"{stream}: {', '.join(self.changed)} would change; nothing was declared"]
         told += [f"{day} would wait: {in_words(broken)}" for day, broken in self.refused]
         if self.first is not None:
-            told.append(f"{self.first} is the first day that could be released under the new promise")
+            told.append(f"{self.first} is the first day that could be released under the new guarantee")
         return told
 
 
 def rehearse(settings: Settings, ledger: Ledger) -> Waits:
-    """Plan the days after the last release under the configuration's promise, as `reserve` would judge them
+    """Plan the days after the last release under the configuration's guarantee, as `reserve` would judge them
     if it were declared now. Declares and reserves nothing.
 
-    Raises LedgerError if nothing differs from the promise in force.
+    Raises LedgerError if nothing differs from the privacy guarantee in force.
     """
     stream, calendar = settings.stream.name, settings.calendar
     terms, changed = ledger.terms(stream), promise_changed(settings, ledger)
     if terms is None or not changed:
-        raise LedgerError(f"stream {stream!r} promises exactly that already: there is nothing to amend")
+        raise LedgerError(f"stream {stream!r} has exactly this guarantee already: there is nothing to amend")
     last = ledger.last_release(stream)
     if last is None:
         return Waits(tuple(changed), (), None)
@@ -60,7 +60,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
         else:
             recent = [*recent, *plan]
             first = first or day
-        # with the promise in force alone in reach, every later day is judged as this one
+        # with the guarantee in force alone in reach, every later day is judged as this one
         if len(ledger.judge_plan(terms.grant, plan, settings.model)) == 1:
             return Waits(tuple(changed), tuple(refused), first)
 

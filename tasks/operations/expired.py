@@ -11,10 +11,9 @@ from pathlib import Path
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.layout import data_file, superseded_file
+from optstream.catalogue.layout import LARGEST_RELEASE, data_file, superseded_file
 from optstream.errors import PublicationError
 from optstream.ledger import Ledger, ReleaseOutline, ReleaseState
-from optstream.storage.bounded_read import LARGEST_RELEASE
 from tasks.config import Settings
 from tasks.contracts.results import result_files
 from tasks.storage.private_files import RAW
@@ -26,7 +25,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True)
-class House:
+class PurgeContext:
     """What every kind of purging looks at. releases: those of the configured stream."""
 
     settings: Settings
@@ -49,18 +48,18 @@ class House:
         return self.now - timedelta(days=days)
 
 
-def staged(house: House, notes: list[str]) -> Iterator[Path]:
+def staged(context: PurgeContext, notes: list[str]) -> Iterator[Path]:
     """The bytes of releases that are over, if they are published as they should be."""
-    folders = list(release_folders(house.settings.staging_folder / house.stream))
+    folders = list(release_folders(context.settings.staging_folder / context.stream))
     if not folders:
         return
-    catalogue = find_catalogue(house.settings.published_folder)
-    oldest = house.before(house.settings.trusted.staging_retention_days)
+    catalogue = find_catalogue(context.settings.published_folder)
+    oldest = context.before(context.settings.trusted.staging_retention_days)
     for key, folder in folders:
-        release, ended = house.releases.get(key), house.ended.get(key)
+        release, ended = context.releases.get(key), context.ended.get(key)
         if release is None or release.state.is_under_way or ended is None or ended >= oldest:
             continue
-        if release.state is ReleaseState.PUBLISHED and not _is_out(house, catalogue, release):
+        if release.state is ReleaseState.PUBLISHED and not _is_published(context, catalogue, release):
             notes.append(
                 f"{folder} is kept: the published folder does not hold its release; see "
                 "`optstream ledger verify`"
@@ -69,13 +68,13 @@ def staged(house: House, notes: list[str]) -> Iterator[Path]:
         yield from sorted(path for path in folder.iterdir() if path.is_file())
 
 
-def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
+def _is_published(context: PurgeContext, catalogue: Catalogue | None, release: ReleaseOutline) -> bool:
     """Whether the published folder has the release's very bytes, or the day was withdrawn."""
     day, digest = date.fromisoformat(release.period), release.staged_hash or ""
     entry = catalogue.entry(day) if catalogue else None
     if entry is not None and entry.withdrawn and entry.revision >= release.revision:
         return True
-    place = open_storage(house.settings.published_folder)
+    place = open_storage(context.settings.published_folder)
     for name in (data_file(day, digest), superseded_file(day, digest)):
         with suppress(OSError, PublicationError):
             if hashlib.sha256(place.read(name, LARGEST_RELEASE)).hexdigest() == digest:
@@ -83,36 +82,37 @@ def _is_out(house: House, catalogue: Catalogue | None, release: ReleaseOutline) 
     return False
 
 
-def verdicts(house: House) -> Iterator[Path]:
+def verdicts(context: PurgeContext) -> Iterator[Path]:
     """Validation results and pages, by the time in their names; not of a day that a run is busy with."""
-    oldest = house.before(house.settings.trusted.validation_retention_days)
-    under_way = [date.fromisoformat(one.period) for one in house.releases.values() if one.state.is_under_way]
-    for file in result_files(house.settings):
+    oldest = context.before(context.settings.trusted.validation_retention_days)
+    releases = context.releases.values()
+    under_way = [date.fromisoformat(one.period) for one in releases if one.state.is_under_way]
+    for file in result_files(context.settings):
         if file.at < oldest and not any(file.first <= day <= file.last for day in under_way):
             yield file.path
 
 
-def inputs(house: House) -> Iterator[Path]:
+def inputs(context: PurgeContext) -> Iterator[Path]:
     """The keyed hashes of the files that old releases came from: they go with the lineage that tells them."""
-    oldest = house.before(house.settings.trusted.lineage_retention_days)
-    for key, folder in release_folders(house.settings.inputs_folder / house.stream):
-        release, ended = house.releases.get(key), house.ended.get(key)
+    oldest = context.before(context.settings.trusted.lineage_retention_days)
+    for key, folder in release_folders(context.settings.inputs_folder / context.stream):
+        release, ended = context.releases.get(key), context.ended.get(key)
         if release is not None and not release.state.is_under_way and ended is not None and ended < oldest:
             yield from _files(folder)
 
 
-def raw_states(house: House, *, everything: bool) -> Iterator[Path]:
+def raw_states(context: PurgeContext, *, everything: bool) -> Iterator[Path]:
     """Raw state that no later day would take, and the last day's once it is old."""
-    folders = list(release_folders(house.settings.measurements_folder / house.stream))
+    folders = list(release_folders(context.settings.measurements_folder / context.stream))
     held = [(key, sorted(folder.glob(f"*{RAW}"))) for key, folder in folders]
     held = [(key, paths) for key, paths in held if paths]
     if not held:
         return
-    drawn = house.ledger.event_times(house.stream, "drawn")
-    oldest = house.before(house.settings.trusted.raw_state_retention_days)
-    wanted = _may_be_taken(house)
+    drawn = context.ledger.event_times(context.stream, "drawn")
+    oldest = context.before(context.settings.trusted.raw_state_retention_days)
+    wanted = _may_be_taken(context)
     for key, paths in held:
-        release = house.releases.get(key)
+        release = context.releases.get(key)
         if release is None or release.state.is_under_way:
             continue
         old = key in drawn and drawn[key] < oldest
@@ -120,13 +120,13 @@ def raw_states(house: House, *, everything: bool) -> Iterator[Path]:
             yield from paths
 
 
-def _may_be_taken(house: House) -> frozenset[Key]:
+def _may_be_taken(context: PurgeContext) -> frozenset[Key]:
     """Releases from which a day to come might go on: those with steps right after them that nobody drew."""
     undrawn = (ReleaseState.RESERVED, ReleaseState.VOID)
     # nothing goes on from a restatement
     newest = {
         one.first_step: one
-        for one in house.releases.values()
+        for one in context.releases.values()
         if one.revision == 0 and one.state not in undrawn
     }
     return frozenset((one.period, one.revision) for one in newest.values() if one.end not in newest)

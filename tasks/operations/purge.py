@@ -10,7 +10,7 @@ from datetime import datetime
 from optstream.ledger import Ledger
 from optstream.storage.durable import sync_folder
 from tasks.config import Settings
-from tasks.operations.expired import House, inputs, raw_states, release_folders, staged, verdicts
+from tasks.operations.expired import PurgeContext, inputs, raw_states, release_folders, staged, verdicts
 from tasks.release.records.lineage import EVENTS
 from tasks.storage.private_files import exclusive_in, write_private
 
@@ -36,14 +36,14 @@ def purge(
     file goes by itself, so that a crash leaves the rest to the next call; runs may go on meanwhile.
     """
     outlines = ledger.outlines(settings.stream.name)
-    house = House(settings, ledger, now, {(one.period, one.revision): one for one in outlines})
+    context = PurgeContext(settings, ledger, now, {(one.period, one.revision): one for one in outlines})
     removed: Counter[str] = Counter()
     notes: list[str] = []
     for kind, paths in (
-        ("staged files", staged(house, notes)),
-        ("validation results", verdicts(house)),
-        ("hashes of inputs", inputs(house)),
-        ("raw states", raw_states(house, everything=raw_state)),
+        ("staged files", staged(context, notes)),
+        ("validation results", verdicts(context)),
+        ("hashes of inputs", inputs(context)),
+        ("raw states", raw_states(context, everything=raw_state)),
     ):
         for path in list(paths):
             removed[kind] += 1
@@ -51,21 +51,21 @@ def purge(
                 path.unlink(missing_ok=True)
         removed[kind] += 0
     if not dry_run:
-        _sync(house)
-    removed["lineage events"] = _lineage(house, dry_run)
+        _sync(context)
+    removed["lineage events"] = _lineage(context, dry_run)
     return Purged(dict(removed), tuple(notes))
 
 
-def _lineage(house: House, dry_run: bool) -> int:
+def _lineage(context: PurgeContext, dry_run: bool) -> int:
     """Take old events of the stream out of the file, all others and what cannot be read left as they are."""
-    folder = house.settings.lineage_folder
+    folder = context.settings.lineage_folder
     path = folder / EVENTS
     if not path.is_file():
         return 0
-    oldest = house.before(house.settings.trusted.lineage_retention_days)
+    oldest = context.before(context.settings.trusted.lineage_retention_days)
     with exclusive_in(folder):
         lines = path.read_bytes().splitlines(keepends=True)
-        kept = [line for line in lines if not _is_old(line, f"{house.stream}.release", oldest)]
+        kept = [line for line in lines if not _is_old(line, f"{context.stream}.release", oldest)]
         if not dry_run:
             for aside in folder.glob(f".{EVENTS}.*"):  # of a purge that died while it wrote
                 aside.unlink()
@@ -82,16 +82,16 @@ def _is_old(line: bytes, job: str, oldest: datetime) -> bool:
         return False
 
 
-def _sync(house: House) -> None:
+def _sync(context: PurgeContext) -> None:
     """Make the removals durable, and take away the folders that are empty now."""
-    staging = house.settings.staging_folder / house.stream
-    inputs_folder = house.settings.inputs_folder / house.stream
+    staging = context.settings.staging_folder / context.stream
+    inputs_folder = context.settings.inputs_folder / context.stream
     for parent in (staging, inputs_folder):
         for _, folder in release_folders(parent):
             with suppress(OSError):  # not empty: its release is not over
                 folder.rmdir()
-    for _, folder in release_folders(house.settings.measurements_folder / house.stream):
+    for _, folder in release_folders(context.settings.measurements_folder / context.stream):
         sync_folder(folder)
-    for folder in (staging, inputs_folder, house.settings.validation_folder / house.stream):
+    for folder in (staging, inputs_folder, context.settings.validation_folder / context.stream):
         if folder.is_dir():
             sync_folder(folder)

@@ -20,11 +20,17 @@ from optstream.catalogue import (
 )
 from optstream.catalogue import publish as publish_releases
 from optstream.catalogue.backends import OtherBytes, Transaction, open_storage
-from optstream.catalogue.layout import MANIFESTS, data_file, data_folder, manifest_file, release_name
+from optstream.catalogue.layout import (
+    LARGEST_RELEASE,
+    MANIFESTS,
+    data_file,
+    data_folder,
+    manifest_file,
+    release_name,
+)
 from optstream.errors import LedgerError, OptStreamError, PublicationError
 from optstream.ledger import ReleaseRecord, ReleaseState, Vintage
 from optstream.mechanisms import Release
-from optstream.storage.bounded_read import LARGEST_RELEASE
 from optstream.stream import Measured
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status

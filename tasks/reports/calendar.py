@@ -18,8 +18,8 @@ ABSENT = "absent"
 NO_LETTER = {ABSENT: "–"}
 QUIET = (State.PUBLISHED.value,)
 MEANINGS = {
-    "published": "is out, with every node of every level",
-    "restated": "is out, measured anew",
+    "published": "is published, with every node of every level",
+    "restated": "is published, measured anew",
     "lost": "is listed, and its file is missing or damaged",
     "withdrawn": "was taken back",
     "held": "is drawn, and waits for its hour",

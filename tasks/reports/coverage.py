@@ -3,10 +3,12 @@
 `make coverage` measures it again; docs/report.md says how.
 """
 
-import json
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
+from typing import Annotated
+
+from pydantic import Field, TypeAdapter
 
 
 @dataclass(frozen=True)
@@ -15,7 +17,7 @@ class CoverageRow:
 
     epsilon: str
     held: float
-    by_level: tuple[float, ...]
+    by_level: Annotated[tuple[float, ...], Field(alias="held_by_level")]
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,4 @@ class Coverage:
 def measured_coverage() -> Coverage:
     """The shipped measurement."""
     file = files("tasks.reports") / "measured" / "coverage.json"
-    document = json.loads(file.read_text(encoding="utf-8"))
-    rows = tuple(
-        CoverageRow(row["epsilon"], row["held"], tuple(row["held_by_level"])) for row in document["rows"]
-    )
-    return Coverage(
-        document["nominal"], document["measured_on"], document["mechanism"], document["command"], rows
-    )
+    return TypeAdapter(Coverage).validate_json(file.read_bytes())

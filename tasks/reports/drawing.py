@@ -66,9 +66,5 @@ def _steps(xs: Values, ys: Values) -> str:
     across, down = np.diff(xs).astype(int), np.diff(ys).astype(int)
     if not across.size:
         return ""
-    parts = [f"{a}{b}" if b < 0 else f"{a} {b}" for a, b in zip(across, down, strict=True)]
-    joined = parts[0]
-    text = [joined]
-    for part in parts[1:]:
-        text.append(part if part.startswith("-") else f" {part}")
-    return "l" + "".join(text)
+    text = " ".join(f"{a} {b}" for a, b in zip(across, down, strict=True))
+    return f"l{text.replace(' -', '-')}"

@@ -6,6 +6,7 @@ from datetime import date
 from fractions import Fraction
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
@@ -100,3 +101,9 @@ class PublicFacts:
     def has_noise(self) -> bool:
         """Whether any drawn value says how far noise moves it."""
         return self.daily is not None and bool(np.isfinite(self.daily.noise).any())
+
+
+def as_values(column: pl.Series) -> Values:
+    """Return the values of a column, NaN where it is null."""
+    values: Values = column.cast(pl.Float64).fill_null(float("nan")).to_numpy()
+    return values

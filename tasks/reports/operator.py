@@ -9,21 +9,12 @@ from optstream.ledger import Ledger
 from tasks.config import Settings
 from tasks.contracts.results import folder_of, result_files
 from tasks.ledger.horizon import Horizon, read_horizons
+from tasks.ledger.show_pages import ChargedRelease
 from tasks.monitoring import StreamView, watch
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.release.records.outcomes import Budget
 
 MOST_DATA_DOCS = 300
-
-
-@dataclass(frozen=True)
-class Charge:
-    """A release of the last days, and the most that it alone takes from any window."""
-
-    period: str
-    revision: int
-    state: str
-    epsilon: Fraction
 
 
 @dataclass(frozen=True)
@@ -47,7 +38,7 @@ class OperatorFacts:
     view: StreamView
     nodes: tuple[int, ...]
     shares: tuple[Fraction, ...]
-    charges: tuple[Charge, ...]
+    charges: tuple[ChargedRelease, ...]
     links: str | None
     problem: str | None = None
     horizons: tuple[Horizon, ...] = ()
@@ -69,11 +60,7 @@ def operator_facts(
     view = watch(settings, ledger, now, live=settings.watch is not None)
     page = view.facts.page
     own = [] if page is None else [one for one in page.streams if one.terms.stream == settings.stream.name]
-    charges = tuple(
-        Charge(one.period, one.revision, one.state.value, one.epsilon)
-        for stream in own
-        for one in stream.releases
-    )
+    charges = tuple(one for stream in own for one in stream.releases)
     nodes = tuple(len(level) for level in settings.tree.levels)
     return OperatorFacts(
         view,

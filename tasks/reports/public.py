@@ -12,7 +12,7 @@ from optstream.catalogue.backends import Storage
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.layout import DATA
 from optstream.errors import PublicationError
-from tasks.reports.facts import DAMAGED, MISSING, RECENT_DAYS, Daily, Node, PublicFacts, Recent, Values
+from tasks.reports.facts import DAMAGED, MISSING, RECENT_DAYS, Daily, Node, PublicFacts, Recent, as_values
 from tasks.reports.summaries import Summaries
 
 MOST_POINTS = 60_000
@@ -73,7 +73,6 @@ def _nodes(place: Storage, entry: Entry) -> tuple[Node, ...]:
 def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
     first = listed[0].period
     n_days = (listed[-1].period - first).days + 1
-    at = {name: number for number, name in enumerate(drawn)}
     filled = {name: np.full((len(drawn), n_days), np.nan) for name in ("mean", "least", "most", "noise")}
     days = pl.DataFrame(
         {
@@ -81,11 +80,11 @@ def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) 
             "column": [(entry.period - first).days for entry in listed],
         }
     )
-    nodes = pl.DataFrame({"node": list(drawn), "row": list(at.values())})
+    nodes = pl.DataFrame({"node": drawn}, schema={"node": pl.String}).with_row_index("row")
     rows = summaries.rows.join(days, on="file_hash").join(nodes, on="node")
     index = (rows["row"].to_numpy(), rows["column"].to_numpy())
     for name, array in filled.items():
-        array[index] = rows[name].cast(pl.Float64).fill_null(float("nan")).to_numpy()
+        array[index] = as_values(rows[name])
     return Daily(first, **filled)
 
 
@@ -112,26 +111,11 @@ def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: 
     last = listed[-1].period
     first = last - timedelta(days=RECENT_DAYS - 1)
     days = tuple(day for day in steps if day >= first)
+    nodes = pl.DataFrame({"node": drawn}, schema={"node": pl.String})
     values, noise = [], []
     for day in days:
-        rows = steps[day]
-        n_steps = rows["step"].n_unique()
-        if of_noise not in rows.columns:
-            rows = rows.with_columns(pl.lit(None, dtype=pl.Float64).alias(of_noise))
-        parts = rows.sort("node", "step").partition_by("node", as_dict=True)
-        by_node = {name: part for (name,), part in parts.items()}
-        values.append(_stacked(by_node, drawn, value, n_steps))
-        noise.append(_stacked(by_node, drawn, of_noise, n_steps))
+        places = nodes.join(steps[day].select("step").unique().sort("step"), how="cross")
+        rows = places.join(steps[day], on=["node", "step"], how="left", maintain_order="left")
+        values.append(as_values(rows[value]).reshape(len(drawn), -1))
+        noise.append(as_values(rows[of_noise]).reshape(len(drawn), -1))
     return Recent(max(first, listed[0].period), last, days, tuple(values), tuple(noise))
-
-
-def _stacked(by_node: dict[str, pl.DataFrame], drawn: Sequence[str], column: str, n_steps: int) -> Values:
-    nothing = np.full(n_steps, np.nan)
-    return np.array(
-        [
-            by_node[name][column].cast(pl.Float64).fill_null(float("nan")).to_numpy()
-            if name in by_node
-            else nothing
-            for name in drawn
-        ]
-    )

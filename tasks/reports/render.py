@@ -8,7 +8,6 @@ from functools import cache
 from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
-from markupsafe import Markup
 
 from optstream.catalogue import digest_of
 from optstream.catalogue.page import MARKER
@@ -68,7 +67,6 @@ def _page(
             links=links,
             digest=digest_of(facts.catalogue),
             marker=MARKER,
-            style=Markup(_source("style.css")),  # our own file
             value=value,
             unit=unit,
             quantity=quantity,
@@ -134,10 +132,3 @@ def _in_words(value: Any) -> str:
     if isinstance(value, list | tuple):
         return ", ".join(_in_words(one) for one in value) or "none"
     return str(value)
-
-
-@cache
-def _source(name: str) -> str:
-    environment = _environment()
-    assert environment.loader is not None
-    return environment.loader.get_source(environment, name)[0]

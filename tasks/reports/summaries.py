@@ -1,6 +1,6 @@
 """Each published file in a few figures a node, kept by the file's hash: ten years are not read every night.
 
-A published file never changes, so what was once summed up holds for ever. What is kept is made of published
+A published file never changes, so what was once summed up stays so. What is kept is made of published
 files alone, and a page is the same, byte for byte, with it and without it; it lies in the trusted folder for
 no other reason than that the published one belongs to readers.
 """
@@ -96,12 +96,11 @@ def _columns(place: Storage, entry: Entry, value: str, noise: str) -> pl.DataFra
     rows = read_columns(place, entry, {"node", value, noise}, {noise})
     statement = read_statement(place, entry)
     epsilon = max(statement.model.epsilon, statement.epsilon_plan)
-    said = pl.col(noise) if noise in rows.columns else pl.lit(None)
     return rows.select(
         pl.lit(entry.file_hash).alias("file_hash"),
         "node",
         pl.col(value).cast(pl.Float64).alias("value"),
-        said.cast(pl.Float64).alias("noise"),
+        pl.col(noise).cast(pl.Float64).alias("noise"),
         pl.lit(str(epsilon)).alias("epsilon"),
         pl.lit(len(read_file(place, entry)), dtype=pl.Int64).alias("size"),
     )

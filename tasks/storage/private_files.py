@@ -79,7 +79,7 @@ class DrawingFile:
         """Hold disk space, durable, before the first noise sample: a full disk cannot void a day.
 
         raw_size: for raw state. The word that this owner raised is prepared too: leaving it then takes a
-        rename and no space. Raises OSError if the disk has no room.
+        rename and no space. Raises OSError if the disk is full.
         """
         make_private_folder(self._folder)
         for path, length in ((self._aside, size), (self._raw_aside, raw_size), (self._intact, 0)):

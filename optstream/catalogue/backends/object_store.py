@@ -7,8 +7,8 @@ forward: so a tag, which goes by the bytes, never comes back.
 """
 
 import errno
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from datetime import datetime
 
 from optstream.catalogue.backends.protocol import ConflictError, OtherBytes, Result, Transaction
@@ -32,33 +32,33 @@ class ObjectStorage:
 
     def read(self, name: str, largest: int) -> bytes:
         """Return the bytes of an object; what the store refuses is a PublicationError."""
-        try:
+        with self._reading():
             stored = self._store.get(name, largest)
-        except FileNotFoundError:
-            raise
-        except OSError as error:
-            raise self._unreadable(error) from None
         return bounded(stored.data, name, largest)
 
     def is_file(self, name: str) -> bool:
         """Return whether there is an object of this name."""
-        try:
+        with self._reading():
             return self._store.is_object(name)
-        except OSError as error:
-            raise self._unreadable(error) from None
 
     def exists(self, name: str) -> bool:
         return self.is_file(name) or bool(self.names_below(name))
 
     def names_below(self, folder: str) -> list[str]:
         """Return the names of all objects, in one listing."""
-        try:
+        with self._reading():
             return self._store.names_below(folder)
-        except OSError as error:
-            raise self._unreadable(error) from None
 
-    def _unreadable(self, error: OSError) -> PublicationError:
-        return PublicationError(f"the published folder {self._store.url} cannot be read ({error.strerror})")
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except FileNotFoundError:
+            raise
+        except OSError as error:
+            raise PublicationError(
+                f"the published folder {self._store.url} cannot be read ({error.strerror})"
+            ) from None
 
     def change(self, work: Callable[[Transaction], Result]) -> Result:
         """Run `work` until it meets no conflict. Raises PublicationError for a store without conditions."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, Context
 from fractions import Fraction
 from typing import Any
 
@@ -77,11 +78,4 @@ def in_words(spans: Sequence[LongSpan], decimal: Callable[[Fraction], str]) -> s
 
 def _rounded_up(amount: Fraction) -> Fraction:
     """Return the amount rounded to `DIGITS` significant digits, never less than the amount."""
-    if not amount:
-        return amount
-    step = Fraction(1)
-    while amount / step >= 10**DIGITS:
-        step *= 10
-    while amount / step < 10 ** (DIGITS - 1):
-        step /= 10
-    return -(-amount // step) * step
+    return Fraction(Context(DIGITS, ROUND_CEILING).divide(amount.numerator, amount.denominator))

@@ -19,6 +19,9 @@ from optstream.stream.calendar import DayKind
 
 FORMAT = "optstream.statement/1"
 LONGEST_TEXT = 200
+TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
+PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
+"""Fields that stand in the document as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +65,7 @@ class ReleaseStatement:
     long_spans: tuple[LongSpan, ...] = ()
 
     def __post_init__(self) -> None:
-        for name in ("stream", "code_version", "configuration_hash", "time_zone"):
+        for name in TEXTS:
             _check_text(getattr(self, name), f"{name} of ReleaseStatement")
         for name, least in (("revision", 0), ("vintage", 0), ("step_minutes", 1)):
             count = getattr(self, name)
@@ -151,57 +154,34 @@ class ReleaseStatement:
         """Return the statement as JSON-ready text and integers; fractions exact, as
         "numerator/denominator".
         """
-        errors = self.standard_errors
-        document = {
+        document: dict[str, Any] = {
             "format": FORMAT,
-            "stream": self.stream,
+            **{name: getattr(self, name) for name in PLAIN},
+            **{name: str(getattr(self, name)) for name in ("epsilon_plan", "epsilon_own")},
             "period": self.period.isoformat(),
-            "revision": self.revision,
-            "vintage": self.vintage,
-            "value_column": self.value_column,
-            "step_minutes": self.step_minutes,
-            "time_zone": self.time_zone,
-            "day": self.day,
+            "mechanism": dict(self.mechanism),
             "privacy_model": self.model.to_document(),
             "privacy_in_words": self.in_words(),
-            "mechanism": dict(self.mechanism),
-            "calibration": self.calibration,
-            "epsilon_plan": str(self.epsilon_plan),
-            "epsilon_own": str(self.epsilon_own),
             "noise": [entry.to_document(self.model.resolution) for entry in self.noise],
-            "simulated": self.simulated,
-            "code_version": self.code_version,
-            "configuration_hash": self.configuration_hash,
         }
         if self.supplier_rounding:
             document["supplier_rounding"] = str(self.supplier_rounding)
         if self.long_spans:
             document["long_spans"] = [span.to_document() for span in self.long_spans]
-        return document | ({"standard_errors": errors.to_document(self.value_column)} if errors else {})
+        if self.standard_errors:
+            document["standard_errors"] = self.standard_errors.to_document(self.value_column)
+        return document
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "ReleaseStatement":
         """Read a statement back; its words are not read. Raises PublicationError if it is something else."""
-        same = (
-            "stream",
-            "revision",
-            "vintage",
-            "mechanism",
-            "calibration",
-            "simulated",
-            "code_version",
-            "configuration_hash",
-            "value_column",
-            "step_minutes",
-            "time_zone",
-            "day",
-        )
         try:
             if document["format"] != FORMAT:
                 raise ValueError
             errors = document.get("standard_errors")
             return cls(
-                **{name: document[name] for name in same},
+                **{name: document[name] for name in PLAIN},
+                mechanism=document["mechanism"],
                 period=date.fromisoformat(document["period"]),
                 model=PrivacyModel(**document["privacy_model"]),
                 epsilon_plan=exact_from_text(document["epsilon_plan"]),

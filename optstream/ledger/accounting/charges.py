@@ -70,19 +70,23 @@ class Planned:
     is_known: bool
 
 
+def having_one_of(grant: GrantRow, steps: range) -> tuple[Condition, ...]:
+    """Return what restricts spends to those of a privacy budget that have one of `steps`."""
+    return (
+        SpendRow.grant_id == grant.id,
+        SpendRow.first_step < steps.stop,
+        SpendRow.first_step > steps.start - grant.longest_spend,
+        SpendRow.first_step + SpendRow.n_steps > steps.start,
+    )
+
+
 def planned_near(connection: Connection, grant: GrantRow, steps: range, *only: Condition) -> list[Planned]:
     """Return the spends of a privacy budget's releases, of all streams, that have one of `steps`.
 
     only: conditions on the releases to look at. Reads a range of the index as long as `steps` and the
     longest spend.
     """
-    query = charged_rows().where(
-        SpendRow.grant_id == grant.id,
-        SpendRow.first_step < steps.stop,
-        SpendRow.first_step > steps.start - grant.longest_spend,
-        SpendRow.first_step + SpendRow.n_steps > steps.start,
-        *only,
-    )
+    query = charged_rows().where(*having_one_of(grant, steps), *only)
     found = connection.execute(query.order_by(SpendRow.first_step, SpendRow.id)).tuples()
     return [
         Planned(spend_from_document(json.loads(document)), number, reason is not None)

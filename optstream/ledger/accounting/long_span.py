@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from sqlalchemy import Connection, select
 
-from optstream.ledger.accounting.charges import charged_to_grant, window_reach
+from optstream.ledger.accounting.charges import charged_to_grant, having_one_of, window_reach
 from optstream.ledger.database.schema import GrantRow, SpendRow
 from optstream.privacy import Spend
 from optstream.privacy.exact import exact_from_text
@@ -31,13 +31,7 @@ def spent_over(connection: Connection, grant: GrantRow, steps: range) -> Spent:
     """Return all that the releases with one of `steps` are charged; reads that range of the history."""
     charged = charged_to_grant(connection, grant, steps)
     # what a neighbouring day chose to spend may decide what a day of the span measures
-    reach = window_reach(grant, steps)
-    near = select(SpendRow.document).where(
-        SpendRow.grant_id == grant.id,
-        SpendRow.first_step < reach.stop,
-        SpendRow.first_step > reach.start - grant.longest_spend,
-        SpendRow.first_step + SpendRow.n_steps > reach.start,
-    )
+    near = select(SpendRow.document).where(*having_one_of(grant, window_reach(grant, steps)))
     window = None
     if grant.windows == "sliding" and grant.amendment == 0:
         window = (grant.window_length, exact_from_text(grant.epsilon))

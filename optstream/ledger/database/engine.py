@@ -17,6 +17,7 @@ from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger.database.connections import keep_across_forks, watch_file
 from optstream.ledger.database.schema import SCHEMA
 from optstream.ledger.database.upgrade import upgrade, version_of
+from optstream.storage.durable import sync_folder
 
 UPGRADE_LOCK = 7_034_158_201
 """PostgreSQL's advisory lock under which tables are made and changed: arbitrary, the same for all."""
@@ -197,15 +198,7 @@ def _make_private(file: Path) -> None:
         os.close(os.open(file, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     # A power cut must not lose the name of a file whose content was synced; whoever made it, or its folder,
     # may have died before that was durable. Who may not read the folder above did not make this one.
-    _sync_folder(file.parent)
+    sync_folder(file.parent)
     with suppress(PermissionError):
         for path in (file.parent, *missing):
-            _sync_folder(path.parent)
-
-
-def _sync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+            sync_folder(path.parent)

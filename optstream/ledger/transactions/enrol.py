@@ -20,7 +20,7 @@ from optstream.privacy.exact import exact_from_text
 OF_GRANT = (*GUARANTEE_COLUMNS, "calendar")
 """What all streams of a privacy budget agree on: their spends are added up, step by step."""
 FIXED = ("grant", "calendar")
-"""What no amendment changes: whose the epsilon is, and which time a step is."""
+"""What no amendment changes: the budget owner, and which time a step is."""
 
 REMEDY = "restore the configuration, or declare the change with `optstream ledger amend`"
 

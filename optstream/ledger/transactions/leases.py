@@ -9,7 +9,7 @@ from optstream.ledger.database.engine import lease_time
 from optstream.ledger.database.schema import ReleaseRow
 from optstream.ledger.hash_chain import move
 from optstream.ledger.records import ReleaseState, Reservation, check_name, lease_end, stamp
-from optstream.ledger.transactions.held import describe, held, held_row, key_of, require
+from optstream.ledger.transactions.held import Key, describe, held, held_row, key_of, require
 
 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
@@ -64,12 +64,28 @@ def adopt(
     lease: timedelta,
 ) -> Reservation:
     """Take up a DRAWN release whose lease is over or the owner's own; earlier reservations are stale."""
-    key, now = (stream, period, revision), lease_time(connection, now)
-    check_name(owner, "owner of a release")
+    key = (stream, period, revision)
     release, _ = held_row(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")
+    return take_lease(connection, "adopted", key, release, owner, now, lease)
+
+
+def take_lease(
+    connection: Connection,
+    kind: str,
+    key: Key,
+    release: ReleaseRow,
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+) -> Reservation:
+    """Give a release to `owner` until now + lease, with an event of this kind; earlier reservations are
+    stale. Raises HeldError while the lease of another owner lasts.
+    """
+    check_name(owner, "owner of a release")
+    now = lease_time(connection, now)
     if release.lease_until > stamp(now) and release.owner != owner:
         raise held(release, describe(*key))
-    until = lease_end(now, lease)
-    move(connection, release, "adopted", now, owner=owner, lease_until=until, fence=release.fence + 1)
-    return Reservation(*key, release.fence + 1, release.redraws)
+    until, fence = lease_end(now, lease), release.fence + 1
+    move(connection, release, kind, now, owner=owner, lease_until=until, fence=fence)
+    return Reservation(*key, fence, release.redraws)

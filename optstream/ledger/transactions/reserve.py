@@ -1,7 +1,7 @@
 """Reserving: the only place where a release is charged, and where a dead run's release changes hands."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from fractions import Fraction
 
@@ -26,9 +26,13 @@ from optstream.ledger.records import (
     stamp,
 )
 from optstream.ledger.transactions.enrol import lock, terms_of
-from optstream.ledger.transactions.held import describe, find_row, held
+from optstream.ledger.transactions.held import Key, describe, find_row, held
+from optstream.ledger.transactions.transitions import give_up
 from optstream.privacy import PeriodSpend, Spend
 
+UNKNOWN_AT_FIRST = (
+    "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
+)  # fmt: skip
 REDRAWS_THAT_VOID = 3
 """A process that dies in its draw once too often is not a process that dies by chance."""
 
@@ -44,13 +48,12 @@ class Request:
     owner: str
     now: datetime
     lease: timedelta
-    catalogue_heads: frozenset[str]
     terms: StreamTerms | None
-    restatements_epsilon: Fraction | None = None
-    is_drawn: bool = False
+    restatements_epsilon: Fraction | None
+    is_drawn: bool
 
     def __post_init__(self) -> None:
-        check_key(self.stream, self.period, self.revision)
+        check_key(*self.key)
         check_name(self.owner, "owner of a release")
         if not self.plan:
             raise ParameterError(
@@ -58,20 +61,54 @@ class Request:
             )
 
     @property
+    def key(self) -> Key:
+        """The release that is asked for."""
+        return self.stream, self.period, self.revision
+
+    @property
     def named(self) -> str:
-        return describe(self.stream, self.period, self.revision)
+        return describe(*self.key)
 
 
-def reserve(connection: Connection, request: Request) -> Reservation | LedgerError:
-    """Check and insert, or take over. An error that is returned, not raised, comes with a change to keep."""
-    request = replace(request, now=lease_time(connection, request.now))
-    stream, grant = lock(connection, request.stream)
-    check_contains(connection, request.catalogue_heads)
-    _check_guarantee(connection, stream, request)
-    release = find_row(connection, request.stream, request.period, request.revision)
+def reserve(
+    connection: Connection,
+    stream: str,
+    period: str,
+    revision: int,
+    spends: Sequence[Spend],
+    owner: str,
+    now: datetime,
+    lease: timedelta,
+    catalogue_heads: Collection[str] = (),
+    terms: StreamTerms | None = None,
+    restatements_epsilon: Fraction | None = None,
+    is_drawn: bool = False,
+) -> Reservation | LedgerError:
+    """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
+
+    spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
+    the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
+    stands for all of them (`head_after`). terms: what the plan was made under; refused if the stream's
+    are others by now. is_drawn: the caller has the whole, durable measurements of the last owner's draw.
+    A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
+    as a redraw, and the third makes it VOID; with `is_drawn` it does not count, and that draw is the one
+    to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
+
+    Raises BudgetError (nothing inserted) if some window would lose more than the privacy budget;
+    LedgerError if another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a
+    foreign head. An error that is returned, not raised, comes with a change to keep.
+    """
+    now = lease_time(connection, now)
+    request = Request(
+        stream, period, revision, tuple(spends), owner, now, lease, terms, restatements_epsilon, is_drawn
+    )
+    row, grant = lock(connection, stream)
+    check_contains(connection, catalogue_heads)
+    _check_guarantee(connection, row, request)
+    release = find_row(connection, *request.key)
     if release is None:
         _check_earlier_revision(connection, request)
-        return _insert(connection, stream, grant, request)
+        return _insert(connection, row, grant, request)
     if release.state != ReleaseState.RESERVED:
         raise LedgerError(f"{request.named} is {release.state} already: {_advice(release)}")
     return _take_over(connection, grant, release, request)
@@ -126,18 +163,13 @@ def _insert(connection: Connection, stream: StreamRow, grant: GrantRow, request:
         **_ownership(request, fence=1),
         "redraws": 0,
         **_charge(grant, request.plan, generation=1),
-        "measurements_hash": None,
-        "staged_hash": None,
-        "published_name": None,
-        "reason": None,
-        "withdrawn": None,
-        "compromised": None,
+        **dict.fromkeys(UNKNOWN_AT_FIRST),
     }
     key = {"stream_id": stream.id, "period": request.period, "revision": request.revision}
     release_id = insert_row(connection, ReleaseRow, **key, **columns)
     store(connection, grant, release_id, 1, request.plan)
     append(connection, stream.id, "reserved", request.now, columns, (request.period, request.revision))
-    return Reservation(request.stream, request.period, request.revision, 1)
+    return Reservation(*request.key, 1)
 
 
 def _take_over(
@@ -166,23 +198,11 @@ def _take_over(
         # its owner died between durable measurements and their record: the draw stays begun, and is the one
         columns = {**_ownership(request, fence=release.fence + 1), "drawing": True}
         move(connection, release, "taken over", request.now, **columns)
-        return Reservation(
-            request.stream, request.period, request.revision, release.fence + 1, release.redraws, True
-        )
+        return Reservation(*request.key, release.fence + 1, release.redraws, True)
     redraws = release.redraws + bool(release.drawing)
     if redraws >= REDRAWS_THAT_VOID:
         reason = f"its owner died {redraws} times while drawing"
-        state = ReleaseState.VOID.value
-        move(
-            connection,
-            release,
-            "void",
-            request.now,
-            state=state,
-            redraws=redraws,
-            reason=reason,
-            drawing=False,
-        )
+        give_up(connection, release, reason, request.now, redraws=redraws)
         return LedgerError(f"{request.named} is VOID and stays charged: {reason}; find out what kills it")
     columns = {**_ownership(request, fence=release.fence + 1), "redraws": redraws}
     if not same_plan:
@@ -191,7 +211,7 @@ def _take_over(
         store(connection, grant, release.id, release.generation + 1, request.plan)
         columns |= _charge(grant, request.plan, release.generation + 1)
     move(connection, release, "taken over", request.now, **columns)
-    return Reservation(request.stream, request.period, request.revision, release.fence + 1, redraws)
+    return Reservation(*request.key, release.fence + 1, redraws)
 
 
 def _ownership(request: Request, fence: int) -> dict[str, object]:

@@ -10,13 +10,13 @@ from sqlalchemy import Connection, select, update
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger.accounting.charges import Condition
-from optstream.ledger.database.engine import lease_time
 from optstream.ledger.database.rows import insert_row
 from optstream.ledger.database.schema import ReleaseRow, VintageRow
-from optstream.ledger.hash_chain import append, move
-from optstream.ledger.records import ReleaseState, Reservation, check_name, lease_end, stamp
+from optstream.ledger.hash_chain import append
+from optstream.ledger.records import ReleaseState, Reservation, check_name, stamp
 from optstream.ledger.transactions.enrol import id_of
-from optstream.ledger.transactions.held import Key, describe, held, held_row, key_of
+from optstream.ledger.transactions.held import Key, describe, held_row, key_of
+from optstream.ledger.transactions.leases import take_lease
 
 
 @dataclass(frozen=True)
@@ -51,15 +51,10 @@ def revise(
     Earlier reservations are stale. Refused while another run holds it (HeldError), and for a release that
     is withdrawn, compromised or restated.
     """
-    key, now = (stream, period, revision), lease_time(connection, now)
-    check_name(owner, "owner of a release")
+    key = (stream, period, revision)
     release, _ = held_row(connection, key, None)
     _require_shown(connection, key, release)
-    if release.lease_until > stamp(now) and release.owner != owner:
-        raise held(release, describe(*key))
-    until = lease_end(now, lease)
-    move(connection, release, "revising", now, owner=owner, lease_until=until, fence=release.fence + 1)
-    return Reservation(*key, release.fence + 1, release.redraws)
+    return take_lease(connection, "revising", key, release, owner, now, lease)
 
 
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:

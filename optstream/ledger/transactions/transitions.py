@@ -93,7 +93,7 @@ def record_drawn(
     reserved = charged_to_release(connection, release.id)
     if not outcome_is_covered(connection, grant, reserved, outcome):
         reason = "its draw would charge some window more than its plan did"
-        _void(connection, release, reason, now)
+        give_up(connection, release, reason, now)
         return LedgerError(
             f"{describe(*key)} is VOID and stays charged for its plan: {reason}; mend the mechanism"
         )
@@ -178,11 +178,15 @@ def void(
         return
     if release.state == ReleaseState.PUBLISHED:
         raise LedgerError(f"{describe(*key)} is PUBLISHED and cannot be made VOID: readers have it")
-    _void(connection, release, reason, now)
+    give_up(connection, release, reason, now)
 
 
-def _void(connection: Connection, release: ReleaseRow, reason: str, now: datetime) -> None:
-    move(connection, release, "void", now, state=ReleaseState.VOID.value, drawing=False, reason=reason)
+def give_up(
+    connection: Connection, release: ReleaseRow, reason: str, now: datetime, **columns: object
+) -> None:
+    """Make a release VOID. columns: what else changes with it."""
+    void = {"state": ReleaseState.VOID.value, "drawing": False, "reason": reason}
+    move(connection, release, "void", now, **void, **columns)
 
 
 def withdraw(
@@ -199,7 +203,7 @@ def withdraw(
     if release.state == ReleaseState.PUBLISHED:
         move(connection, release, "withdrawn", now, withdrawn=reason)
     else:
-        _void(connection, release, reason, now)
+        give_up(connection, release, reason, now)
 
 
 def compromise(
@@ -217,4 +221,4 @@ def compromise(
     if release.compromised is None:
         move(connection, release, "compromised", now, compromised=reason)
     if release.state == ReleaseState.DRAWN or release.drawing:
-        _void(connection, release, "its noise became known before it was published", now)
+        give_up(connection, release, "its noise became known before it was published", now)

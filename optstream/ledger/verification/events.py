@@ -4,28 +4,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import orjson
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from optstream.errors import OptStreamError
 from optstream.ledger.accounting.amendments import GUARANTEE_COLUMNS
 from optstream.ledger.database.rows import plain_batches
 from optstream.ledger.database.schema import EventRow, StreamRow
-from optstream.ledger.hash_chain import GENESIS, PlainEvent, hashes_of
+from optstream.ledger.hash_chain import GENESIS, HASHED, PlainEvent, hashes_of
 from optstream.ledger.records import StreamTerms
 from optstream.ledger.transactions.enrol import event_body, terms_of
 from optstream.ledger.verification.vintages import ToldOfVintages
 
-# HASHED, and the hash
-_PLAIN_EVENTS = select(
-    EventRow.previous,
-    EventRow.number,
-    EventRow.at,
-    EventRow.kind,
-    EventRow.period,
-    EventRow.revision,
-    EventRow.body,
-    EventRow.hash,
-)
+_PLAIN_EVENTS: Select[PlainEvent] = select(*(getattr(EventRow, name) for name in (*HASHED, "hash")))
 Said = dict[str, object]
 """What an event says: columns with their new values, as they were read, of whatever kind."""
 Named = tuple[str, int | None]

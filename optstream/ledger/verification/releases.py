@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from itertools import groupby
 from operator import itemgetter
 
-from sqlalchemy import Connection, select
+from sqlalchemy import Connection, Select, select
 
 from optstream.ledger.accounting.history import History
-from optstream.ledger.accounting.spends import PlainSpend, hash_of_lines, lines_of
+from optstream.ledger.accounting.spends import COLUMNS, PlainSpend, hash_of_lines, lines_of
 from optstream.ledger.database.rows import plain_rows
 from optstream.ledger.database.schema import ReleaseRow, SpendRow, StreamRow
 from optstream.ledger.transactions.held import describe
@@ -24,6 +24,7 @@ GENERATION, AMENDMENT = REPLAYED.index("generation"), REPLAYED.index("amendment"
 
 PlainGeneration = tuple[int, int, int, int, int, int, str]
 """Release, generation and privacy budget of a spend; then as `PlainSpend`."""
+_PLAIN_SPEND = [getattr(SpendRow, name) for name in COLUMNS]
 _replayed = itemgetter(*REPLAYED)
 _generation = itemgetter(0, 1, 2)
 _n_steps = itemgetter(2)
@@ -154,16 +155,8 @@ def _are_numbered(plan: Sequence[PlainSpend]) -> bool:
 def _spend_rows(connection: Connection, stream: StreamRow) -> Iterator[PlainGeneration]:
     # in the order of indexes, so that SQLite sorts nothing
     order = (ReleaseRow.first_step, ReleaseRow.id, SpendRow.generation, SpendRow.position)
-    query = (
-        select(
-            SpendRow.release_id,
-            SpendRow.generation,
-            SpendRow.grant_id,
-            SpendRow.position,
-            SpendRow.first_step,
-            SpendRow.n_steps,
-            SpendRow.document,
-        )
+    query: Select[PlainGeneration] = (
+        select(SpendRow.release_id, SpendRow.generation, SpendRow.grant_id, *_PLAIN_SPEND)
         .join(ReleaseRow, SpendRow.release_id == ReleaseRow.id)
         .where(ReleaseRow.stream_id == stream.id)
         .order_by(*order)

@@ -11,21 +11,14 @@ from optstream.ledger.transactions.held import describe
 ToldOfVintages = dict[tuple[str, int | None, object], dict[str, object]]
 """What the events say of each vintage, by period, revision and number."""
 COLUMNS = ("basis", "staged_hash", "published_name", "published")
+_COLUMNS = [getattr(VintageRow, name) for name in COLUMNS]
 
 
 def vintage_problems(connection: Connection, stream: StreamRow, told: ToldOfVintages) -> Iterator[str]:
     """Yield what differs between a stream's vintages and what its events record of them."""
     left = dict(told)
     query = (
-        select(
-            ReleaseRow.period,
-            ReleaseRow.revision,
-            VintageRow.number,
-            VintageRow.basis,
-            VintageRow.staged_hash,
-            VintageRow.published_name,
-            VintageRow.published,
-        )
+        select(ReleaseRow.period, ReleaseRow.revision, VintageRow.number, *_COLUMNS)
         .join(ReleaseRow, ReleaseRow.id == VintageRow.release_id)
         .where(ReleaseRow.stream_id == stream.id)
         .order_by(VintageRow.release_id, VintageRow.number)

@@ -26,7 +26,7 @@ def test_same_rows_and_statement_give_the_same_bytes(rows, statement):
 
 
 def test_the_frames_chunks_do_not_show(rows, statement):
-    ordered = ordered_rows(rows(DAY), "load_mw", DAY, 1, 1, with_errors=True)
+    ordered = ordered_rows(rows(DAY), "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True)
     footer = Footer(hash_rows(ordered), statement(DAY).to_document())
     chunked = pl.concat([ordered[:5], ordered[5:]], rechunk=False)
     assert chunked.n_chunks() == 2
@@ -66,7 +66,7 @@ def test_the_footer_says_what_the_release_is(rows, statement):
 
 def test_rows_hash_sees_every_cell(rows):
     """Change each column at one row: a hash that skipped a column or a null would not move."""
-    ordered = ordered_rows(rows(DAY), "load_mw", DAY, 1, 1, with_errors=True)
+    ordered = ordered_rows(rows(DAY), "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True)
     changes = {
         "date": date(2016, 2, 2),
         "step": 3,
@@ -142,7 +142,7 @@ def test_a_file_without_the_footer_or_with_other_rows_is_refused(rows, statement
     rows(DAY).write_parquet(tmp_path / "plain.parquet")
     with pytest.raises(PublicationError, match="footer"):
         read_staged((tmp_path / "plain.parquet").read_bytes())
-    ordered = ordered_rows(rows(DAY), "load_mw", DAY, 1, 1, with_errors=True)
+    ordered = ordered_rows(rows(DAY), "load_mw", {"date": DAY, "revision": 1, "vintage": 1}, True)
     lying = encode(ordered, Footer(hash_rows(ordered[::-1]), statement(DAY).to_document()))
     with pytest.raises(PublicationError, match="hash in its footer"):
         read_staged(lying)

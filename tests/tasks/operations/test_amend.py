@@ -33,7 +33,7 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     lines = waits.lines("two-regions")
     assert lines[0] == "two-regions: alpha would change; nothing was declared"
     assert lines[1].startswith("2016-06-03 would wait: some window would lose ")
-    assert "by promise 0, which gives 1 and holds for days in it" in lines[1]
+    assert "by privacy guarantee 0, which gives 1 and holds for days in it" in lines[1]
     assert lines[2].startswith("2016-06-04 is the first day")
     assert released.ledger.head("two-regions") == head
 
@@ -45,7 +45,7 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     assert released.ledger.verify() == []
     (page,) = read_book(released.settings, released.ledger, DAYS[2], DAYS[2])
     assert page.days[0].may is False
-    assert "by promise 0" in page.days[0].because
+    assert "by privacy guarantee 0" in page.days[0].because
 
 
 def test_nothing_waits_for_a_promise_that_asks_for_more_noise(released):

@@ -13,10 +13,11 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import Entry
+from optstream.ledger import ReleaseState
+from tasks.ledger.show_pages import ChargedRelease
 from tasks.monitoring import Alarm, DayState, Facts, Kind, State, StreamView
 from tasks.release.records.outcomes import Budget
 from tasks.reports import Daily, OperatorFacts, public_page, trusted_page
-from tasks.reports.operator import Charge
 from tests.browser import visit
 from tests.tasks.reports.conftest import FIRST, facts_of
 
@@ -38,7 +39,7 @@ def operators(facts):
         budget=Budget(Fraction(1), Fraction(1, 2), 48), page=None, audit=None,
     )  # fmt: skip
     view = StreamView("simulated-load", AT, nothing, tuple(days), alarms)
-    charges = (Charge("2016-02-09", 0, "PUBLISHED", Fraction(1, 2)),)
+    charges = (ChargedRelease("2016-02-09", 0, ReleaseState.PUBLISHED, Fraction(1, 2)),)
     return OperatorFacts(
         view, (1, 12), (Fraction(1, 2), Fraction(1, 2)), charges, "../published/", "a disk is full"
     )

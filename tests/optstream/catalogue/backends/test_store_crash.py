@@ -9,9 +9,9 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published, withdraw
 from optstream.catalogue.backends import object_store
 from optstream.errors import LedgerError, PublicationError
-from optstream.storage.memory_store import MemoryStore
+from optstream.storage.open import KINDS as KINDS_OF_STORES
 from optstream.storage.s3 import S3Store
-from optstream.storage.store import Store
+from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.folders import make_folder, memory_folder
 
 DAY = date(2016, 2, 1)
@@ -241,7 +241,7 @@ class HalfForgetful(MemoryStore):
 @pytest.mark.parametrize("kind", [Forgetful, HalfForgetful])
 def test_a_store_that_ignores_conditions_is_refused_before_anything_is_put(put, monkeypatch, kind):
     folder = memory_folder()
-    monkeypatch.setattr("optstream.storage.open.MemoryStore", kind)
+    monkeypatch.setitem(KINDS_OF_STORES, "memory", kind)
     with pytest.raises(PublicationError, match=r"does not refuse a put whose condition fails.*use a store"):
         put(folder.name, DAY)
     assert folder.files() == {}
@@ -251,7 +251,7 @@ def test_a_store_without_conditions_is_read_and_never_written(put, monkeypatch):
     folder = memory_folder()
     put(folder.name, DAY)
     before = folder.files()
-    monkeypatch.setattr("optstream.storage.open.MemoryStore", Store)
+    monkeypatch.delitem(KINDS_OF_STORES, "memory")
     assert read_published(folder.name, verify=True).height == 12
     with pytest.raises(PublicationError, match=r"no put here that fails.*local folder"):
         put(folder.name, NEXT)

@@ -11,7 +11,7 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, publish, read_published, stage, withdraw
 from optstream.catalogue.backends.object_store import ObjectTransaction
 from optstream.errors import LedgerError, OptStreamError, PublicationError
-from optstream.storage.memory_store import MemoryStore
+from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 from tests.optstream.catalogue.folders import memory_folder
 

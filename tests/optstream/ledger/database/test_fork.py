@@ -14,7 +14,7 @@ import pytest
 from optstream.errors import LedgerError
 from optstream.ledger import StreamTerms, open_ledger
 from optstream.ledger.database.engine import writing
-from optstream.ledger.transactions.reserve import Request, reserve
+from optstream.ledger.transactions.reserve import reserve
 from optstream.privacy import PrivacyModel, StepSpend
 
 NOW, LEASE = datetime(2026, 3, 1, 2, tzinfo=UTC), timedelta(minutes=10)
@@ -26,7 +26,7 @@ def plan(day):
 
 
 def request(day):
-    return Request("load", f"day {day}", 0, plan(day), "night", NOW, LEASE, frozenset(), None)
+    return "load", f"day {day}", 0, plan(day), "night", NOW, LEASE
 
 
 @pytest.fixture
@@ -57,7 +57,7 @@ def test_a_childs_commit_survives_the_parents_close(book, sqlite_url):
 
     def child():
         with writing(book._engine) as connection:
-            reserve(connection, request(1))
+            reserve(connection, *request(1))
             os.write(there[1], b"x")
             os.read(told[0], 1)
 
@@ -78,7 +78,7 @@ def test_a_child_of_a_fork_in_anothers_transaction_is_refused(book, sqlite_url):
 
     def hold():
         with writing(book._engine) as connection:
-            reserve(connection, request(1))
+            reserve(connection, *request(1))
             inside.set()
             go.wait()
 
@@ -123,7 +123,7 @@ def test_a_child_that_only_opens_a_ledger_of_its_own_has_locks(book, sqlite_url)
     def child():
         own = open_ledger(sqlite_url)
         with writing(own._engine) as connection:
-            reserve(connection, request(1))
+            reserve(connection, *request(1))
             os.write(there[1], b"x")
             os.read(told[0], 1)
 

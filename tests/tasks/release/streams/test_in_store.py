@@ -11,7 +11,6 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, read_catalogue, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import ReleaseState
-from optstream.storage.memory_store import MemoryStore
 from optstream.storage.s3 import S3Store
 from tasks.doctor import examine
 from tasks.ledger.export import export
@@ -27,6 +26,7 @@ from tasks.release.publish_again import publish_again
 from tasks.release.records.lineage import EVENTS
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.sample_data.simulate import simulate
+from tests.memory_store import MemoryStore
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 DAY, NEXT = DAYS

@@ -1,4 +1,4 @@
-"""fsspec's memory:// as an object store: for tests alone. What one process puts, no other sees."""
+"""fsspec's memory:// as an object store with conditions. What one process puts, no other sees."""
 
 import hashlib
 from threading import Lock
