@@ -17,7 +17,7 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 	test -e $(DEMO)/optstream.toml || $(BIN)/optstream init $(DEMO)/optstream.toml
 	$(BIN)/optstream simulate --config $(DEMO)/optstream.toml --from 2016-02-01 --to 2016-02-14 --seed 0
 	$(BIN)/optstream run --config $(DEMO)/optstream.toml $(foreach day,01 02 03 04 05 06 07 08 09 10 11 12 13 14,--date 2016-02-$(day))
-	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/index.html'
+	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/french-load/report.html'
 
 test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" --durations 10

@@ -94,24 +94,15 @@ class Store:
         aside.replace(path)
 
 
-def read_results(folder: Path) -> list[CellResult]:
-    """Every finished cell of a folder, whatever its terms. Raises ParameterError where none lies."""
-    documents = [_read(path) for path in sorted((folder / "cells").glob("*.json"))]
-    found = [CellResult.from_document(document["result"]) for document in documents if document is not None]
-    if not found:
-        raise ParameterError(f"{folder} holds no results; run optstream evaluate first")
-    return found
-
-
 NUMBERS = ("estimation", "evaluation", "measurement", "mechanisms", "noise", "privacy", "stream")
-"""Rooms of the package in which results are computed."""
+"""Packages in which results are computed."""
 
 
 def code_version() -> str:
     """Version of the package and a digest of the science's sources: what the numbers depend on."""
     root = Path(optstream.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(file for room in NUMBERS for file in (root / room).rglob("*.py")):
+    for file in sorted(file for package in NUMBERS for file in (root / package).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return f"{version('optstream')}+{digest.hexdigest()[:DIGITS]}"
 
