@@ -17,7 +17,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     noise_coverage is `make coverage`: the table that report pages show.
 
 What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
-`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` reads the public series.
+`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public series.
 What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers`
 has `bare_script`, `naive_program` and `linear_fractional`.
 """
