@@ -239,9 +239,8 @@ class HistoryInformed(OnlineMechanism):
         )
 
     def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
-        model, blocks = self.model, self.blocks
-        scale = self._scale(model.epsilon / (blocks.n_blocks * blocks.length))
-        return StepSpend(0, BLOCKS, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
+        a_step = self.model.epsilon / (self.blocks.n_blocks * self.blocks.length)
+        return self._step_spend(BLOCKS, first_step, weights, a_step)
 
 
 def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:

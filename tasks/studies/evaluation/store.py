@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 import optstream
 from optstream.errors import ParameterError
@@ -20,6 +21,8 @@ from tasks.storage.private_files import make_private_folder, write_private
 
 FORMAT = "optstream.evaluation/1"
 DIGITS = 16
+RESULT = TypeAdapter(CellResult)
+"""How a finished cell is written and read: epsilons as exact text."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,15 @@ class Store:
             document = _read(self._cells / f"{cell.key}.json")
             if document is None or document.get("terms") != asdict(self.terms):
                 continue
-            result = CellResult.from_document(document["result"])
+            result = RESULT.validate_python(document["result"])
             if result.cell == cell:
                 found[cell] = result
         return found
 
     def keep(self, result: CellResult) -> None:
         """Keep one finished cell, whole or not at all."""
-        self.write(
-            f"cells/{result.cell.key}.json", {"terms": asdict(self.terms), "result": result.to_document()}
-        )
+        document = RESULT.dump_python(result, mode="json")
+        self.write(f"cells/{result.cell.key}.json", {"terms": asdict(self.terms), "result": document})
 
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Write a JSON document."""
