@@ -15,7 +15,7 @@ from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
-from optstream.mechanisms.history_informed.block_choice import choose_blocks
+from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
@@ -214,12 +214,13 @@ class HistoryInformed(OnlineMechanism):
         )
 
     @property
-    def relative_noise(self) -> float | None:
-        """The noise of a window's only block, relative to the public scale; None if there is none."""
-        if self.scale is None:
-            return None
-        model = self.model
-        return float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
+    def figures(self) -> Figures:
+        """What its blocks are chosen by, without a relative noise where there is no public scale."""
+        model, noise = self.model, None
+        if self.scale is not None:
+            noise = float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
+        slots = self.public_days.steps_per_day
+        return Figures(model.window_length, slots, noise, self.n_blocks, self.block_length, self.components)
 
     @property
     def scale_units(self) -> float | None:
@@ -253,8 +254,5 @@ def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
     window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
     n_blocks, length = mechanism.n_blocks, mechanism.block_length
     if n_blocks is None or length is None:
-        given = {"n_blocks": n_blocks, "length": length}
-        n_blocks, length = choose_blocks(
-            window, slots, mechanism.relative_noise, **given, components=mechanism.components
-        )
+        n_blocks, length = choose_blocks(mechanism.figures)
     return DriftingBlocks(window, n_blocks, length, drift_for(window, slots))
