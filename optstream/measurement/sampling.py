@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import Exact, exact
+from optstream.privacy.exact import Exact, exact, whole
 from optstream.privacy.sparse_vector import Allocation
 
 
 def check_n_samples(count: object, window_length: int, name: str) -> None:
     """Raise ParameterError unless 2 <= count <= w. Privacy: none."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= window_length:
-        raise ParameterError(f"n_samples of {name} must be an integer in [2, {window_length}]; got {count!r}")
+    whole(count, f"n_samples of {name}", 2, window_length)
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
+from optstream.privacy.exact import whole
 from optstream.privacy.headroom import parts_with_room
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
@@ -74,12 +75,8 @@ class HistoryInformed(OnlineMechanism):
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:
-        for name, least in (("history_days", 1), ("relearn_days", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(
-                    f"{name} of HistoryInformed must be an integer of at least {least}; got {value!r}"
-                )
+        whole(self.history_days, "history_days of HistoryInformed", 1)
+        whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
         if self.scale is not None and not 0 < self.scale < float("inf"):
             raise ParameterError(
                 f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
