@@ -56,7 +56,7 @@ class L1Sampling:
     At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
     more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
     n_samples are left; so does calibration="paper". Beside the window rule that is a ratchet (a day's i-th
-    point can never lie before the day's before, so forced points move to the end of the day for good), and
+    point can never lie before the day's before, so forced points move to the end of the day permanently), and
     calibration="strict" leaves them out: fewer points, never more.
 
     allocation: of the sparse vector's epsilon between threshold and queries, "even" or "optimal".

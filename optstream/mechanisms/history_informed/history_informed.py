@@ -22,7 +22,7 @@ from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import whole
-from optstream.privacy.headroom import parts_with_room
+from optstream.privacy.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.public_days import PublicDays
@@ -227,7 +227,7 @@ class HistoryInformed(OnlineMechanism):
     def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:
         if PARTS in memory:
             return tuple(range(*one) for one in memory[PARTS])
-        return parts_with_room(
+        return parts_with_headroom(
             self.blocks.parts(first_step, n_steps),
             first_step,
             self.unit_charge,

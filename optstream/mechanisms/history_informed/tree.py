@@ -30,7 +30,7 @@ from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
-from optstream.privacy.headroom import parts_with_room
+from optstream.privacy.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 
@@ -108,7 +108,7 @@ class HistoryInformedTree(Hierarchical):
         levels, states = self._informed, level_states(state)
         others = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others += (state or {}).get(ELSEWHERE, [])
-        parts = parts_with_room(
+        parts = parts_with_headroom(
             levels[0][1].blocks.parts(first_step, n_steps),
             first_step,
             sum((own.unit_charge for _, own in levels), Fraction(0)),
