@@ -13,7 +13,11 @@ $(BIN)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real noise; prints where everything is.
-	$(BIN)/python benchmarks/demo.py --into $(DEMO)
+	mkdir -p $(DEMO)
+	test -e $(DEMO)/optstream.toml || $(BIN)/optstream init $(DEMO)/optstream.toml
+	$(BIN)/optstream simulate --config $(DEMO)/optstream.toml --from 2016-02-01 --to 2016-02-14 --seed 0
+	$(BIN)/optstream run --config $(DEMO)/optstream.toml $(foreach day,01 02 03 04 05 06 07 08 09 10 11 12 13 14,--date 2016-02-$(day))
+	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/french-load/report.html'
 
 test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" --durations 10
@@ -81,7 +85,7 @@ evaluation: $(BIN)/.installed  ## The papers' experiments and docs/evaluation.md
 
 fuzz: $(BIN)/.installed  ## Hostile input for every reader, by grammar and by coverage; RUNS, SEED.
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt --editable '.[fuzzing]'
-	$(BIN)/python benchmarks/fuzz.py --runs $(or $(RUNS),10000) --seed $(or $(SEED),1)
+	$(BIN)/python tests/properties/fuzz.py --runs $(or $(RUNS),10000) --seed $(or $(SEED),1)
 
 clean:
 	rm -rf .venv $(DEMO) dist build

@@ -14,10 +14,10 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     leakage        the loss function                                           HiGHS, Algorithm 1
     report_page    the page of ten years: size, making, painting               polars' scan, an empty page
 
-    demo, noise_coverage, fuzz are `make demo`, `make coverage`, `make fuzz`.
+    noise_coverage is `make coverage`: the table that report pages show.
 
 What they measure on is made in `inputs`: `fixture` makes streams (configuration, dumps, published days),
-`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` reads the public series.
+`exact_meters` a large day of meters, `ledger_history` a long ledger; `public_data` has the public series.
 What they share besides is in `harness`: `measure` times and prints, `prefect_server` runs a server. `peers`
 has `bare_script`, `naive_program` and `linear_fractional`.
 """

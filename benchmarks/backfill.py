@@ -20,11 +20,11 @@ from typing import Any
 from benchmarks.harness.measure import command, in_process, parser, show, table
 from benchmarks.harness.prefect_server import free_port, running_server
 from benchmarks.inputs.fixture import stream
-from benchmarks.inputs.public_data import lay_out_load
 from optstream.ledger import open_ledger
 from optstream.stream import days_from
 from tasks.config import Settings
-from tasks.sample_data.rte import rte_configuration
+from tasks.sample_data.rte import RegionLoad, rte_configuration, write_loads
+from tasks.studies.evaluation.data import LOAD, LOAD_COLUMNS, read_rows
 
 FIRST, LAST = date(2013, 1, 1), date(2016, 12, 31)
 STEPS = ("look up", "discover dumps", "ingest", "validate", "reserve", "draw", "estimate", "publish")
@@ -91,6 +91,21 @@ def lay_out(folder: Path, given: Namespace) -> tuple[Settings, date]:
         return stream(folder, text, days_from(FIRST, last), given.ledger), last
     lay_out_load(given.data, FIRST, last, folder / "dumps")
     return stream(folder, text, ledger=given.ledger), last
+
+
+def lay_out_load(data: Path, first: date, last: date, into: Path) -> int:
+    """Write region=<code>/date=<day>/part-0.parquet and marker for every region and day; count the new.
+
+    data: the folder of the public series. Nulls stay as they are: judging a dump is the contract's task.
+    Raises DumpError as `read_rows`, or where another dump lies.
+    """
+    rows = read_rows(data / LOAD, LOAD_COLUMNS, first, last).drop("day")
+    rows = rows.sort("region_code", "timestamp_local").rename({"timestamp_local": "timestamp"})
+    loads = [
+        RegionLoad(LOAD, str(code), own.drop("region_code"))
+        for (code,), own in rows.with_row_index("line", 1).group_by("region_code", maintain_order=True)
+    ]
+    return write_loads(loads, into).n_written
 
 
 def measure(settings: Settings, last: date, workers: int) -> None:

@@ -17,7 +17,6 @@ from rich.console import Console
 from rich.progress import track
 
 from benchmarks.harness.measure import a_day, command, parser, show, table
-from benchmarks.inputs.public_data import Load, read_load
 from optstream import PrivacyModel, simulated_noise
 from optstream.evaluation.build import KNOWN_LOAD_MW
 from optstream.mechanisms import HistoryInformed
@@ -25,18 +24,19 @@ from optstream.mechanisms.history_informed.public_prior import learn_from_public
 from optstream.stream import Measured
 from optstream.stream.public_days import PublicDays
 from tasks.config.public_holidays import public_holidays
-from tasks.studies.evaluation.data import CALENDAR
+from tasks.studies.evaluation.data import CALENDAR, LOAD, read_load
 
 N_DAYS, WEEK = 28, 7
+Values = NDArray[np.float64]
 
 
-def errors_of(mechanism: HistoryInformed, load: Load, trials: int) -> NDArray[np.float64]:
-    """Return the mean absolute error of each day, (n_days,), over so many trials."""
-    missed = np.zeros((trials, len(load.load_mw)))
+def errors_of(mechanism: HistoryInformed, load: Values, first_step: int, trials: int) -> Values:
+    """Return the mean absolute error of each day of the load, (n_days,), over so many trials."""
+    missed = np.zeros((trials, len(load)))
     for trial in range(trials):
         state = None
-        for number, (values, step) in enumerate(zip(load.load_mw, load.first_steps, strict=True)):
-            noise = simulated_noise([trial, number])
+        for number, values in enumerate(load):
+            noise, step = simulated_noise([trial, number]), first_step + number * CALENDAR.slots
             released = mechanism.release(values, noise=noise, first_step=step, state=state)
             missed[trial, number] = np.abs(np.maximum(released.values, 0.0) - values).mean()
             state = released.state
@@ -51,18 +51,18 @@ def main(arguments: Sequence[str] | None = None) -> None:
     options.add_argument("--epsilon", nargs="+", default=["1", "0.1", "0.01"])
     options.add_argument("--trials", type=int, default=3)
     given = options.parse_args(arguments)
-    proxy = read_load(given.data, *given.proxy)
+    _, proxy = read_load(given.data / LOAD, *given.proxy)
     years = range(given.proxy[0].year, max(given.begins).year + 1)
     days = PublicDays.from_calendar(CALENDAR, public_holidays("FR", years))
-    public = Measured.from_public(np.concatenate(list(proxy.load_mw), axis=1), [])
-    learned = learn_from_public(replace(public, first_step=proxy.first_steps[0]), days)
+    public = Measured.from_public(np.concatenate(list(proxy), axis=1), [])
+    learned = learn_from_public(replace(public, first_step=CALENDAR.first_step(given.proxy[0])), days)
     rows = table(["ε", "begins", "prior", "m x L"], ["first day", "first week", "days 8 to 28"])
     cases = [(epsilon, begins) for epsilon in given.epsilon for begins in given.begins]
     for epsilon, begins in track(cases, console=Console(stderr=True)):
-        load = read_load(given.data, begins, begins + timedelta(days=N_DAYS - 1))
+        _, load = read_load(given.data / LOAD, begins, begins + timedelta(days=N_DAYS - 1))
         general = HistoryInformed(PrivacyModel(epsilon, 48, 1), scale=KNOWN_LOAD_MW, days=days)
         for name, mechanism in (("general", general), ("proxy", replace(general, components=learned))):
-            missed = errors_of(mechanism, load, given.trials)
+            missed = errors_of(mechanism, load, CALENDAR.first_step(begins), given.trials)
             means = (missed[0], missed[:WEEK].mean(), missed[WEEK:].mean())
             blocks = f"{mechanism.blocks.n_blocks} x {mechanism.blocks.length}"
             rows.add_row(epsilon, str(begins), name, blocks, *(f"{mean:.1f}" for mean in means))

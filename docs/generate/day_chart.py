@@ -6,9 +6,9 @@ import altair as alt
 import polars as pl
 
 from optstream.errors import ParameterError
+from tasks.studies.chart import BLUE, FONT, GRID, INK
 
-FONT = "DejaVu Sans, Verdana, Arial, sans-serif"
-INK, BLUE, PALE, GRID = "#1a1a1a", "#08519c", "#c6dbef", "#e4e4e4"
+PALE = "#c6dbef"
 RELEASED, TRUTH = "released", "simulated truth"
 MEASURED, BAND = "measured steps", "95 % band of the noise alone"
 PANEL_WIDTH, PANEL_HEIGHT = 372, 250

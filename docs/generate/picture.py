@@ -9,7 +9,6 @@ Real dumps are refused: a picture of them beside their release would be raw data
 """
 
 import argparse
-import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import date
@@ -17,12 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
-import vl_convert
 from numpy.typing import NDArray
 
+from benchmarks.harness.measure import command
 from docs.generate.day_chart import draw
 from optstream import read_published
-from optstream.errors import ConfigurationError, DumpError, OptStreamError, ParameterError
+from optstream.errors import ConfigurationError, DumpError, ParameterError
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from tasks.config import Settings, load_settings
@@ -30,9 +29,9 @@ from tasks.release.build_mechanism import mechanism_for
 from tasks.sample_data.load_shapes import FRENCH_REGIONS
 from tasks.sample_data.simulate import aggregated_day, as_laid_out
 from tasks.sample_data.write_dumps import dump_folder
+from tasks.studies.chart import write_file
 
 CONFIDENCE, N_DRAWS = 0.95, 1000
-PIXELS_PER_POINT = 2
 
 
 def make_picture(settings: Settings, day: date | None, region: str | None, seed: int, into: Path) -> Path:
@@ -69,10 +68,9 @@ def make_picture(settings: Settings, day: date | None, region: str | None, seed:
         step_hours=settings.calendar.step_minutes / 60,
     )
     into.mkdir(parents=True, exist_ok=True)
-    document = chart.to_json()
     svg = into / "released-day.svg"
-    svg.write_text(vl_convert.vegalite_to_svg(document), encoding="utf-8")
-    (into / "released-day.png").write_bytes(vl_convert.vegalite_to_png(document, scale=PIXELS_PER_POINT))
+    for file in (svg, svg.with_suffix(".png")):
+        write_file(chart, file)
     return svg
 
 
@@ -141,8 +139,8 @@ def _subtitle(settings: Settings) -> list[str]:
     ]
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Draw the picture that the command line asks for; errors in one line, status 2."""
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Draw the picture that the command line asks for."""
     parser = argparse.ArgumentParser(description="Draw one released day beside its simulated truth.")
     parser.add_argument("--config", type=Path, required=True, metavar="FILE", help="the demo's configuration")
     parser.add_argument("--date", type=date.fromisoformat, help="a published day (default: the last)")
@@ -150,14 +148,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="what the dumps were simulated with (default: 0)")
     parser.add_argument("--into", type=Path, default=Path("docs/pictures"), metavar="FOLDER")
     chosen = parser.parse_args(arguments)
-    try:
-        settings = load_settings(chosen.config)
-        print(make_picture(settings, chosen.date, chosen.region, chosen.seed, chosen.into))
-    except OptStreamError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 2
-    return 0
+    settings = load_settings(chosen.config)
+    print(make_picture(settings, chosen.date, chosen.region, chosen.seed, chosen.into))
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    command(main)

@@ -1,16 +1,15 @@
-"""The Python reference: a page for each room, of the names that it makes public."""
+"""The Python reference: a page for each package, of the names that it makes public."""
 
 from importlib import import_module
 from inspect import isclass, isfunction
 
-ROOMS = (
+PACKAGES = (
     "optstream.privacy",
     "optstream.privacy.leakage",
     "optstream.noise",
     "optstream.stream",
     "optstream.measurement",
     "optstream.estimation",
-    "optstream.estimation.queries",
     "optstream.estimation.pegasus.smoothing",
     "optstream.mechanisms",
     "optstream.catalogue",
@@ -22,29 +21,29 @@ ROOMS = (
 HEAD = """\
 # Python
 
-`import optstream` has the names that most programs need; each room has the rest. What a name costs in
+`import optstream` has the names that most programs need; each package has the rest. What a name costs in
 privacy, what shapes it takes and what it raises stands with it.
 """
 
 
-def public_names(room: str) -> list[str]:
-    """What the room's `__all__` says, or else what is defined in it and not private."""
-    module = import_module(room)
+def public_names(package: str) -> list[str]:
+    """What the package's `__all__` says, or else what is defined in it and not private."""
+    module = import_module(package)
     if hasattr(module, "__all__"):
         return list(module.__all__)
-    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == room]
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", None) == package]
     return [name for name in own if not name.startswith("_")]
 
 
-def documented(room: str) -> list[str]:
+def documented(package: str) -> list[str]:
     """Return the full names of what a page tells: public names, and functions that are methods of a class.
 
     A method of `Ledger` is a function of a connection, which a call of the method leaves out.
     """
-    module, found = import_module(room), []
-    for name in public_names(room):
+    module, found = import_module(package), []
+    for name in public_names(package):
         value = getattr(module, name)
-        found.append(f"{room}.{name}")
+        found.append(f"{package}.{name}")
         methods = [method for key, method in vars(value).items() if key[0] != "_"] if isclass(value) else []
         found += [
             f"{method.__module__}.{method.__qualname__}"
@@ -55,17 +54,17 @@ def documented(room: str) -> list[str]:
 
 
 def python_pages() -> dict[str, str]:
-    """Markdown by file name: the rooms, and for each a page of directives that mkdocstrings fills."""
+    """Markdown by file name: the packages, and for each a page of directives that mkdocstrings fills."""
     import optstream
 
     top = [name for name in optstream.__all__ if not name.startswith("_")]
     index = [HEAD, "In `optstream` itself: " + ", ".join(f"`{name}`" for name in top) + ".\n"]
-    index += ["| room | what is in it |", "| --- | --- |"]
+    index += ["| package | what is in it |", "| --- | --- |"]
     pages = {}
-    for room in ROOMS:
-        file = f"python/{room.removeprefix('optstream.').replace('.', '-')}.md"
-        said = (import_module(room).__doc__ or "").strip()
-        index.append(f"| [`{room}`]({file}) | {said.splitlines()[0]} |")
-        names = "\n\n".join(f"::: {name}" for name in documented(room))
-        pages[file] = f"# {room}\n\n{said}\n\n{names}\n"
+    for package in PACKAGES:
+        file = f"python/{package.removeprefix('optstream.').replace('.', '-')}.md"
+        said = (import_module(package).__doc__ or "").strip()
+        index.append(f"| [`{package}`]({file}) | {said.splitlines()[0]} |")
+        names = "\n\n".join(f"::: {name}" for name in documented(package))
+        pages[file] = f"# {package}\n\n{said}\n\n{names}\n"
     return {"python.md": "\n".join([*index, ""]), **pages}

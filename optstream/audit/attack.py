@@ -18,6 +18,7 @@ from optstream.audit.statistics import learn
 from optstream.audit.subjects.subject import Outputs, Subject
 from optstream.errors import ParameterError
 from optstream.noise import NoiseSource
+from optstream.privacy.exact import whole
 
 ERROR = 1e-9
 BATCH = 2000
@@ -42,10 +43,7 @@ def audit(
     Costs no privacy: the neighbours are made up. Raises ParameterError for fewer than 400 runs, or an error
     outside (0, 1/2).
     """
-    if isinstance(n_runs, bool) or not isinstance(n_runs, int) or n_runs < FEWEST_RUNS:
-        raise ParameterError(
-            f"n_runs of an audit must be an integer of at least {FEWEST_RUNS}; got {n_runs!r}"
-        )
+    whole(n_runs, "n_runs of an audit", FEWEST_RUNS)
     if not 0 < error < 0.5:
         raise ParameterError(f"error of an audit must be in (0, 1/2); got {error!r}")
     n_learn = n_choose = n_runs // 4

@@ -13,11 +13,11 @@ from optstream.audit.field import FIELD, FieldCase, on_tree
 from optstream.audit.result import AuditResult
 from optstream.audit.sampler import EnumeratedSampler
 from optstream.audit.subjects import plans
-from optstream.audit.subjects.histories import Auditable
 from optstream.audit.subjects.mechanism import MechanismSubject
 from optstream.audit.subjects.neighbours import worst_cases
 from optstream.audit.subjects.plans import FLAT, RAGGED, SINGLE
 from optstream.audit.subjects.subject import Subject
+from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
 from optstream.stream import AggregationTree
 
@@ -138,7 +138,7 @@ def _field_cases(field: FieldCase, everything: bool) -> list[Case]:
 
 def mechanism_cases(
     name: str,
-    mechanism_for: Callable[[int], Auditable],
+    mechanism_for: Callable[[int], Mechanism],
     tree: AggregationTree,
     lengths: Sequence[int],
     first_step: int = 0,

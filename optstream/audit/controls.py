@@ -192,13 +192,5 @@ class SparseVector:
         )
         bound, outcome = exact_bound(one, other)
         never = outcome == self.n_queries
-        return AuditResult(
-            mechanism=self.name,
-            neighbours=self.neighbours,
-            method="enumeration",
-            claimed=self.claimed,
-            lower_bound=bound,
-            error=0.0,
-            runs=0,
-            event="no query above" if never else f"query {outcome} of {self.n_queries} is the first above",
-        )
+        event = "no query above" if never else f"query {outcome} of {self.n_queries} is the first above"
+        return AuditResult.enumerated(self.name, self.neighbours, self.claimed, bound, event)

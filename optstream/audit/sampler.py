@@ -77,16 +77,8 @@ class EnumeratedSampler:
             moved = tuple(value + step for value, step in zip(self.base, change, strict=True))
             found.append((*exact_bound(before, self.probabilities(moved)), change))
         bound, outcome, change = max(found)
-        return AuditResult(
-            mechanism=self.name,
-            neighbours=self.neighbours,
-            method="enumeration",
-            claimed=self.claimed,
-            lower_bound=bound,
-            error=0.0,
-            runs=0,
-            event=f"{self._text(outcome)} when the readings change by {change}",
-        )
+        event = f"{self._text(outcome)} when the readings change by {change}"
+        return AuditResult.enumerated(self.name, self.neighbours, self.claimed, bound, event)
 
 
 def l1_score(series: tuple[int, ...]) -> Fraction:

@@ -82,42 +82,6 @@ class CellResult:
     trials: tuple[TrialResult, ...]
     seconds: float
 
-    def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document, with exact epsilons."""
-        return {
-            "cell": asdict(self.cell),
-            "epsilon_plan": _written(self.epsilon_plan),
-            "seconds": self.seconds,
-            "trials": [
-                {
-                    "trial": one.trial,
-                    "metrics": dict(one.metrics),
-                    "drawn": _written(one.drawn),
-                    "drawn_aligned": _written(one.drawn_aligned),
-                }
-                for one in self.trials
-            ],
-        }
-
-    @classmethod
-    def from_document(cls, document: Mapping[str, Any]) -> "CellResult":
-        """Return the reverse. Raises KeyError, TypeError or ValueError for something else."""
-        given = dict(document["cell"])
-        given |= {"point": Point(**given["point"]), "trials": tuple(given["trials"])}
-        trials = tuple(
-            TrialResult(one["trial"], one["metrics"], _read(one["drawn"]), _read(one["drawn_aligned"]))
-            for one in document["trials"]
-        )
-        return cls(Cell(**given), _read(document["epsilon_plan"]), trials, float(document["seconds"]))
-
 
 def _text(what: Mapping[str, Any]) -> bytes:
     return json.dumps(what, sort_keys=True, separators=(",", ":")).encode()
-
-
-def _written(epsilon: Fraction | None) -> str | None:
-    return None if epsilon is None else str(epsilon)
-
-
-def _read(epsilon: str | None) -> Fraction | None:
-    return None if epsilon is None else Fraction(epsilon)

@@ -127,6 +127,13 @@ class Span:
             raise ParameterError(f"span must be a day, such as 2016-04-13; got {name!r}") from None
         return cls(name, day, day)
 
+    @classmethod
+    def named(cls, name: str, known: Mapping[str, "Span"]) -> "Span":
+        """Return one of these, by its name. Raises ParameterError for another."""
+        if name not in known:
+            raise ParameterError(f"span must be one of {', '.join(known)}; got {name!r}")
+        return known[name]
+
     def day(self, number: int) -> date:
         """Return the day of this number, from 0."""
         return self.first + timedelta(days=number)

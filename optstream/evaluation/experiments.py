@@ -26,7 +26,7 @@ BOUND_COUNTS = (2, 3, 4, 5, 6, 8, 10, 12, 16, 20, 24, 32, 48)
 _FOUR = both("Laplace", "DFT", "OptStream ES", "OptStream L1")
 _OTHERS = both("Sample", "BudgetDistribution", "BudgetAbsorption", "Fast", "Fast, fixed")
 _FAST = both("Fast", "Fast, fixed", "Fast, linear", "Fast, fixed, linear")
-_ONE_PROMISE: tuple[Entry, ...] = tuple((name, "strict") for name in ("Laplace", "OptStream ES", INFORMED))
+_ONE_GUARANTEE: tuple[Entry, ...] = tuple((name, "strict") for name in ("Laplace", "OptStream ES", INFORMED))
 _PAPERS_WEIGHTS: Entry = ("OptStream ES, paper's weights", "strict")
 
 
@@ -142,7 +142,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         10, "A stream of four years, from its first day", "No figure of the papers",
         (
             Block(
-                "stream", _ONE_PROMISE, grid(EPSILONS), (ALL_YEARS.name,),
+                "stream", _ONE_GUARANTEE, grid(EPSILONS), (ALL_YEARS.name,),
                 trials=STREAM_TRIALS, in_a_cell=1,
             ),
         ),
@@ -151,7 +151,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
         11, "Days unlike all others", "No figure of the papers",
         (
             Block(
-                "unusual", _ONE_PROMISE, grid(EPSILONS), UNUSUAL_DAYS,
+                "unusual", _ONE_GUARANTEE, grid(EPSILONS), UNUSUAL_DAYS,
                 trials=UNUSUAL_TRIALS,
             ),
         ),

@@ -70,9 +70,9 @@ HAPPENINGS: dict[str, Callable[[Values], None]] = {
     "a step change": _step,
     JOINS: _nothing,
 }
-"""20 % less everywhere for a day; 15 % more within a day, for good; the largest region at 5 % for 6 hours;
-all at 10 % for 4 hours; 1,000 MW more in the smallest region, for good; the largest region 30 % higher from
-noon on, for good; the largest region at 0 until that day."""
+"""20 % less everywhere for a day; 15 % more within a day, permanently; the largest region at 5 % for 6 hours;
+all at 10 % for 4 hours; 1,000 MW more in the smallest region, permanently; the largest region 30 % higher
+from noon on, permanently; the largest region at 0 until that day."""
 
 
 def before(lead: Values, what: str, first: Values) -> Values:

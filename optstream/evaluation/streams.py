@@ -35,7 +35,7 @@ def stream(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial
     """Return a stream from its first day: errors of each year, of the first day, bands, and revised
     estimates.
     """
-    span, load = _span(cell), _history(data)
+    span, load = Span.named(cell.span, STREAM_SPANS), _history(data)
     rows = span.rows(load, 0)
     truth = load.values[rows.start : rows.stop]
     mechanism = on_series(cell, load.regions, load.public_days)
@@ -145,9 +145,3 @@ def _history(data: StudyData) -> Load:
     if data.history is None:
         raise ParameterError("data hold no load of 2013 to 2016, which studies of a stream's past need")
     return data.history
-
-
-def _span(cell: Cell) -> Span:
-    if cell.span not in STREAM_SPANS:
-        raise ParameterError(f"span must be one of {', '.join(STREAM_SPANS)}; got {cell.span!r}")
-    return STREAM_SPANS[cell.span]

@@ -10,7 +10,6 @@ from fractions import Fraction
 
 import numpy as np
 
-from optstream.errors import ParameterError
 from optstream.evaluation.build import on_finite_series, on_series, on_tree
 from optstream.evaluation.cells import Cell, Study, Trial, TrialResult
 from optstream.evaluation.contenders import CONTENDERS, LEAD_DAYS, POINTS_ONLY, RAW
@@ -47,7 +46,7 @@ def run_trial(cell: Cell, data: StudyData, seed: int, trial: int) -> Trial:
 
 def _regions(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Trial:
     """Return every region at full epsilon; and last week's release in the place of today's."""
-    span = _span(cell)
+    span = Span.named(cell.span, SPANS)
     lead = 0 if span == YEAR else CONTENDERS[cell.mechanism].lead_days
     rows = span.rows(data.load, lead)
     truth = data.load.values[rows.start : rows.stop]
@@ -84,7 +83,7 @@ def _hierarchy(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> T
     """Return the results of nation and regions, half of epsilon each."""
     needed = CONTENDERS[cell.mechanism].lead_days
     lead = needed if needed > LEAD_DAYS else 0  # others begin with the month
-    tree, rows = data.load.tree, _span(cell).rows(data.load, lead)
+    tree, rows = data.load.tree, Span.named(cell.span, SPANS).rows(data.load, lead)
     load, start = data.load.values[rows.start : rows.stop], data.load.running_day(rows.start)
     mechanism = on_tree(cell, tree, data.load.public_days)
     looks = _looks(cell, trial)
@@ -102,7 +101,7 @@ def _forecast(cell: Cell, data: StudyData, noise: NoiseSource, trial: int) -> Tr
     """Return the results of one region's stream, real or released, forecast day by day and compared with the
     real next day.
     """
-    rows = _span(cell).rows(data.load, LEARNED_DAYS)
+    rows = Span.named(cell.span, SPANS).rows(data.load, LEARNED_DAYS)
     load = replace(
         data.load, values=data.load.of_region(data.forecast_region), regions=(data.forecast_region,)
     )
@@ -151,12 +150,6 @@ def _single_level(
 def _looks(cell: Cell, trial: int) -> bool:
     """Return whether the accountant looks at this trial: at the first of every cell."""
     return trial == cell.trials[0]
-
-
-def _span(cell: Cell) -> Span:
-    if cell.span not in SPANS:
-        raise ParameterError(f"span must be one of {', '.join(SPANS)}; got {cell.span!r}")
-    return SPANS[cell.span]
 
 
 _STUDIES: dict[Study, Callable[[Cell, StudyData, NoiseSource, int], Trial]] = {

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.measurement.steps import measured_points
+from optstream.measurement.steps import measured_points, spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, StepSpend
 from optstream.privacy.exact import round_up_to_float
@@ -66,7 +66,7 @@ def measure_by_distance(
         positions,
         np.array(points, dtype=np.int64).reshape(shape[::-1]).T,
         np.broadcast_to(2.0 * np.array(scales) ** 2, shape),
-        _settled(distance, publications, asked, paid),
+        (spent(distance, asked), spent(publications, paid)),
         noise,
     )
 
@@ -96,18 +96,3 @@ def _check(
     whole = (period.first_step, period.n_steps)
     if any((spend.first_step, spend.n_steps) != whole for spend in (distance, publications)):
         raise ParameterError("the plan does not price the steps it is for")
-
-
-def _settled(
-    distance: StepSpend, publications: CappedSpend, asked: Sequence[int], paid: Sequence[Fraction]
-) -> tuple[StepSpend, StepSpend]:
-    """Return what was spent, of what was planned. Privacy: none; both follow from noisy outputs."""
-
-    def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-        """Return the plan's own price, at the steps that paid it. Privacy: none."""
-        return StepSpend(
-            plan.level, plan.stage, plan.first_step, tuple(weights),
-            plan.scale, plan.alpha_units, plan.leaves_changed,
-        )  # fmt: skip
-
-    return spent(distance, asked), spent(publications, paid)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from math import gcd
 
-from optstream.errors import ParameterError
+from optstream.privacy.exact import whole
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class DriftingBlocks:
 
     def __post_init__(self) -> None:
         window = self.window_length
-        _check("n_blocks", self.n_blocks, 1, window)
-        _check("drift", self.drift, 0, window)
-        _check("length", self.length, 1, window // self.n_blocks)
+        whole(self.n_blocks, "n_blocks of DriftingBlocks", 1, window)
+        whole(self.drift, "drift of DriftingBlocks", 0, window)
+        whole(self.length, "length of DriftingBlocks", 1, window // self.n_blocks)
 
     @property
     def cycle(self) -> int:
@@ -59,11 +59,3 @@ def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -
     """
     limit = window_length if most is None else most
     return next((drift for drift in range(limit + 1) if gcd(window_length + drift, steps_per_day) == 1), 0)
-
-
-def _check(name: str, value: object, least: int, most: int) -> None:
-    """Raise ParameterError unless it is an integer in this range. Privacy: none."""
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ParameterError(
-            f"{name} of DriftingBlocks must be an integer in [{least}, {most}]; got {value!r}"
-        )

@@ -5,9 +5,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.measurement.steps import measured_points
+from optstream.measurement.steps import measured_points, spent
 from optstream.noise import NoiseSource
-from optstream.privacy import CappedSpend, StepSpend
+from optstream.privacy import CappedSpend
 from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
@@ -54,12 +54,5 @@ def measure_in_turn(
         points.append(noisy)
     chosen = np.array(points, dtype=np.int64).reshape(len(positions), len(exact)).T
     variances = np.full(chosen.shape, 2.0 * scale**2)
-    return measured_points(period, positions, chosen, variances, (settled(plan, positions),), noise)
-
-
-def settled(plan: CappedSpend, positions: list[int]) -> StepSpend:
-    """Return what the plan costs now that its steps are chosen. Privacy: none; the choice was paid for."""
-    weights = tuple(int(step in set(positions)) for step in range(plan.n_steps))
-    return StepSpend(
-        plan.level, plan.stage, plan.first_step, weights, plan.scale, plan.alpha_units, plan.leaves_changed
-    )
+    weights = [int(step in positions) for step in range(plan.n_steps)]
+    return measured_points(period, positions, chosen, variances, (spent(plan, weights),), noise)

@@ -4,14 +4,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import Exact, exact
+from optstream.privacy.exact import Exact, exact, whole
 from optstream.privacy.sparse_vector import Allocation
 
 
 def check_n_samples(count: object, window_length: int, name: str) -> None:
     """Raise ParameterError unless 2 <= count <= w. Privacy: none."""
-    if isinstance(count, bool) or not isinstance(count, int) or not 2 <= count <= window_length:
-        raise ParameterError(f"n_samples of {name} must be an integer in [2, {window_length}]; got {count!r}")
+    whole(count, f"n_samples of {name}", 2, window_length)
 
 
 @dataclass(frozen=True)
@@ -57,7 +56,7 @@ class L1Sampling:
     At most `n_samples` points lie in any window, counting those of other periods: a step that would be one
     more is passed over, by a public rule. The paper takes the last steps unasked when only enough for
     n_samples are left; so does calibration="paper". Beside the window rule that is a ratchet (a day's i-th
-    point can never lie before the day's before, so forced points move to the end of the day for good), and
+    point can never lie before the day's before, so forced points move to the end of the day permanently), and
     calibration="strict" leaves them out: fewer points, never more.
 
     allocation: of the sparse vector's epsilon between threshold and queries, "even" or "optimal".

@@ -1,6 +1,7 @@
 """Laplace measurements of single steps of plain series, chosen by a public rule."""
 
 from collections.abc import Sequence
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -8,7 +9,7 @@ from numpy.typing import NDArray
 from optstream.errors import ParameterError
 from optstream.measurement.linear import query_weights
 from optstream.noise import NoiseSource
-from optstream.privacy import Spend, StepSpend
+from optstream.privacy import CappedSpend, Spend, StepSpend
 from optstream.stream import FeatureSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -56,3 +57,11 @@ def measured_points(
         spends=tuple(spends),
         simulated=noise.simulated,
     )
+
+
+def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
+    """Return the plan's own price at the steps that were chosen. Privacy: none; the choice was paid for."""
+    return StepSpend(
+        plan.level, plan.stage, plan.first_step, tuple(weights),
+        plan.scale, plan.alpha_units, plan.leaves_changed,
+    )  # fmt: skip

@@ -7,6 +7,7 @@ from typing import Any, Literal
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
+from optstream.privacy.exact import whole
 
 SHARE_SAMPLED = Fraction(15, 100)
 
@@ -51,12 +52,12 @@ class FastParameters:
     def __post_init__(self) -> None:
         window = self.model.window_length
         if self.n_samples is not None:
-            _whole("n_samples", self.n_samples, 1, window)
+            whole(self.n_samples, "n_samples of Fast", 1, window)
         _one_of("sampling", self.sampling, ("adaptive", "fixed"))
         _one_of("predictor", self.predictor, ("kalman", "linear"))
         if self.integration_time is not None:
-            _whole("integration_time", self.integration_time, 1, self.samples_in_window)
-        _whole("min_interval", self.min_interval, 1, window)
+            whole(self.integration_time, "integration_time of Fast", 1, self.samples_in_window)
+        whole(self.min_interval, "min_interval of Fast", 1, window)
         gains = {name: getattr(self, name) for name in ("proportional", "integral", "derivative")}
         for name, gain in gains.items():
             if not (_is_number(gain) and 0 <= gain <= 1):
@@ -82,11 +83,6 @@ class FastParameters:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def _whole(name: str, value: Any, least: int, most: int) -> None:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise ParameterError(f"{name} of Fast must be an integer in [{least}, {most}]; got {value!r}")
 
 
 def _one_of(name: str, value: Any, legal: tuple[str, str]) -> None:

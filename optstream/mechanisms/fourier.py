@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from fractions import Fraction
 from math import isqrt
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
@@ -13,6 +13,7 @@ from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel
 from optstream.privacy.coordinates import CoordinatesChange
+from optstream.privacy.exact import whole
 from optstream.privacy.model import Calibration
 from optstream.stream import Measured, PrivatePeriod, State
 
@@ -53,14 +54,14 @@ class Fourier(SeriesMechanism):
     has_paper_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        _check_count("n_coefficients", self.n_coefficients, 1)
+        whole(self.n_coefficients, "n_coefficients of Fourier", 1)
         if self.calibration not in ("strict", "paper"):
             raise ParameterError(
                 f'calibration of Fourier must be "strict" or "paper"; got {self.calibration!r}'
             )
         if self.shortest_period is not None:
-            _check_count("shortest_period", self.shortest_period, 1)
-        _check_count("leaves_per_period", self.leaves_per_period, 1)
+            whole(self.shortest_period, "shortest_period of Fourier", 1)
+        whole(self.leaves_per_period, "leaves_per_period of Fourier", 1)
         if self.model.unit == "roaming" and self.leaves_per_period > 1:
             raise ParameterError(
                 'leaves_per_period of Fourier must be left out for unit "roaming": it would limit how '
@@ -119,11 +120,6 @@ class Fourier(SeriesMechanism):
                 f"shortest_period of Fourier is {self._shortest}, and this period has {n_steps} steps: "
                 "say so in advance, for the noise depends on it"
             )
-
-
-def _check_count(name: str, given: Any, least: int) -> None:
-    if isinstance(given, bool) or not isinstance(given, int) or given < least:
-        raise ParameterError(f"{name} of Fourier must be an integer of at least {least}; got {given!r}")
 
 
 def _root_above(number: int) -> Fraction:

@@ -45,8 +45,5 @@ class Laplace(OnlineMechanism):
         return measure_steps(period, range(period.n_steps), spend, noise)
 
     def _spend(self, n_steps: int, first_step: int) -> StepSpend:
-        model = self.model
-        scale = self._scale(model.epsilon / model.window_length)
-        return StepSpend(
-            0, SAMPLES, first_step, (1,) * n_steps, scale, model.alpha_units, model.leaves_per_step
-        )
+        a_step = self.model.epsilon / self.model.window_length
+        return self._step_spend(SAMPLES, first_step, (1,) * n_steps, a_step)

@@ -76,6 +76,4 @@ class Sample(OnlineMechanism):
         return tuple(chosen)
 
     def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
-        model = self.model
-        scale = self._scale(model.epsilon)
-        return StepSpend(0, SAMPLES, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
+        return self._step_spend(SAMPLES, first_step, weights, self.model.epsilon)

@@ -13,6 +13,7 @@ from optstream.estimation import Estimate
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.release import Release
 from optstream.noise import NoiseSource
+from optstream.privacy import StepSpend
 from optstream.privacy.exact import round_up_to_float
 from optstream.stream import Measured, State
 
@@ -59,6 +60,13 @@ class SeriesMechanism(Mechanism):
                 "the noise would outgrow the integers: choose a larger epsilon or a coarser resolution"
             )
         return scale
+
+    def _step_spend(
+        self, stage: str, first_step: int, weights: tuple[int, ...], epsilon: Fraction
+    ) -> StepSpend:
+        """Return the spend of noise by `_scale`: a step of weight 1 loses at most `epsilon`."""
+        model, scale = self.model, self._scale(epsilon)
+        return StepSpend(0, stage, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
 
 
 @dataclass(frozen=True, eq=False)

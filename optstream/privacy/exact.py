@@ -43,6 +43,14 @@ def exact_from_text(text: object) -> Fraction:
     return Fraction(text)
 
 
+def whole(value: object, name: str, least: int, most: int | None = None) -> int:
+    """Return an integer in [least, most]. Raises ParameterError naming it, its range and what it got."""
+    if type(value) is not int or value < least or (most is not None and value > most):
+        legal = f"of at least {least}" if most is None else f"in [{least}, {most}]"
+        raise ParameterError(f"{name} must be an integer {legal}; got {value!r}")
+    return value
+
+
 def round_up_to_float(value: Fraction) -> float:
     """Return the smallest float that is at least `value`. Raises ParameterError on overflow.
 

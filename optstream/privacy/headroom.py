@@ -8,7 +8,7 @@ from optstream.privacy.accounting import charged_to_windows
 from optstream.privacy.spends import Spend
 
 
-def parts_with_room(
+def parts_with_headroom(
     parts: Sequence[range],
     first_step: int,
     unit_charge: Fraction,

@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import Literal, get_args
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import Exact, exact
+from optstream.privacy.exact import Exact, exact, whole
 
 Unit = Literal["customer", "roaming"]
 Windows = Literal["sliding", "aligned"]
@@ -58,11 +58,7 @@ class PrivacyModel:
             object.__setattr__(self, name, amount)
         counts = {"window_length": window_length, "leaves_per_step": leaves_per_step}
         for name, count in counts.items():
-            if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-                raise ParameterError(
-                    f"{name} of PrivacyModel must be an integer of at least 1; got {count!r}"
-                )
-            object.__setattr__(self, name, count)
+            object.__setattr__(self, name, whole(count, f"{name} of PrivacyModel", 1))
         for name, choice, legal in (("unit", unit, get_args(Unit)), ("windows", windows, get_args(Windows))):
             if choice not in legal:
                 listed = " or ".join(f'"{option}"' for option in legal)

@@ -6,7 +6,7 @@ from typing import Any
 
 import altair as alt
 
-from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, Layers, inline, write_file
+from tasks.studies.chart import BLUE, GREY, INK, RED, Layers, framed, heading, inline, write_file
 
 MEASURED, CLAIMED, ACCOUNTANT = "at least (measured)", "claimed", "the accountant's figure"
 KINDS = {"ours": "our mechanisms and histories", "control": "broken on purpose", "twin": "their honest twins"}
@@ -26,19 +26,13 @@ def draw(rows: Sequence[Mapping[str, Any]]) -> alt.VConcatChart:
         if any(row["kind"] == kind for row in rows)
     ]
     error = max((row["error"] for row in rows), default=0.0)
-    heading = alt.TitleParams(
+    title = heading(
         "Epsilon measured from below",
-        subtitle=f"Each bar holds with probability {1 - error:.10g}; past its claim the promise is false.",
-        anchor="start", fontSize=17, subtitleFontSize=12.5, subtitleColor=INK, offset=14,
-    )  # fmt: skip
-    chart: alt.VConcatChart = (
-        alt.vconcat(*panels, spacing=22, title=heading, padding=14, background="white")
-        .resolve_scale(x="shared", color="shared")
-        .configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(labelColor=INK, titleColor=INK, gridColor=GRID, domainColor=INK, tickColor=INK)
+        f"Each bar holds with probability {1 - error:.10g}; past its claim the guarantee is false.",
     )
-    return chart
+    whole = alt.vconcat(*panels, spacing=22, title=title, padding=14, background="white")
+    chart: alt.VConcatChart = whole.resolve_scale(x="shared", color="shared")
+    return framed(chart)
 
 
 def _panel(rows: Sequence[Mapping[str, Any]], title: str) -> Layers:

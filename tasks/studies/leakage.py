@@ -37,8 +37,8 @@ class Chain:
 class Leakage:
     """What an adversary with the chain learns, beside a bound. Series by time point, as history.epsilons.
 
-    suprema: backward, forward and total if the last day were repeated for ever; may be inf.
-    constant, exact: epsilons of a time point that keep the total at `bound`: for ever; for so many points
+    suprema: backward, forward and total if the last day were repeated without end; may be inf.
+    constant, exact: epsilons of a time point that keep the total at `bound`: without end; for so many points
     (None for a history of fewer than two).
     """
 

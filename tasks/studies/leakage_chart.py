@@ -7,7 +7,7 @@ import altair as alt
 import numpy as np
 
 from tasks.studies.charged_history import History
-from tasks.studies.chart import BLUE, FONT, GREY, GRID, INK, RED, Layers, inline, write_file
+from tasks.studies.chart import BLUE, GREY, INK, RED, Layers, framed, heading, inline, write_file
 from tasks.studies.leakage import Leakage
 
 WIDTH, HEIGHT = 720, 300
@@ -54,7 +54,10 @@ def draw(found: Leakage) -> Layers:
             strokeDash=alt.StrokeDash("what:N", sort=labels, scale=dash),
         )
     )
-    return _framed(alt.layer(lines, *_bound(found)), _heading(found))
+    chart: Layers = alt.layer(lines, *_bound(found)).properties(
+        width=WIDTH, height=HEIGHT, title=_heading(found), padding=14, background="white"
+    )
+    return framed(chart)
 
 
 def points_of(found: Leakage) -> list[dict[str, str | float]]:
@@ -115,18 +118,7 @@ def _heading(found: Leakage) -> alt.TitleParams:
     worst = "the worst step of " if by_step and _daily(found.history) else "the worst of " if size > 1 else ""
     each = f"; each point is {worst}{'a day' if size == 1 else f'{size} days'}" if worst else ""
     far = "" if _drawn_bound(found) else f"; the bound {found.bound:g} is far above"
-    return alt.TitleParams(
+    return heading(
         f"{found.stream}: what one who knows the chain learns about one {'step' if by_step else 'day'}",
-        subtitle=f"Chain of {found.chain.forward.n_states} states{each}{far}.",
-        anchor="start", fontSize=17, subtitleFontSize=12.5, subtitleColor=INK, offset=14,
-    )  # fmt: skip
-
-
-def _framed(chart: Layers, heading: alt.TitleParams) -> Layers:
-    framed: Layers = (
-        chart.properties(width=WIDTH, height=HEIGHT, title=heading, padding=14, background="white")
-        .configure(font=FONT)
-        .configure_view(stroke=None)
-        .configure_axis(labelColor=INK, titleColor=INK, gridColor=GRID, domainColor=INK, tickColor=INK)
+        f"Chain of {found.chain.forward.n_states} states{each}{far}.",
     )
-    return framed

@@ -12,7 +12,7 @@ import pytest
 from docs.generate import __main__ as generate
 from docs.generate.configuration_page import meanings, tables
 from docs.generate.data_page import data_page
-from docs.generate.python_page import ROOMS, documented
+from docs.generate.python_page import PACKAGES, documented
 from flows.cli.main import COMMANDS
 
 FETCHING = {"script", "img", "iframe", "source", "video", "audio", "embed", "object", "track", "input"}
@@ -148,11 +148,11 @@ def test_every_key_of_the_configuration_has_its_meaning():
     assert {name: set(keys) for name, keys in said.items()} == asked
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_public_name_is_in_the_reference(room, site):
-    file = site / "reference/python" / f"{room.removeprefix('optstream.').replace('.', '-')}.html"
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_in_the_reference(package, site):
+    file = site / "reference/python" / f"{package.removeprefix('optstream.').replace('.', '-')}.html"
     anchors = Page(file.read_text(encoding="utf-8")).anchors
-    assert [name for name in documented(room) if name not in anchors] == []
+    assert [name for name in documented(package) if name not in anchors] == []
 
 
 def test_every_command_is_in_the_reference(site):

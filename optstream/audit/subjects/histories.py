@@ -2,45 +2,18 @@
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from optstream.audit.subjects.subject import BufferedNoise, Outputs
+from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel
 from optstream.stream import Measured, PrivatePeriod
 
-
-class Auditable(Protocol):
-    """What the audit asks of a mechanism."""
-
-    @property
-    def model(self) -> PrivacyModel:
-        """What it protects."""
-        ...
-
-    @property
-    def epsilon(self) -> Fraction:
-        """What the accountant says that its plan, repeated, costs any window."""
-        ...
-
-    def measure(
-        self,
-        values: ArrayLike | PrivatePeriod,
-        *,
-        noise: NoiseSource,
-        first_step: int = 0,
-        state: Mapping[str, Any] | None = None,
-    ) -> Measured:
-        """Draw the measurements of one period."""
-        ...
-
-
-History = Sequence[tuple[Auditable, PrivatePeriod]]
+History = Sequence[tuple[Mechanism, PrivatePeriod]]
 """Periods in the order of their release, each with the mechanism that measures it."""
 
 
@@ -50,7 +23,7 @@ class HistorySubject:
 
     `MechanismSubject` gives a mechanism two streams of sums. Here the sums themselves, the periods that are
     released and their mechanisms come from elsewhere: from rows that are ingested, or from a ledger that
-    lets a day wait. make: both histories, asked for at the first run. claimed: by docs/privacy.md,
+    makes a day wait. make: both histories, asked for at the first run. claimed: by docs/privacy.md,
     section 1, for this change.
     """
 
@@ -71,11 +44,13 @@ class HistorySubject:
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
         """Return all measurements of each run, in units of the resolution, and which steps were measured."""
-        buffered, history = BufferedNoise(noise), self.histories[side]
-        return outputs_of(
-            [seen(measured) for measured in release(history, [buffered] * len(history))]
-            for _ in range(n_runs)
-        )
+        return sampled(self.histories[side], n_runs, noise)
+
+
+def sampled(history: History, n_runs: int, noise: NoiseSource) -> Outputs:
+    """Return all measurements of so many independent runs, as `HistorySubject.sample` does."""
+    noises = [BufferedNoise(noise)] * len(history)
+    return outputs_of([seen(measured) for measured in release(history, noises)] for _ in range(n_runs))
 
 
 def release(history: History, noises: Sequence[NoiseSource]) -> list[Measured]:

@@ -3,10 +3,11 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from optstream.audit.subjects.histories import Auditable, History, outputs_of, release, seen
+from optstream.audit.subjects.histories import History, release, sampled
 from optstream.audit.subjects.neighbours import Neighbours
-from optstream.audit.subjects.subject import BufferedNoise, Outputs
+from optstream.audit.subjects.subject import Outputs
 from optstream.errors import ParameterError
+from optstream.mechanisms.base import Mechanism
 from optstream.noise import NoiseSource, simulated_noise
 from optstream.privacy import Spend, worst_window
 from optstream.stream import PrivatePeriod
@@ -26,7 +27,7 @@ class MechanismSubject:
     """
 
     name: str
-    mechanisms: Sequence[Auditable]
+    mechanisms: Sequence[Mechanism]
     pair: Neighbours
     claims: float | None = None
 
@@ -70,11 +71,7 @@ class MechanismSubject:
         """Return all measurements of each run, in units of the resolution; answers: which steps were
         measured.
         """
-        buffered, history = BufferedNoise(noise), self._history(side)
-        return outputs_of(
-            [seen(measured) for measured in release(history, [buffered] * len(history))]
-            for _ in range(n_runs)
-        )
+        return sampled(self._history(side), n_runs, noise)
 
     def _history(self, side: int) -> History:
         resolution = self.mechanisms[0].model.resolution

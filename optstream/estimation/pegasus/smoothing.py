@@ -55,7 +55,8 @@ def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floa
     """Return the sums of the last `length` steps, with all that is known of their groups at the last one.
 
     The paper's answer to a sliding-window query: a group that has ended since counts with its final value,
-    where `queries.window_sums` adds up what was published at each step. measured, smoother: as for `smooth`.
+    where a rolling sum of the release adds up what was published at each step. measured, smoother: as for
+    `smooth`.
     Returns (n_series, n_steps - length + 1), in the unit of the readings: entry i ends at step i + length - 1
     and nothing after that step is in it. Costs no privacy. Raises ParameterError as `smooth`, and for a
     length outside [1, n_steps].

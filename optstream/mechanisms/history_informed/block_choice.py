@@ -2,7 +2,8 @@
 
 import math
 from collections.abc import Callable
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +13,8 @@ from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, T
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 
 Integers = NDArray[np.int64]
-Figures = tuple[int, int, float]
-"""Steps a window, steps a day, relative noise of a window's only block."""
+Blocks = tuple[int, int]
+"""How many blocks a window has, and their steps."""
 
 COUNTS = (1, 2, 3, 4, 6, 8, 10, 12, 16, 24, 32, 48, 96)
 LENGTHS = (1, 2, 4)
@@ -26,42 +27,47 @@ BLIND_SHARE = 6
 """Where no public scale is known: a window over this many blocks."""
 
 
-def choose_blocks(
-    window_length: int,
-    steps_per_day: int,
-    relative_noise: float | None,
-    *,
-    n_blocks: int | None = None,
-    length: int | None = None,
-    components: tuple[Component, ...] = COMPONENTS,
-) -> tuple[int, int]:
-    """Return (m, L), one of them given or none.
+@dataclass(frozen=True)
+class Figures:
+    """What blocks and shares are chosen by: public figures, so that the choice costs no privacy.
 
     relative_noise: alpha * leaves / (epsilon * scale): the noise of the only block of a window, relative to a
-    series' size; None where no scale is known. components: of the prior that expects. A function of public
-    figures: costs no privacy.
+    series' size; None where no scale is known. n_blocks, length: those that are given. components: of the
+    prior that expects.
     """
-    if relative_noise is None:
-        count = n_blocks or max(1, round(window_length / BLIND_SHARE))
-        return count, length or max(1, min(2, window_length // count))
-    return _best((window_length, steps_per_day, relative_noise), n_blocks, length, components)
+
+    window_length: int
+    steps_per_day: int
+    relative_noise: float | None
+    n_blocks: int | None = None
+    length: int | None = None
+    components: tuple[Component, ...] = COMPONENTS
+
+    @property
+    def prior(self) -> TemporalPrior:
+        """The prior that expects, at its medians."""
+        return TemporalPrior.broad(self.steps_per_day, self.components)
+
+    def noise(self, count: int, share: float = 1.0) -> float:
+        """Return the relative variance of a block's noise where a share of epsilon pays for so many."""
+        assert self.relative_noise is not None
+        return 2.0 * (self.relative_noise * count / share) ** 2
 
 
 @lru_cache(maxsize=256)
-def _best(
-    public: Figures, n_blocks: int | None, length: int | None, components: tuple[Component, ...]
-) -> tuple[int, int]:
-    return best_blocks(
-        lambda count, long: _expected(public, (count, long), components), public[0], n_blocks, length
-    )
+def choose_blocks(public: Figures) -> Blocks:
+    """Return (m, L), what is given of them as it is. Costs no privacy."""
+    if public.relative_noise is None:
+        count = public.n_blocks or max(1, round(public.window_length / BLIND_SHARE))
+        return count, public.length or max(1, min(2, public.window_length // count))
+    return best_blocks(partial(_expected, public), public)
 
 
-def best_blocks(
-    error: Callable[[int, int], float], window: int, n_blocks: int | None, length: int | None
-) -> tuple[int, int]:
-    """Return (m, L), one of them given or none, with the least `error(m, L)`. Costs what `error` costs."""
-    counts = (n_blocks,) if n_blocks else (*(m for m in COUNTS if m < window), window)
-    lengths = (length,) if length else LENGTHS
+def best_blocks(error: Callable[[int, int], float], public: Figures) -> Blocks:
+    """Return (m, L) with the least `error(m, L)`, what is given as it is. Costs what `error` costs."""
+    window = public.window_length
+    counts = (public.n_blocks,) if public.n_blocks else (*(m for m in COUNTS if m < window), window)
+    lengths = (public.length,) if public.length else LENGTHS
 
     def expected(count: int, long: int) -> float:
         return error(count, long) if count * long <= window else math.inf
@@ -81,19 +87,18 @@ def best_blocks(
 
 
 @lru_cache(maxsize=1024)
-def _expected(public: Figures, blocks: tuple[int, int], components: tuple[Component, ...]) -> float:
+def _expected(public: Figures, count: int, long: int) -> float:
     """Return the root mean square error of the last window's steps, after as much past as is looked at."""
-    (window, slots, noise), (count, long) = public, blocks
-    starts, lengths, period = looked_at(window, slots, count, long)
-    variance = 2.0 * (noise * count) ** 2
-    return expected_error(TemporalPrior.broad(slots, components), starts, lengths, variance, period)
+    starts, lengths, period = looked_at(public, count, long)
+    return expected_error(public.prior, starts, lengths, public.noise(count), period)
 
 
-def looked_at(window: int, slots: int, count: int, long: int) -> tuple[Integers, Integers, range]:
+def looked_at(public: Figures, count: int, long: int) -> tuple[Integers, Integers, range]:
     """Return the blocks of as much past as is looked at, their starts and lengths, and the last window's
     steps.
     """
-    rule = DriftingBlocks(window, count, long, drift_for(window, slots))
+    window = public.window_length
+    rule = DriftingBlocks(window, count, long, drift_for(window, public.steps_per_day))
     windows = int(np.clip(MOST_BLOCKS // count, 2, MOST_PAST_WINDOWS))
     parts = rule.parts(0, windows * window)
     starts = np.array([part.start for part in parts], dtype=np.int64)

@@ -15,13 +15,14 @@ from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
-from optstream.mechanisms.history_informed.block_choice import choose_blocks
+from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.headroom import parts_with_room
+from optstream.privacy.exact import whole
+from optstream.privacy.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.public_days import PublicDays
@@ -74,12 +75,8 @@ class HistoryInformed(OnlineMechanism):
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:
-        for name, least in (("history_days", 1), ("relearn_days", 0)):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int) or value < least:
-                raise ParameterError(
-                    f"{name} of HistoryInformed must be an integer of at least {least}; got {value!r}"
-                )
+        whole(self.history_days, "history_days of HistoryInformed", 1)
+        whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
         if self.scale is not None and not 0 < self.scale < float("inf"):
             raise ParameterError(
                 f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
@@ -214,12 +211,13 @@ class HistoryInformed(OnlineMechanism):
         )
 
     @property
-    def relative_noise(self) -> float | None:
-        """The noise of a window's only block, relative to the public scale; None if there is none."""
-        if self.scale is None:
-            return None
-        model = self.model
-        return float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
+    def figures(self) -> Figures:
+        """What its blocks are chosen by, without a relative noise where there is no public scale."""
+        model, noise = self.model, None
+        if self.scale is not None:
+            noise = float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
+        slots = self.public_days.steps_per_day
+        return Figures(model.window_length, slots, noise, self.n_blocks, self.block_length, self.components)
 
     @property
     def scale_units(self) -> float | None:
@@ -229,7 +227,7 @@ class HistoryInformed(OnlineMechanism):
     def _parts(self, n_steps: int, first_step: int, memory: dict[str, Any]) -> tuple[range, ...]:
         if PARTS in memory:
             return tuple(range(*one) for one in memory[PARTS])
-        return parts_with_room(
+        return parts_with_headroom(
             self.blocks.parts(first_step, n_steps),
             first_step,
             self.unit_charge,
@@ -239,9 +237,8 @@ class HistoryInformed(OnlineMechanism):
         )
 
     def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
-        model, blocks = self.model, self.blocks
-        scale = self._scale(model.epsilon / (blocks.n_blocks * blocks.length))
-        return StepSpend(0, BLOCKS, first_step, weights, scale, model.alpha_units, model.leaves_per_step)
+        a_step = self.model.epsilon / (self.blocks.n_blocks * self.blocks.length)
+        return self._step_spend(BLOCKS, first_step, weights, a_step)
 
 
 def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:
@@ -254,8 +251,5 @@ def _blocks(mechanism: HistoryInformed) -> DriftingBlocks:
     window, slots = mechanism.model.window_length, mechanism.public_days.steps_per_day
     n_blocks, length = mechanism.n_blocks, mechanism.block_length
     if n_blocks is None or length is None:
-        given = {"n_blocks": n_blocks, "length": length}
-        n_blocks, length = choose_blocks(
-            window, slots, mechanism.relative_noise, **given, components=mechanism.components
-        )
+        n_blocks, length = choose_blocks(mechanism.figures)
     return DriftingBlocks(window, n_blocks, length, drift_for(window, slots))

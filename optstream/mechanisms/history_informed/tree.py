@@ -30,7 +30,7 @@ from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
-from optstream.privacy.headroom import parts_with_room
+from optstream.privacy.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 
@@ -108,7 +108,7 @@ class HistoryInformedTree(Hierarchical):
         levels, states = self._informed, level_states(state)
         others = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others += (state or {}).get(ELSEWHERE, [])
-        parts = parts_with_room(
+        parts = parts_with_headroom(
             levels[0][1].blocks.parts(first_step, n_steps),
             first_step,
             sum((own.unit_charge for _, own in levels), Fraction(0)),
@@ -249,16 +249,12 @@ class HistoryInformedTree(Hierarchical):
 
 
 def _chosen_shares(pattern: HistoryInformed, tree: AggregationTree, wanted: str) -> tuple[Fraction, ...]:
-    noise = pattern.relative_noise
-    if wanted != "model" or noise is None:
+    if wanted != "model" or pattern.figures.relative_noise is None:
         raise ParameterError(
             'level_shares of HistoryInformedTree must be a list of shares, or "model" beside a public '
             f"`scale`; got {wanted!r}" + ("" if wanted != "model" else " without a scale")
         )
-    given: dict[str, Any] = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
-    given["components"] = pattern.components
-    slots = pattern.public_days.steps_per_day
-    return choose_level_shares(tree, pattern.model.window_length, slots, noise, **given)
+    return choose_level_shares(tree, pattern.figures)
 
 
 def _learned(state: State | None) -> dict[str, Any]:
@@ -270,11 +266,8 @@ def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, Series
     levels = super(HistoryInformedTree, whole).levels
     pattern = whole.pattern
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
-    if pattern.relative_noise is not None:
-        given: dict[str, Any] = {"n_blocks": pattern.n_blocks, "length": pattern.block_length}
-        given["components"] = pattern.components
-        public = (pattern.model.window_length, pattern.public_days.steps_per_day, pattern.relative_noise)
-        count, length = choose_tree_blocks(whole.tree, *public, whole.level_shares, **given)
+    if pattern.figures.relative_noise is not None:
+        count, length = choose_tree_blocks(whole.tree, pattern.figures, whole.level_shares)
     found: list[tuple[int, Any]] = list(levels)
     same = {"n_blocks": count, "block_length": length, "relearn_days": 0}
     return tuple((level, replace(own, **same)) for level, own in found)

@@ -11,8 +11,7 @@ from itertools import permutations
 import numpy as np
 
 from optstream.estimation.gaussian_process.expected_error import expected_level_errors
-from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
-from optstream.mechanisms.history_informed.block_choice import best_blocks, looked_at
+from optstream.mechanisms.history_informed.block_choice import Blocks, Figures, best_blocks, looked_at
 from optstream.stream import AggregationTree
 
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
@@ -23,60 +22,31 @@ BETTER, WORTH_IT = 0.01, 0.03
 """Relative: a gain below the first is none; what gains less than the second over equal shares is within what
 a general prior can tell, and equal ones are kept."""
 Shares = tuple[Fraction, ...]
-Blocks = tuple[int, int]
 
 
 @lru_cache(maxsize=256)
-def choose_tree_blocks(
-    tree: AggregationTree,
-    window_length: int,
-    steps_per_day: int,
-    relative_noise: float,
-    shares: Shares,
-    *,
-    n_blocks: int | None = None,
-    length: int | None = None,
-    components: tuple[Component, ...] = COMPONENTS,
-) -> Blocks:
-    """Return (m, L) for all levels, one of them given or none; as `expected_error_of` judges.
+def choose_tree_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Blocks:
+    """Return (m, L) for all levels, what is given of them as it is; as `expected_error_of` judges.
 
     A tree bears more blocks than one series with the same noise: its leaves tell of each other.
     """
-
-    def error(count: int, long: int) -> float:
-        public = (window_length, steps_per_day, relative_noise)
-        return expected_error_of(tree, *public, shares, (count, long), components)
-
-    return best_blocks(error, window_length, n_blocks, length)
+    return best_blocks(lambda *blocks: expected_error_of(tree, public, shares, blocks), public)
 
 
 @lru_cache(maxsize=64)
-def choose_level_shares(
-    tree: AggregationTree,
-    window_length: int,
-    steps_per_day: int,
-    relative_noise: float,
-    *,
-    n_blocks: int | None = None,
-    length: int | None = None,
-    components: tuple[Component, ...] = COMPONENTS,
-) -> Shares:
+def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
     """Return one share for each level, root first, that add up to 1.
 
-    relative_noise: alpha * leaves / (epsilon * scale), all of epsilon in one block of a window, relative to a
-    leaf's size. n_blocks, length: as given, or chosen for the shares. The measure is `expected_error_of`; by
-    it equal shares are never better. The search begins with the best of some simple shares. A level without
-    leaves may get nothing, and is then derived.
+    public: its relative noise is that of all of epsilon in one block of a window, relative to a leaf's size.
+    The measure is `expected_error_of`; by it equal shares are never better. The search begins with the best
+    of some simple shares. A level without leaves may get nothing, and is then derived.
     """
 
-    public = (window_length, steps_per_day, relative_noise)
-
     def blocks_of(shares: Shares) -> Blocks:
-        given = {"n_blocks": n_blocks, "length": length}
-        return choose_tree_blocks(tree, *public, shares, **given, components=components)
+        return choose_tree_blocks(tree, public, shares)
 
     def error(shares: Shares, blocks: Blocks) -> float:
-        return expected_error_of(tree, *public, shares, blocks, components)
+        return expected_error_of(tree, public, shares, blocks)
 
     equal, *others = _simple(tree)
     best = min((equal, *others), key=lambda shares: error(shares, blocks_of(shares)))
@@ -97,28 +67,17 @@ def choose_level_shares(
 
 
 @lru_cache(maxsize=4096)
-def expected_error_of(
-    tree: AggregationTree,
-    window_length: int,
-    steps_per_day: int,
-    relative_noise: float,
-    shares: Shares,
-    blocks: Blocks,
-    components: tuple[Component, ...] = COMPONENTS,
-) -> float:
+def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks) -> float:
     """Return the geometric mean over levels of a node's expected root mean square error, relative to its
     size.
 
     Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
-    leaf's, and a plain mean would give it away. blocks: how many a window has, and their steps. Leaves are
-    taken to be of one size.
+    leaf's, and a plain mean would give it away. Leaves are taken to be of one size.
     """
-    count, long = blocks
-    starts, lengths, period = looked_at(window_length, steps_per_day, count, long)
-    noise = [2.0 * (relative_noise * count / float(share)) ** 2 if share else np.inf for share in shares]
+    noise = [public.noise(blocks[0], float(share)) if share else np.inf for share in shares]
     of_nodes = np.array(noise)[np.array(tree.depths)]
-    prior = TemporalPrior.broad(steps_per_day, components)
-    errors = expected_level_errors(prior, tree, starts, lengths, of_nodes, period)
+    starts, lengths, period = looked_at(public, *blocks)
+    errors = expected_level_errors(public.prior, tree, starts, lengths, of_nodes, period)
     return float(np.exp(np.log(errors).mean()))
 
 

@@ -8,6 +8,7 @@ from optstream.errors import ParameterError
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.measurement.sampling import check_n_samples
 from optstream.mechanisms.shares import checked_level_shares, checked_shares
+from optstream.privacy.exact import whole
 from optstream.stream import Feature
 
 
@@ -61,8 +62,4 @@ def _shortest_period(given: Any, features: Sequence[Feature], window: int) -> in
         return length
     if not features and isinstance(given, int) and given > window:
         return window  # a period counts as no longer than a window
-    if isinstance(given, bool) or not isinstance(given, int) or not 1 <= given <= length:
-        raise ParameterError(
-            f"shortest_period of OptStream must be an integer in [1, {length}]; got {given!r}"
-        )
-    return given
+    return whole(given, "shortest_period of OptStream", 1, length)

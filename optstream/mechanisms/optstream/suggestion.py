@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.measurement.sampling import check_n_samples
+from optstream.privacy.exact import whole
 
 Real = float | Fraction  # nothing here needs to be exact
 
@@ -73,8 +74,7 @@ def _missed(window_length: int, counts: NDArray[np.int64]) -> NDArray[np.float64
 
 
 def _check(window_length: object, epsilon: Real, alpha: Real, lipschitz: Real) -> None:
-    if isinstance(window_length, bool) or not isinstance(window_length, int) or window_length < 2:
-        raise ParameterError(f"window_length must be an integer of at least 2; got {window_length!r}")
+    whole(window_length, "window_length", 2)
     for name, value in (("epsilon", epsilon), ("alpha", alpha)):
         if not (value > 0 and math.isfinite(value)):
             raise ParameterError(f"{name} must be a finite number greater than 0; got {value!r}")

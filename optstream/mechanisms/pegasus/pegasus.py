@@ -117,19 +117,9 @@ class PeGaSus(OnlineMechanism):
         return replace(measured, state={"mechanism": NAME, **(measured.state or {})})
 
     def _spends(self, n_steps: int, first_step: int) -> tuple[StepSpend, StepSpend]:
-        model, share = self.model, Fraction(self.perturber_share)
-        step_epsilon = model.epsilon / model.window_length
-        stages = {PERTURBER: share, GROUPER: 1 - share}
-        perturber, grouper = (
-            StepSpend(
-                0,
-                stage,
-                first_step,
-                (1,) * n_steps,
-                self._scale(step_epsilon * part),
-                model.alpha_units,
-                model.leaves_per_step,
-            )
-            for stage, part in stages.items()
+        share, a_step = Fraction(self.perturber_share), self.model.epsilon / self.model.window_length
+        weights = (1,) * n_steps
+        return (
+            self._step_spend(PERTURBER, first_step, weights, a_step * share),
+            self._step_spend(GROUPER, first_step, weights, a_step * (1 - share)),
         )
-        return perturber, grouper

@@ -122,11 +122,8 @@ class PublishByDistance(OnlineMechanism):
         return self.model.epsilon * (1 - self.distance_share)
 
     def _distance(self, n_steps: int, first_step: int) -> StepSpend:
-        model = self.model
-        scale = self._scale(model.epsilon * self.distance_share / model.window_length)
-        return StepSpend(
-            0, DISTANCE, first_step, (1,) * n_steps, scale, model.alpha_units, model.leaves_per_step
-        )
+        a_step = self.model.epsilon * self.distance_share / self.model.window_length
+        return self._step_spend(DISTANCE, first_step, (1,) * n_steps, a_step)
 
     def _publications(self, n_steps: int, first_step: int, taken: list[tuple[int, int]]) -> CappedSpend:
         # The scale of a publication that pays for all: not rounded, for it is what weights refer to. The

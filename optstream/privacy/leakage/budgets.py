@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import whole
 from optstream.privacy.leakage.amounts import Floats, checked_number
 from optstream.privacy.leakage.loss import Known, loss_of
 from optstream.privacy.leakage.suprema import supremum
@@ -23,8 +24,7 @@ class Budgets:
 
     def series(self, n_steps: int) -> Floats:
         """Return one epsilon a step, shape (n_steps,). Raises ParameterError for fewer than two steps."""
-        if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 2:
-            raise ParameterError(f"n_steps must be an integer of at least 2; got {n_steps!r}")
+        whole(n_steps, "n_steps", 2)
         return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
 
 

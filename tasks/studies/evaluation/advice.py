@@ -63,7 +63,7 @@ class Advice:
 
 
 def advise(settings: Settings, days: Mapping[date, Values], *, trials: int, seed: int) -> Advice:
-    """Try every mechanism of the house on these days, then other shares for the best of them.
+    """Try every mechanism on these days, then other shares for the best of them.
 
     days: the leaves' values by day, shape (n_leaves, n_steps), consecutive and public. Simulated noise; costs
     no privacy, for the days are public.

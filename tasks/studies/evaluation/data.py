@@ -1,6 +1,6 @@
 """What the experiments run on: the public files of a folder, or made-up series where there is none."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from functools import partial
@@ -26,6 +26,7 @@ LOAD, FLU, UNEMPLOYMENT = (
     "flu_ilinet_weekly.parquet",
     "unemployment_monthly.parquet",
 )
+LOAD_COLUMNS = ("timestamp_local", "region_code", "load_mw")
 SIMULATED = "simulated"
 CALENDAR = Calendar(30, "Europe/Paris", "fixed")
 FORECAST_REGION = "84"
@@ -43,13 +44,13 @@ def read_study_data(folder: Path, cells: Iterable[Cell]) -> StudyData:
     Raises DumpError for a file that is not there, lacks a column or has gaps.
     """
     cells = list(cells)
-    names, before = _load(folder / LOAD, *PUBLIC_YEAR)
+    names, before = read_load(folder / LOAD, *PUBLIC_YEAR)
     first, last = needed_days(cells)
-    _, values = _load(folder / LOAD, first, last)
+    _, values = read_load(folder / LOAD, first, last)
     holidays = public_holidays("FR", range(first.year, last.year + 1))
     load = Load(values, names, first, holidays, FIRST_NEEDED)
     found = _study_data(load, before, read_flu(folder), read_unemployment(folder))
-    return replace(found, history=_history(cells, partial(_load, folder / LOAD)))
+    return replace(found, history=_history(cells, partial(read_load, folder / LOAD)))
 
 
 def simulated_study_data(cells: Iterable[Cell], seed: int = 0) -> StudyData:
@@ -123,20 +124,35 @@ def _study_data(load: Load, before: Values, flu: Values, unemployment: Values) -
     )
 
 
-def _load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Values]:
-    """Regions, and their load (n_days, n_regions, 48)."""
-    day = pl.col("timestamp_local").dt.date()
-    rows = _read(file).filter(day.is_between(first, last)).sort(day, "region_code", "timestamp_local")
-    names = tuple(sorted(set(rows["region_code"])))
-    n_days = (last - first).days + 1
+def read_load(file: Path, first: date, last: date) -> tuple[tuple[str, ...], Values]:
+    """Return regions, and their load of these days, (n_days, n_regions, 48). Raises DumpError for gaps."""
+    rows = read_rows(file, LOAD_COLUMNS, first, last).sort("day", "region_code", "timestamp_local")
+    names, n_days = tuple(sorted(set(rows["region_code"]))), (last - first).days + 1
     if rows.height != n_days * len(names) * CALENDAR.slots or rows["load_mw"].null_count():
         raise DumpError(
             f"{file} must have one value for each region and each of {CALENDAR.slots} slots a day, "
             f"{first} to {last}"
         )
-    # Through the text, so that a 32-bit value stays the decimal that was delivered.
-    values = rows["load_mw"].cast(pl.String).cast(pl.Float64).to_numpy()
-    return names, values.reshape(n_days, len(names), CALENDAR.slots)
+    return names, rows["load_mw"].to_numpy().reshape(n_days, len(names), CALENDAR.slots)
+
+
+def read_rows(file: Path, columns: Sequence[str], first: date, last: date) -> pl.DataFrame:
+    """Return the rows of the days first to last, their local day in the column `day`.
+
+    The last of the columns is the value: it goes through its text, so that a 32-bit value stays the decimal
+    that was delivered. Raises DumpError for a file that cannot be read, lacks a column or a day.
+    """
+    source = _read(file)
+    if missing := [name for name in columns if name not in source.columns]:
+        raise DumpError(f"{file} lacks the column {', '.join(missing)}; is it the file that was meant?")
+    day = pl.col("timestamp_local").dt.date()
+    rows = source.select(*columns, day.alias("day")).filter(pl.col("day").is_between(first, last))
+    days = days_from(first, last)
+    if absent := sorted(set(days) - set(rows["day"])):
+        raise DumpError(
+            f"{file} has no rows on {absent[0]} ({len(absent)} of {len(days)} days); ask for others"
+        )
+    return rows.with_columns(pl.col(columns[-1]).cast(pl.String).cast(pl.Float64))
 
 
 def read_flu(folder: Path) -> Values:

@@ -11,15 +11,9 @@ from optstream.evaluation.contenders import RAW
 from tasks.studies.evaluation.findings import FINDINGS, NOTES, OPENING, READING, check, filled
 from tasks.studies.evaluation.means import Results
 from tasks.studies.evaluation.pictures import write_pictures
-from tasks.studies.evaluation.stream_tables import stream_table, unusual_table
 from tasks.studies.evaluation.tables import TABLES, markdown
 
 UNMET = "**Not so in these results:** "
-
-
-def table_of(results: Results, number: int) -> str:
-    """The table or tables of one experiment."""
-    return {**TABLES, 10: stream_table, 11: unusual_table}[number](results)
 
 
 def write_page(results: Results, page: Path, *, strict: bool = False) -> list[str]:
@@ -66,7 +60,7 @@ def _section(
         f"{experiment.figures}. {NOTES[number]} {_trials(ran)}; {spans}.",
         *([] if picture is None else [f"![Experiment {number}: {title.lower()}]({picture})"]),
         *(sentence if holds else UNMET + sentence for holds, sentence in own if holds is not None),
-        table_of(results, number),
+        TABLES[number](results),
     ]
     return "\n" + "\n\n".join(paragraphs) + "\n"
 

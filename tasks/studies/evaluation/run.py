@@ -1,7 +1,9 @@
 """Run what is missing, keep every finished cell, write tidy results."""
 
 import io
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import asdict
 from importlib.util import find_spec
 from typing import Any
 
@@ -81,10 +83,7 @@ def tidy(experiments: Iterable[Experiment], results: dict[Cell, CellResult], sto
                 "study": cell.study,
                 "mechanism": cell.mechanism,
                 "calibration": cell.calibration,
-                "epsilon": cell.point.epsilon,
-                "alpha": cell.point.alpha,
-                "n_samples": cell.point.n_samples,
-                "threshold": cell.point.threshold,
+                **asdict(cell.point),
                 "span": cell.span,
                 "epsilon_plan": _float(result.epsilon_plan),
                 "code": terms.code,
@@ -132,11 +131,8 @@ def document_of(
     """`results.json`: terms, machine, where the seconds went, and the means. Seconds are shared among the
     experiments that share a cell.
     """
-    users: dict[Cell, int] = {}
     chosen = list(experiments)
-    for experiment in chosen:
-        for cell in experiment.cells():
-            users[cell] = users.get(cell, 0) + 1
+    users = Counter(cell for experiment in chosen for cell in experiment.cells())
     return {
         "format": FORMAT,
         "code": store.terms.code,

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic import TypeAdapter
 
 import optstream
 from optstream.errors import ParameterError
@@ -20,6 +21,8 @@ from tasks.storage.private_files import make_private_folder, write_private
 
 FORMAT = "optstream.evaluation/1"
 DIGITS = 16
+RESULT = TypeAdapter(CellResult)
+"""How a finished cell is written and read: epsilons as exact text."""
 
 
 @dataclass(frozen=True)
@@ -68,16 +71,15 @@ class Store:
             document = _read(self._cells / f"{cell.key}.json")
             if document is None or document.get("terms") != asdict(self.terms):
                 continue
-            result = CellResult.from_document(document["result"])
+            result = RESULT.validate_python(document["result"])
             if result.cell == cell:
                 found[cell] = result
         return found
 
     def keep(self, result: CellResult) -> None:
         """Keep one finished cell, whole or not at all."""
-        self.write(
-            f"cells/{result.cell.key}.json", {"terms": asdict(self.terms), "result": result.to_document()}
-        )
+        document = RESULT.dump_python(result, mode="json")
+        self.write(f"cells/{result.cell.key}.json", {"terms": asdict(self.terms), "result": document})
 
     def write(self, name: str, document: dict[str, Any]) -> None:
         """Write a JSON document."""
@@ -94,24 +96,15 @@ class Store:
         aside.replace(path)
 
 
-def read_results(folder: Path) -> list[CellResult]:
-    """Every finished cell of a folder, whatever its terms. Raises ParameterError where none lies."""
-    documents = [_read(path) for path in sorted((folder / "cells").glob("*.json"))]
-    found = [CellResult.from_document(document["result"]) for document in documents if document is not None]
-    if not found:
-        raise ParameterError(f"{folder} holds no results; run optstream evaluate first")
-    return found
-
-
 NUMBERS = ("estimation", "evaluation", "measurement", "mechanisms", "noise", "privacy", "stream")
-"""Rooms of the package in which results are computed."""
+"""Packages in which results are computed."""
 
 
 def code_version() -> str:
     """Version of the package and a digest of the science's sources: what the numbers depend on."""
     root = Path(optstream.__file__).parent
     digest = hashlib.sha256()
-    for file in sorted(file for room in NUMBERS for file in (root / room).rglob("*.py")):
+    for file in sorted(file for package in NUMBERS for file in (root / package).rglob("*.py")):
         digest.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes())
     return f"{version('optstream')}+{digest.hexdigest()[:DIGITS]}"
 

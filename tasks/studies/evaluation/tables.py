@@ -1,28 +1,42 @@
 """The tables of the page, in Markdown: errors beside what the accountant says that they cost."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import polars as pl
 
-from optstream.evaluation.contenders import CONTENDERS
+from optstream.evaluation.contenders import CONTENDERS, INFORMED
 from optstream.evaluation.experiment import MONTHS
 from optstream.evaluation.experiments import COUNTED_STEPS, EPSILONS
-from tasks.studies.evaluation.means import Mean, Results, epsilon_text, largest, percent, pooled, short
+from optstream.evaluation.happenings import HAPPENINGS
+from optstream.evaluation.streams import FIRST, REVISED_AFTER
+from tasks.studies.evaluation.means import (
+    ALPHAS,
+    Mean,
+    Results,
+    epsilon_text,
+    largest,
+    percent,
+    pooled,
+    short,
+)
 
 MONTH_NAMES = dict(zip(MONTHS, ("February", "June", "October"), strict=True))
 ORDER = {name: number for number, name in enumerate(CONTENDERS)}
+PEERS = (INFORMED, "OptStream ES", "Laplace")
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table; every column but the first two, or three where there are no more, to the right."""
+    """Return a table; every column but the first two, or three where there are no more, to the right."""
     marks = ["---"] * 3 if len(header) == 3 else ["---"] * 2 + ["---:"] * (len(header) - 2)
     lines = [header, marks, *rows]
     return "\n".join("| " + " | ".join(line) + " |" for line in lines)
 
 
-def cost(mean: Mean) -> str:
-    """What the plan costs any window, what was drawn cost at most, and of that windows inside a day."""
+def cost(rows: pl.DataFrame) -> str:
+    """Return what the plan costs any window, what was drawn at most, and of that windows inside a day."""
+    mean = pooled(rows)
     if mean.epsilon_plan is None:
         return "∞"
     return " / ".join(
@@ -31,162 +45,194 @@ def cost(mean: Mean) -> str:
 
 
 def entries(rows: pl.DataFrame) -> list[tuple[str, str]]:
-    """Mechanisms and scales, in the order of the field, strict first."""
+    """Return mechanisms and scales, in the order of the field, strict first."""
     found = set(zip(rows["mechanism"], rows["calibration"], strict=True))
     return sorted(found, key=lambda entry: (ORDER[entry[0]], entry[1] == "paper"))
 
 
-def _cells(
-    results: Results, number: int, metrics: Sequence[str], name: str, scales: str, **where: Any
-) -> list[str]:
-    """A figure for each metric, over all spans; the first with its standard error."""
-    found = []
-    for position, metric in enumerate(metrics):
-        rows = results.rows(number, metric, mechanism=name, calibration=scales, **where)
-        mean = None if rows.is_empty() else pooled(rows)
-        if mean is None:
-            found.append("–")
-        elif metric == "covered":
-            found.append(percent(mean.value))
-        else:
-            found.append(str(mean) if position == 0 else short(mean.value))
-    return found
+def _alone(rows: pl.DataFrame) -> str:
+    return short(pooled(rows).value)
 
 
-def _by_epsilon(results: Results, number: int, metrics: dict[str, str], **where: Any) -> str:
-    """A block for each ε, a row for each mechanism and scales: the months, then metrics over all months."""
-    spans = [span for span in MONTHS if not results.rows(number, span=span, **where).is_empty()]
-    header = ["ε, mechanism", "scales", "true ε", *(MONTH_NAMES[span] for span in spans), *metrics.values()]
+def _with_error(rows: pl.DataFrame) -> str:
+    return str(pooled(rows))
+
+
+def _share(rows: pl.DataFrame) -> str:
+    return percent(pooled(rows).value)
+
+
+def _furthest(rows: pl.DataFrame) -> str:
+    """Return the largest, one digit where it is rounding."""
+    most = largest(rows["mean"])
+    return f"{most:.1g}" if most is not None and most < 1e-3 else short(most)
+
+
+@dataclass(frozen=True)
+class Column:
+    """A heading, and what stands under it: means of a metric where it is so, as `text` writes them."""
+
+    heading: str
+    metric: str = "mae"
+    text: Callable[[pl.DataFrame], str] = _alone
+    where: Mapping[str, Any] = field(default_factory=dict)
+
+    def of(self, results: Results, number: int, **where: Any) -> str:
+        """Return a row's cell; – where there are no such means."""
+        rows = results.rows(number, self.metric, **where, **self.where)
+        return "–" if rows.is_empty() else self.text(rows)
+
+
+ALL = Column("all ± s.e.", text=_with_error)
+INSIDE = Column("in 95 % bands", "covered", _share)
+USUAL = (ALL, Column("median", "median"), Column("95 %", "p95"), Column("last week's", "last_week"))
+FORECASTS = (
+    ALL, Column("its yesterday", "yesterday"), Column("its week before", "week_before"),
+    Column("not converged", "unconverged"),
+)  # fmt: skip
+LEVELS = (
+    Column("nation ± s.e.", "mae_nation", _with_error), Column("median", "median_nation"),
+    Column("95 %", "p95_nation"), Column("a region ± s.e.", text=_with_error), *USUAL[1:3],
+    Column("sums off by, MW", "violation", _furthest),
+)  # fmt: skip
+BOUND = (
+    Column("measured ± s.e.", text=_with_error), Column("bound, largest move", "bound"),
+    Column("with the mean move", "bound_usual"),
+)  # fmt: skip
+
+
+def _table(
+    results: Results, number: int, by: str, columns: Sequence[Column], *, months: bool = False, **where: Any
+) -> str:
+    """Return a block for each ε or α, in it a row for each mechanism and scales, as far as they were run.
+
+    by: "epsilon" or "alpha". months: whether each month stands before the columns, which are over all spans.
+    """
+    spans = [name for name in MONTHS if months and not results.rows(number, span=name, **where).is_empty()]
+    shown = (*(Column(MONTH_NAMES[name], where={"span": name}) for name in spans), *columns)
+    symbol, values = ("α", ALPHAS) if by == "alpha" else ("ε", (*EPSILONS, "inf"))
     rows = []
-    for epsilon in (*EPSILONS, "inf"):
-        for name, scales in entries(results.rows(number, epsilon=epsilon, **where)):
-            chosen = {"mechanism": name, "calibration": scales, "epsilon": epsilon, **where}
-            months = [short(pooled(results.rows(number, span=span, **chosen)).value) for span in spans]
-            figures = _cells(results, number, list(metrics), name, scales, epsilon=epsilon, **where)
-            true = cost(pooled(results.rows(number, **chosen)))
-            shown = "∞" if epsilon == "inf" else epsilon
-            rows.append([f"{shown}, {name}", scales, true, *months, *figures])
-    return markdown(header, rows)
-
-
-_USUAL = {"mae": "all ± s.e.", "median": "median", "p95": "95 %", "last_week": "last week's"}
+    for value in values:
+        chosen = {by: value, **where}
+        for name, scales in entries(results.rows(number, **chosen)):
+            own = {**chosen, "mechanism": name, "calibration": scales}
+            cells = [column.of(results, number, **own) for column in shown]
+            label = f"{'∞' if value == 'inf' else value}, {name}"
+            rows.append([label, scales, cost(results.rows(number, **own)), *cells])
+    headings = [column.heading for column in shown]
+    return markdown([f"{symbol}, mechanism", "scales", "true ε", *headings], rows)
 
 
 def _regions(results: Results, number: int) -> str:
     inside = results.rows(number, "covered", study="regions")
-    more = {} if inside.is_empty() else {"covered": "in 95 % bands"}
-    return _by_epsilon(results, number, _USUAL | more, study="regions")
-
-
-def _hierarchy(results: Results, number: int = 2) -> str:
-    """By α: nation and regions."""
-    metrics = {
-        "mae_nation": "nation ± s.e.", "median_nation": "median", "p95_nation": "95 %",
-        "mae": "a region ± s.e.", "median": "median", "p95": "95 %", "violation": "sums off by, MW",
-    }  # fmt: skip
-    where = {"study": "hierarchy"}
-    rows = []
-    for alpha in ("10", "50", "100"):
-        for name, scales in entries(results.rows(number, alpha=alpha, **where)):
-            own = results.rows(number, "mae", alpha=alpha, mechanism=name, calibration=scales, **where)
-            figures = _cells(results, number, list(metrics), name, scales, alpha=alpha, **where)
-            figures[3] = str(pooled(own))
-            off = results.rows(number, "violation", alpha=alpha, mechanism=name, calibration=scales, **where)
-            furthest = largest(off["mean"])
-            tiny = furthest is not None and furthest < 1e-3
-            figures[6] = f"{furthest:.1g}" if tiny else short(furthest)
-            rows.append([f"{alpha}, {name}", scales, cost(pooled(own)), *figures])
-    return markdown(["α, mechanism", "scales", "true ε", *metrics.values()], rows)
-
-
-def _forecasts(results: Results) -> str:
-    metrics = {
-        "mae": "all ± s.e.", "yesterday": "its yesterday", "week_before": "its week before",
-        "unconverged": "not converged",
-    }  # fmt: skip
-    return _by_epsilon(results, 3, metrics)
+    columns = USUAL if inside.is_empty() else (*USUAL, INSIDE)
+    return _table(results, number, "epsilon", columns, months=True, study="regions")
 
 
 def _ablations(results: Results) -> str:
-    return _regions(results, 4) + "\n\nOn the tree, ε = 1 in halves, α = 10 MW:\n\n" + _hierarchy(results, 4)
+    tree = _table(results, 4, "alpha", LEVELS, study="hierarchy")
+    return _regions(results, 4) + "\n\nOn the tree, ε = 1 in halves, α = 10 MW:\n\n" + tree
 
 
 def _grid(results: Results) -> str:
-    """A row for each ε, scales, sampling and k; a column for each θ."""
+    """Return a row for each ε, scales, sampling and k; a column for each θ."""
     thetas = ("500", "1000", "2000", "5000", "10000")
+    columns = [Column(f"θ = {theta}", text=_with_error, where={"threshold": theta}) for theta in thetas]
     rows = []
     for epsilon in EPSILONS:
         for name, scales in entries(results.rows(5, epsilon=epsilon)):
             for k in (5, 10, 20):
-                own = results.rows(5, mechanism=name, calibration=scales, epsilon=epsilon, n_samples=k)
+                where: dict[str, Any] = {"mechanism": name, "calibration": scales, "epsilon": epsilon}
+                where["n_samples"] = k
+                own = results.rows(5, **where)
                 if own.is_empty():
                     continue
-                figures = [
-                    str(pooled(part)) if not (part := own.filter(threshold=theta)).is_empty() else "–"
-                    for theta in thetas
-                ]
+                figures = [column.of(results, 5, **where) for column in columns]
                 if own["threshold"].is_null().all():
-                    figures = [str(pooled(own)), *["″"] * 4]
-                rows.append([f"{epsilon}, {name}, k = {k}", scales, cost(pooled(own)), *figures])
-    return markdown(["ε, mechanism", "scales", "true ε", *(f"θ = {theta}" for theta in thetas)], rows)
-
-
-def _alphas(results: Results) -> str:
-    spans = [span for span in MONTHS if not results.rows(6, span=span).is_empty()]
-    rows = []
-    for alpha in ("10", "50", "100"):
-        for name, scales in entries(results.rows(6, alpha=alpha)):
-            own = results.rows(6, mechanism=name, calibration=scales, alpha=alpha)
-            months = [short(pooled(own.filter(span=span)).value) for span in spans]
-            figures = _cells(results, 6, list(_USUAL), name, scales, alpha=alpha)
-            rows.append([f"{alpha}, {name}", scales, cost(pooled(own)), *months, *figures])
-    header = ["α, mechanism", "scales", "true ε", *(MONTH_NAMES[span] for span in spans), *_USUAL.values()]
-    return markdown(header, rows)
+                    figures = [_with_error(own), *["″"] * 4]
+                rows.append([f"{epsilon}, {name}, k = {k}", scales, cost(own), *figures])
+    return markdown(["ε, mechanism", "scales", "true ε", *(column.heading for column in columns)], rows)
 
 
 def _bound(results: Results) -> str:
-    metrics = {"mae": "measured ± s.e.", "bound": "bound, largest move", "bound_usual": "with the mean move"}
     rows = []
     for epsilon in EPSILONS:
         for k in sorted(set(results.rows(8, epsilon=epsilon)["n_samples"])):
-            own = results.rows(8, epsilon=epsilon, n_samples=k)
-            figures = [
-                str(pooled(results.rows(8, metric, epsilon=epsilon, n_samples=k))) if metric == "mae"
-                else short(pooled(results.rows(8, metric, epsilon=epsilon, n_samples=k)).value)
-                for metric in metrics
-            ]  # fmt: skip
-            rows.append([epsilon, str(k), cost(pooled(own)), *figures])
-    return markdown(["ε", "k", "true ε", *metrics.values()], rows)
+            where = {"epsilon": epsilon, "n_samples": k}
+            figures = [column.of(results, 8, **where) for column in BOUND]
+            rows.append([epsilon, str(k), cost(results.rows(8, **where)), *figures])
+    return markdown(["ε", "k", "true ε", *(column.heading for column in BOUND)], rows)
 
 
 def _fast(results: Results) -> str:
     rows = []
     for span, n_steps in COUNTED_STEPS.items():
         for epsilon in ("1", "0.1"):
-            for name, scales in entries(results.rows(9, "relative", span=span, epsilon=epsilon)):
-                own = results.rows(9, "relative", span=span, epsilon=epsilon, mechanism=name).sort(
-                    "n_samples"
-                )
-                best = own.sort("mean").head(1)
+            own = results.rows(9, "relative", span=span, epsilon=epsilon).sort("n_samples")
+            for name, scales in entries(own):
+                means = own.filter(mechanism=name)
+                best = means.sort("mean").head(1)
                 count = best["n_samples"][0]
                 share = "all" if count is None else f"{100 * count / n_steps:.0f} %"
-                figures = [short(value) for value in own["mean"]] if count is not None else ["–"] * 7
-                rows.append(
-                    [f"{span}, ε = {epsilon}, {name}", scales, cost(pooled(own)), *figures,
-                     f"{pooled(best)} at {share}"]
-                )  # fmt: skip
-    shares = [f"{percent} %" for percent in (2, 5, 10, 15, 20, 30, 40)]
+                figures = [short(value) for value in means["mean"]] if count is not None else ["–"] * 7
+                label = f"{span}, ε = {epsilon}, {name}"
+                rows.append([label, scales, cost(means), *figures, f"{pooled(best)} at {share}"])
+    shares = [f"{part} %" for part in (2, 5, 10, 15, 20, 30, 40)]
     return markdown(["series, ε, mechanism", "scales", "true ε", *shares, "best ± s.e."], rows)
+
+
+def _stream(results: Results) -> str:
+    """Return rows by ε and mechanism, a column for each year; then what later measurements are worth."""
+    metrics = results.means.filter(experiment=10)["metric"]
+    years = sorted(set(metrics.str.extract(r"^mae_(\d+)$").drop_nulls()))
+    by_year = (Column(year, f"mae_{year}") for year in years)
+    whole = _table(results, 10, "epsilon", (Column("first day", "first"), *by_year, ALL, INSIDE))
+    rows = []
+    for epsilon in EPSILONS:
+        once, *again = (
+            _mean(results, 10, INFORMED, f"revised_{after}", epsilon) for after in (0, *REVISED_AFTER)
+        )
+        if once is not None:
+            gains = [
+                f"{short(one.value)} ({100 * (one.value / once.value - 1):+.1f} %)" for one in again if one
+            ]
+            rows.append([epsilon, INFORMED, str(once), *gains])
+    header = ["ε", "mechanism", "as published ± s.e.", *(f"{after} days later" for after in REVISED_AFTER)]
+    words = "\n\nEvery seventh day from the 29th on, first as published, then estimated again, MW:\n\n"
+    return whole + words + markdown(header, rows)
+
+
+def _unusual(results: Results) -> str:
+    """Return a row for each thing that happens; for each ε the mechanisms and how the first two compare."""
+    rows, header = [], ["on that day, or the three after"]
+    for epsilon in EPSILONS:
+        header += [f"ε = {epsilon}: {INFORMED}", "OptStream ES", "Laplace", "ratio to ES"]
+    for what in [*HAPPENINGS, *(f"{happening}, after" for happening in HAPPENINGS), FIRST]:
+        cells = [what]
+        for epsilon in EPSILONS:
+            ours, *others = (_mean(results, 11, name, what, epsilon) for name in PEERS)
+            figures = ["–" if one is None else short(one.value) for one in others]
+            ratio = ours.value / others[0].value if ours and others[0] else None
+            cells += ["–" if ours is None else str(ours), *figures, short(ratio)]
+        rows.append(cells)
+    return markdown(header, rows)
+
+
+def _mean(results: Results, number: int, name: str, metric: str, epsilon: str) -> Mean | None:
+    rows = results.rows(number, metric, mechanism=name, calibration="strict", epsilon=epsilon)
+    return None if rows.is_empty() else pooled(rows)
 
 
 TABLES: dict[int, Callable[[Results], str]] = {
     1: lambda results: _regions(results, 1),
-    2: _hierarchy,
-    3: _forecasts,
+    2: lambda results: _table(results, 2, "alpha", LEVELS, study="hierarchy"),
+    3: lambda results: _table(results, 3, "epsilon", FORECASTS, months=True),
     4: _ablations,
     5: _grid,
-    6: _alphas,
+    6: lambda results: _table(results, 6, "alpha", USUAL, months=True),
     7: lambda results: _regions(results, 7),
     8: _bound,
     9: _fast,
+    10: _stream,
+    11: _unusual,
 }

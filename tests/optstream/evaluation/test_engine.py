@@ -36,7 +36,7 @@ def some_cells(trials: tuple[int, int] = (0, 2)) -> list[Cell]:
 
 def numbers(results: list[CellResult]) -> dict:
     """Everything but the seconds."""
-    return {one.cell: replace(one, seconds=0.0).to_document() for one in results}
+    return {one.cell: (one.epsilon_plan, one.trials) for one in results}
 
 
 def test_processes_and_order_change_nothing(data):
@@ -54,11 +54,6 @@ def test_blocks_of_trials_are_parts_of_the_whole(data):
     parts = [run_cell(replace(cell, trials=(n, n + 1)), data, SEED).trials[0] for n in range(3)]
     assert [one.metrics for one in whole] == [one.metrics for one in parts]
     assert len({one.metrics["mae"] for one in whole}) == 3
-
-
-def test_a_result_is_read_back_as_it_was(data):
-    result = run_cell(some_cells()[1], data, SEED)
-    assert CellResult.from_document(result.to_document()) == result
 
 
 @pytest.mark.parametrize(

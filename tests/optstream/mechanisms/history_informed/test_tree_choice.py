@@ -11,7 +11,7 @@ from optstream.estimation.gaussian_process.expected_error import expected_level_
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
-from optstream.mechanisms.history_informed.block_choice import choose_blocks
+from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
 from optstream.mechanisms.history_informed.tree_choice import (
     LEAST,
     choose_level_shares,
@@ -29,14 +29,14 @@ ALONE = AggregationTree.from_parents({"all": None})
 
 
 def expected(tree, noise, shares):
-    blocks = choose_tree_blocks(tree, SLOTS, SLOTS, noise, tuple(map(Fraction, shares)))
-    return expected_error_of(tree, SLOTS, SLOTS, noise, tuple(map(Fraction, shares)), blocks)
+    blocks = choose_tree_blocks(tree, Figures(SLOTS, SLOTS, noise), tuple(map(Fraction, shares)))
+    return expected_error_of(tree, Figures(SLOTS, SLOTS, noise), tuple(map(Fraction, shares)), blocks)
 
 
 @pytest.mark.parametrize("tree", [FLAT, RAGGED, ALONE])
 @pytest.mark.parametrize("noise", [1e-4, 1e-3, 0.02, 0.5])
 def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, noise):
-    shares = choose_level_shares(tree, SLOTS, SLOTS, noise)
+    shares = choose_level_shares(tree, Figures(SLOTS, SLOTS, noise))
     assert sum(shares) == 1
     assert all(shares[tree.depths[leaf]] >= LEAST for leaf in tree.leaf_indices)
     equal = [Fraction(1, tree.n_levels)] * tree.n_levels
@@ -46,7 +46,7 @@ def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, nois
 def test_they_are_as_good_as_what_a_grid_finds():
     noise = 1e-3
     grid = [expected(FLAT, noise, [Fraction(n, 16), Fraction(16 - n, 16)]) for n in range(15)]
-    assert expected(FLAT, noise, choose_level_shares(FLAT, SLOTS, SLOTS, noise)) <= 1.02 * min(grid)
+    assert expected(FLAT, noise, choose_level_shares(FLAT, Figures(SLOTS, SLOTS, noise))) <= 1.02 * min(grid)
     assert max(grid) > 1.1 * min(grid)  # it matters
 
 
@@ -70,7 +70,7 @@ def informed(**given):
 def test_a_tree_by_the_model_is_the_tree_with_these_shares():
     chosen = HistoryInformedTree(informed(), FLAT, "model")
     noise = float(1 / Fraction("1/10")) / 1500.0
-    assert chosen.level_shares == choose_level_shares(FLAT, SLOTS, SLOTS, noise)
+    assert chosen.level_shares == choose_level_shares(FLAT, Figures(SLOTS, SLOTS, noise))
     assert chosen == HistoryInformedTree(informed(), FLAT, list(chosen.level_shares))
 
 
@@ -99,13 +99,15 @@ def test_without_a_scale_or_by_another_word_they_are_refused():
 
 def test_blocks_are_those_of_all_levels_together():
     noise, halves = 2e-3, (Fraction(1, 2), Fraction(1, 2))
-    chosen = choose_tree_blocks(FLAT, SLOTS, SLOTS, noise, halves)
+    chosen = choose_tree_blocks(FLAT, Figures(SLOTS, SLOTS, noise), halves)
     others = [(2, 1), (3, 2), (SLOTS, 1)]
-    errors = [expected_error_of(FLAT, SLOTS, SLOTS, noise, halves, blocks) for blocks in (chosen, *others)]
+    errors = [
+        expected_error_of(FLAT, Figures(SLOTS, SLOTS, noise), halves, blocks) for blocks in (chosen, *others)
+    ]
     assert errors[0] < min(errors[1:])
-    assert choose_tree_blocks(FLAT, SLOTS, SLOTS, noise, halves, n_blocks=5, length=2) == (5, 2)
+    assert choose_tree_blocks(FLAT, Figures(SLOTS, SLOTS, noise, 5, 2), halves) == (5, 2)
     # one leaf's blocks tell of the others: a tree bears more of them than its leaves would alone
-    assert chosen[0] > choose_blocks(SLOTS, SLOTS, noise / 0.5)[0]
+    assert chosen[0] > choose_blocks(Figures(SLOTS, SLOTS, noise / 0.5))[0]
     mechanism = HistoryInformedTree(informed(), FLAT, halves)
     (_, nation), (_, leaves) = mechanism.levels
     assert (nation.blocks.n_blocks, nation.blocks.length) == (leaves.blocks.n_blocks, leaves.blocks.length)

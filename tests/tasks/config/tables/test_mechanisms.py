@@ -10,6 +10,7 @@ from optstream import mechanisms
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.estimation.gaussian_process.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformedTree, PeGaSusTree
+from optstream.mechanisms.history_informed.block_choice import Figures
 from optstream.mechanisms.history_informed.public_prior import medians_of, with_medians
 from optstream.mechanisms.history_informed.tree_choice import choose_level_shares
 from optstream.stream.public_days import REST_DAY, SATURDAY, WORKDAY
@@ -61,7 +62,7 @@ def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
     assert mechanism.level_shares == settings.level_shares
     assert sum(settings.level_shares) == 1
     noise = float(settings.model.alpha / settings.model.epsilon) / 5000.0
-    assert settings.level_shares == choose_level_shares(settings.tree, 48, 48, noise)
+    assert settings.level_shares == choose_level_shares(settings.tree, Figures(48, 48, noise))
     assert settings.describe_mechanism()["level_shares"] == [str(share) for share in settings.level_shares]
     assert mechanism.epsilon <= 1
 

@@ -5,10 +5,10 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from benchmarks.inputs.public_data import lay_out_meters, meters_configuration
 from optstream import read_published
 from tasks.release.day import Status
 from tasks.sample_data.rte import read_load, rte_configuration, write_loads
+from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration
 
 
 def days(first, count):

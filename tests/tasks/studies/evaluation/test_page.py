@@ -15,10 +15,9 @@ from optstream.evaluation.streams import FIRST
 from tasks.studies.evaluation.claims import learned, papers
 from tasks.studies.evaluation.findings import FINDINGS, check
 from tasks.studies.evaluation.means import Results, pooled, short
-from tasks.studies.evaluation.page import UNMET, table_of, write_page
+from tasks.studies.evaluation.page import UNMET, write_page
 from tasks.studies.evaluation.pictures import pictures
-from tasks.studies.evaluation.stream_pictures import stream_picture
-from tasks.studies.evaluation.tables import markdown
+from tasks.studies.evaluation.tables import TABLES, markdown
 
 
 def synthetic(values: dict[tuple, float], experiment: int, **columns) -> pl.DataFrame:
@@ -128,7 +127,7 @@ def test_the_picture_of_a_stream_has_one_figure_a_place_and_only_strict_ones():
     """The paper's scales cost another epsilon than the one above the panel: they are in the table alone."""
     means = of_streams().means
     paper = means.filter(mechanism="OptStream ES").with_columns(calibration=pl.lit("paper"), mean=pl.lit(1.0))
-    rows, _ = stream_picture(Results(pl.concat([means, paper]), {"public": True}))
+    rows, _ = pictures(Results(pl.concat([means, paper]), {"public": True}))[10]
     places = [(row["series"], row["column"], row["x"]) for row in rows]
     assert len(places) == len(set(places)) > 0
     assert {row["y"] for row in rows if row["series"] == "OptStream ES"} == {60.0}
@@ -176,11 +175,11 @@ def test_what_is_said_of_streams_holds_and_falls(claim, bad):
 
 def test_streams_have_tables_and_figures():
     results = of_streams()
-    years = table_of(results, 10)
+    years = TABLES[10](results)
     assert "| 0.1, HistoryInformed | strict |" in years
     assert "| 95.0 % |" in years
     assert "29.0 (-3.3 %)" in years
-    assert "| a heat wave | 30.0 ± 0.10 | 60.0 | 60.0 | 0.50 |" in table_of(results, 11)
+    assert "| a heat wave | 30.0 ± 0.10 | 60.0 | 60.0 | 0.50 |" in TABLES[11](results)
     drawn = pictures(results)
     assert len(drawn[10][0]) == 3 * 3 * 5  # mechanisms, ε; the first day and four years
     assert {row["x"] for row in drawn[11][0]} == set(drawn[11][1]["x_order"])

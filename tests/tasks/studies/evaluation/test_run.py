@@ -2,12 +2,13 @@
 
 import json
 import stat
+from dataclasses import asdict
 
 import polars as pl
 import pytest
 
 from optstream.errors import DumpError, ParameterError
-from optstream.evaluation import unique_cells
+from optstream.evaluation import run_cell, unique_cells
 from tasks.studies.evaluation import run
 from tasks.studies.evaluation.data import read_study_data
 from tasks.studies.evaluation.run import evaluate
@@ -85,6 +86,19 @@ def test_other_terms_start_afresh(tiny_data, tiny_results, tmp_path):
     assert not Store(tiny_results, terms(tiny_data, seed=2)).finished(cells)
     with pytest.raises(ParameterError, match="holds results of public data"):
         Store(tiny_results, terms(tiny_data, public=False))
+
+
+def test_a_result_is_read_back_as_it_was(tiny_data, tmp_path):
+    """The file too: another version's results are not made again for want of a key."""
+    cell = next(cell for cell in TINY[0].cells() if cell.calibration == "paper")
+    result, store = run_cell(cell, tiny_data, 1), Store(tmp_path, terms(tiny_data))
+    store.keep(result)
+    assert store.finished([cell]) == {cell: result}
+    document = json.loads((tmp_path / "cells" / f"{cell.key}.json").read_text())["result"]
+    assert document["cell"] == json.loads(json.dumps(asdict(cell)))
+    assert document["epsilon_plan"] == str(result.epsilon_plan)
+    assert document["trials"][0]["drawn"] == str(result.trials[0].drawn)
+    assert document.keys() == {"cell", "epsilon_plan", "trials", "seconds"}
 
 
 def test_a_cell_that_was_cut_off_is_run_again(tiny_data, tmp_path):

@@ -6,10 +6,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from benchmarks.inputs.public_data import lay_out_load, lay_out_meters, meters_configuration, read_load, zones
-from optstream.errors import DumpError, ParameterError
-from optstream.stream import AggregationTree
+from benchmarks.backfill import lay_out_load
+from optstream.errors import DumpError
 from tasks.config import load_settings
+from tasks.studies.evaluation.data import LOAD, LOAD_COLUMNS, read_load, read_rows
+from tests.tasks.release.streams.meters import lay_out_meters, meters_configuration, zones
 
 FIRST, LAST = date(2016, 3, 26), date(2016, 3, 28)  # the second day has two slots that do not exist
 STAMPS = [datetime(2016, 3, 26) + timedelta(minutes=30) * slot for slot in range(3 * 48)]
@@ -34,8 +35,8 @@ def with_null(rows: pl.DataFrame) -> pl.DataFrame:
 
 @pytest.fixture
 def load_file(tmp_path: Path) -> Path:
-    load_rows().write_parquet(tmp_path / "rte_regional_load_2013_2016.parquet")
-    return tmp_path / "rte_regional_load_2013_2016.parquet"
+    load_rows().write_parquet(tmp_path / LOAD)
+    return tmp_path / LOAD
 
 
 @pytest.fixture
@@ -50,15 +51,13 @@ def meter_file(tmp_path: Path) -> Path:
 
 
 def test_every_reading_lands_at_its_day_leaf_and_step(load_file: Path) -> None:
-    read = read_load(load_file, FIRST, LAST)
-    assert read.tree == AggregationTree.from_parents({"FR": None, "11": "FR", "84": "FR"})
-    assert [step - read.first_steps[0] for step in read.first_steps] == [0, 48, 96]
+    names, values = read_load(load_file, FIRST, LAST)
+    assert names == ("11", "84")
     expected = [
         [[round(48 * day + step + offset, 1) for step in range(48)] for offset in (1000.0, 0.1)]
         for day in range(3)
     ]
-    assert read.load_mw.tolist() == expected
-    assert read_load(load_file.parent, FIRST, LAST).load_mw.tolist() == expected
+    assert values.tolist() == expected
 
 
 @pytest.mark.parametrize("spoiled", [with_null(load_rows()), load_rows()[1:]], ids=["null", "row missing"])
@@ -83,14 +82,14 @@ def test_every_region_and_day_gets_its_rows(load_file: Path, tmp_path: Path) -> 
 
 
 def test_a_null_is_the_contracts_to_judge(tmp_path: Path) -> None:
-    with_null(load_rows()).write_parquet(tmp_path / "load.parquet")
-    lay_out_load(tmp_path / "load.parquet", LAST, LAST, tmp_path / "dumps")
+    with_null(load_rows()).write_parquet(tmp_path / LOAD)
+    lay_out_load(tmp_path, LAST, LAST, tmp_path / "dumps")
     rows = pl.read_parquet(tmp_path / "dumps" / "region=84" / f"date={LAST}" / "*.parquet")
     assert (rows.height, rows["load_mw"].null_count()) == (48, 1)
 
 
 def test_laying_out_again_writes_nothing(load_file: Path, tmp_path: Path) -> None:
-    assert [lay_out_load(load_file, FIRST, FIRST, tmp_path / "dumps") for _ in range(2)] == [2, 0]
+    assert [lay_out_load(load_file.parent, FIRST, FIRST, tmp_path / "dumps") for _ in range(2)] == [2, 0]
 
 
 def test_households_keep_their_zone_and_their_readings(meter_file: Path, tmp_path: Path) -> None:
@@ -120,17 +119,13 @@ def test_the_configuration_reads_the_dumps_of_the_meters(meter_file: Path, tmp_p
     assert {settings.input.timestamp, settings.input.value, settings.input.customer} == set(rows.columns)
 
 
-def test_what_cannot_be_laid_out_is_said(load_file: Path, meter_file: Path, tmp_path: Path) -> None:
-    into = tmp_path / "dumps"
+def test_what_cannot_be_read_is_said(load_file: Path, meter_file: Path, tmp_path: Path) -> None:
     with pytest.raises(DumpError, match="no rows on 2016-03-29 \\(1 of 2 days\\)"):
-        lay_out_load(load_file, LAST, LAST + timedelta(days=1), into)
+        lay_out_load(load_file.parent, LAST, LAST + timedelta(days=1), tmp_path / "dumps")
+    assert not (tmp_path / "dumps").exists()
     with pytest.raises(DumpError, match="lacks the column region_code, load_mw"):
-        lay_out_load(meter_file, FIRST, FIRST, into)
-    with pytest.raises(DumpError, match="is not a file"):
-        lay_out_load(tmp_path / "nowhere.parquet", FIRST, FIRST, into)
-    with pytest.raises(ParameterError, match="before the first"):
-        lay_out_load(load_file, LAST, FIRST, into)
+        read_load(meter_file, FIRST, FIRST)
     (tmp_path / "text.parquet").write_text("no Parquet")
-    with pytest.raises(DumpError, match="cannot be read"):
-        lay_out_load(tmp_path / "text.parquet", FIRST, FIRST, into)
-    assert not into.exists()
+    for name in ("text.parquet", "nowhere.parquet"):
+        with pytest.raises(DumpError, match="cannot be read; name the folder with --data"):
+            read_rows(tmp_path / name, LOAD_COLUMNS, FIRST, FIRST)

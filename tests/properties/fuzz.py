@@ -1,6 +1,6 @@
 """Feeds thousands of hostile inputs to every reader of what others write: `make fuzz`.
 
-Two generators: hypothesis, which knows the grammar (`tests/properties`), and atheris (libFuzzer), which knows
+Two generators: hypothesis, which knows the grammar (`inputs`), and atheris (libFuzzer), which knows
 which lines of the code an input reached. Each (input, generator) runs in a process of its own, so that one
 that dies is a crash as well. A crash is any exception that is not an OptStreamError, an error that shows a
 planted reading, a minute without an answer; a spend is anything charged to the ledger beside. Dumps are
@@ -21,7 +21,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 NAMES = ("configuration", "hierarchy", "dumps", "transition matrix", "catalogue", "measurements")
 GENERATORS = ("hypothesis", "atheris")
 MOST_SECONDS = 60
