@@ -4,9 +4,10 @@ from datetime import datetime
 from fractions import Fraction
 from math import ceil, floor
 
+from rich.markup import escape
 from rich.table import Table
 
-from flows.cli.console import Terminal
+from flows.cli.console import Terminal, plain_table
 from tasks.ledger.horizon import Horizon
 from tasks.ledger.show_pages import DayRoom, GrantPage, StreamPage, WindowRoom
 
@@ -87,7 +88,7 @@ def _stream(page: StreamPage) -> str:
 
 
 def _days(page: GrantPage) -> Table:
-    table = Table("date", "released", "charged", "least left", "may be released", box=None, pad_edge=False)
+    table = plain_table("date", "released", "charged", "least left", "may be released", n_texts=5)
     for room in page.days:
         own = [
             (release, stream.terms.stream)
@@ -109,11 +110,11 @@ def _days(page: GrantPage) -> Table:
 def _may(room: DayRoom) -> str:
     if room.may is None:
         return ""
-    return "yes" if room.may else f"no: {room.because}".replace("[", "\\[")
+    return "yes" if room.may else escape(f"no: {room.because}")
 
 
 def _windows(page: GrantPage) -> Table:
-    table = Table("windows that begin between", "and", "have left", box=None, pad_edge=False)
+    table = plain_table("windows that begin between", "and", "have left", n_texts=3)
     for room in page.windows:
         table.add_row(_first(room), _last(room), rounded_down(room.left))
     return table
