@@ -18,9 +18,9 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL
 
-from flows.orchestration.calls import in_prefect
+from flows.orchestration.calls import in_prefect, no_heartbeat
 from flows.orchestration.configuration import configured
-from flows.orchestration.release import no_heartbeat, release_days, revised, run_of
+from flows.orchestration.release import release_days, revised, run_of
 from flows.orchestration.run_names import tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger

@@ -1,15 +1,16 @@
-"""How a step is called: as a task of the flow run under way, or as a plain function where there is none."""
+"""How steps are called: as tasks of the flow run under way, or as plain functions where there is none."""
 
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import wraps
 from time import sleep
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from prefect import Task
 from prefect.context import FlowRunContext
 from prefect.runtime import task_run
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
 from tasks.release.day import Ended, Stage, Status
 from tasks.release.run import Run
@@ -33,6 +34,13 @@ WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 def in_prefect() -> bool:
     """Whether this is called in a flow run."""
     return FlowRunContext.get() is not None
+
+
+def no_heartbeat() -> AbstractContextManager[Any]:
+    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
+    by most of a second.
+    """
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
 
 
 def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:

@@ -5,7 +5,7 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -15,10 +15,19 @@ from uuid import uuid4
 
 from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_API_URL
 
 from flows.orchestration.artifacts import keep_artifacts
-from flows.orchestration.calls import PAUSE_SECONDS, RETRIES, WATCHER, Watcher, in_prefect, repeated, taken
+from flows.orchestration.calls import (
+    PAUSE_SECONDS,
+    RETRIES,
+    WATCHER,
+    Watcher,
+    in_prefect,
+    no_heartbeat,
+    repeated,
+    taken,
+)
 from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import reader_of
@@ -124,13 +133,6 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
     owner = f"{gethostname()}:{getpid()}:{uuid4()}"
     lease = timedelta(minutes=lease_minutes)
     return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
-
-
-def no_heartbeat() -> AbstractContextManager[Any]:
-    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
-    by most of a second.
-    """
-    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
 
 
 def run_days(

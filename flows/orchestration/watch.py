@@ -13,10 +13,10 @@ from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events import emit_event
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.utilities.asyncutils import run_coro_as_sync
 
 from flows.orchestration import notifications
+from flows.orchestration.calls import no_heartbeat
 from flows.orchestration.heartbeats import tell_over
 from flows.orchestration.run_names import tags_of, watch_name
 from optstream.errors import ConfigurationError, OptStreamError
@@ -240,7 +240,6 @@ def watch_here(settings: Settings, *, in_flow: bool = True) -> Watched:
     """
     if not in_flow:
         return _all_told(*_look_and_tell(settings, settings.watching.notify))
-    quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
-    with quiet, tags(*tags_of(settings.stream.name)):
+    with no_heartbeat(), tags(*tags_of(settings.stream.name)):
         watched: Watched = watch_stream(str(settings.file))
     return watched
