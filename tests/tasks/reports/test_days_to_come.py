@@ -1,5 +1,6 @@
 """A forged catalogue that lists days of another age, or to come, is refused before it is gone through."""
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 import pytest
