@@ -37,7 +37,8 @@ from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import steps
 from tasks.release.day import Ended, Requested
-from tasks.release.revise import due, record_listed
+from tasks.release.due import due
+from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
 

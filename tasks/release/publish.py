@@ -7,8 +7,9 @@ from optstream.catalogue import publish as publish_releases
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from tasks.release.day import Ended, Staged, Status
+from tasks.release.due import check_later
 from tasks.release.each import PublishedError
-from tasks.release.revise import StagedVintage, check_later
+from tasks.release.revise import StagedVintage
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
 
@@ -80,7 +81,7 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
-    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a day that is out, and
+    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a published day, and
     nobody has taken the day over: an owner that was thought dead shows nothing.
     """
     period = day.day.isoformat()

@@ -32,10 +32,11 @@ from tasks.release.day import (
     Status,
     Unreleased,
 )
+from tasks.release.due import Due
 from tasks.release.each import each, together
 from tasks.release.guards.input_hashes import Inputs, hashing
 from tasks.release.records.lineage import emit_lineage
-from tasks.release.revise import Due, Revised, StagedVintage
+from tasks.release.revise import Revised, StagedVintage
 from tasks.release.run import Run
 
 Day = TypeVar("Day", bound=Stage)
@@ -151,7 +152,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
-    """Estimate days that are out anew, judge all together, and stage them. Nothing is drawn."""
+    """Estimate published days anew, judge all together, and stage them. Nothing is drawn."""
 
     def then(day: Revised, error: ContractError | None) -> StagedVintage:
         if error:
