@@ -53,18 +53,14 @@ def _check_unlisted(run: Run, day: Staged, cause: OSError) -> None:
 
 
 def record_published(run: Run, day: Staged, publication: Publication) -> Ended:
-    """DRAWN -> PUBLISHED, after the catalogue lists the day."""
+    """DRAWN -> PUBLISHED, after the catalogue lists the day; or that it lists a new estimate."""
     entry = publication.entry
+    if isinstance(day, StagedVintage):
+        run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
+        told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
+        return day.ended(Status.PUBLISHED, told, entry.file)
     run.ledger.record_published(run.stream, day.day.isoformat(), day.revision, run.clock(), day.reservation)
     return day.ended(Status.PUBLISHED, f"revision {day.revision}, release {entry.file_hash[:12]}", entry.file)
-
-
-def record_revised(run: Run, day: StagedVintage, publication: Publication) -> Ended:
-    """Tell the ledger that the catalogue lists a new estimate."""
-    entry = publication.entry
-    run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
-    told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
-    return day.ended(Status.PUBLISHED, told, entry.file)
 
 
 def _check_may_be_listed(run: Run, day: Staged) -> None:
