@@ -106,7 +106,7 @@ def metered_day(
 ) -> pl.DataFrame:
     """One leaf's day: columns customer, timestamp, value (kWh, rounded to 0.001), a row a customer and step.
 
-    Customers differ in size for good, and their readings jump as appliances do, around the common shape.
+    Customers differ in size permanently, and their readings jump as appliances do, around the common shape.
     """
     mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
     energy = mean_kw * calendar.step_minutes / 60
