@@ -9,7 +9,7 @@ from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.tables.mechanisms import Mechanism, kinds_with, names_with
+from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with, names_with
 from tasks.config.tables.schedule import schedule_problems
 from tasks.config.tables.sections import (
     Budget,
@@ -92,7 +92,7 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
     if "stages" not in mechanism.tables and budget is not None and budget.stages is not None:
         yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
     chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (not mechanism.chooses_levels or mechanism.scale is None):
+    if chosen and (not isinstance(mechanism, HistoryInformed) or mechanism.scale is None):
         yield (
             'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
             "it chooses: name them, or give a list of shares"

@@ -22,12 +22,10 @@ class Mechanism(Section):
     """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called, and its
     legal range, which the description says, is checked there.
 
-    tables: what of the file is for it and not for others. chooses_levels: whether `budget.levels` may be left
-    to it.
+    tables: what of the file is for it and not for others.
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
-    chooses_levels: ClassVar[bool] = False
 
     name: str
 
@@ -126,8 +124,6 @@ class HistoryInformed(Mechanism):
     """Whatever stands here must be public; the clock and the week are the stream's own. Ranges are checked
     here: to make the mechanism may take seconds.
     """
-
-    chooses_levels: ClassVar[bool] = True
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")
