@@ -1,6 +1,5 @@
 """What was read becomes dumps, a region and day each, written as any supplier's."""
 
-import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,13 +58,6 @@ def write_loads(loads: Sequence[RegionLoad], into: Path) -> Imported:
         written += write_dump(into, region, day, dumps.slice(start, n_rows))
     regions = tuple(sorted({load.region for load in loads}))
     return Imported(into, len(loads), regions, written, n_dumps - written, incomplete, empty)
-
-
-def changed_lines(dumps: Path) -> tuple[str, str]:
-    """The lines in which a configuration that reads these dumps differs from the example: of [stream] and
-    of [input].
-    """
-    return 'day = "fixed"', f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
 
 
 def _together(loads: Sequence[RegionLoad]) -> pl.DataFrame:

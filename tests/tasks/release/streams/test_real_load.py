@@ -8,8 +8,7 @@ import pytest
 from benchmarks.inputs.public_data import lay_out_meters, meters_configuration
 from optstream import read_published
 from tasks.release.day import Status
-from tasks.sample_data.rte import read_load, write_loads
-from tests.tasks.sample_data.rte.configuration import rte_configuration
+from tasks.sample_data.rte import read_load, rte_configuration, write_loads
 
 
 def days(first, count):

@@ -12,8 +12,7 @@ from tasks.config import load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.validate import validate
 from tasks.sample_data.load_shapes import FRENCH_REGIONS
-from tasks.sample_data.rte import read_load, write_loads
-from tests.tasks.sample_data.rte.configuration import rte_configuration
+from tasks.sample_data.rte import read_load, rte_configuration, write_loads
 
 FIRST = date(2016, 3, 23)
 WEEK = [FIRST + timedelta(days=number) for number in range(7)]  # 27 March has 46 half-hours by the clock

@@ -1,0 +1,23 @@
+"""The configuration that reads these dumps: the example's, but for two lines."""
+
+import json
+import re
+from pathlib import Path
+
+from optstream.errors import ParameterError
+from tasks.config.example import EXAMPLE
+
+
+def changed_lines(dumps: Path) -> tuple[str, str]:
+    """The lines that differ from the example: of [stream] and of [input]."""
+    return 'day = "fixed"', f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
+
+
+def rte_configuration(dumps: Path) -> str:
+    """The whole text of a configuration whose input folder is `dumps`."""
+    text = EXAMPLE
+    for line, pattern in zip(changed_lines(dumps), (r"^day = .*$", r'^folder = "dumps"$'), strict=True):
+        text, n_changed = re.subn(pattern, line.replace("\\", r"\\"), text, flags=re.MULTILINE)
+        if n_changed != 1:
+            raise ParameterError(f"the example must have one line like {pattern}; it has {n_changed}")
+    return text
