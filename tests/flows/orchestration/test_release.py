@@ -98,6 +98,7 @@ def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
         found[task.name] = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
         return genuine[task](run, days)
 
+    gc.collect()  # what an earlier test left
     before = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
     for task in genuine:
         monkeypatch.setattr(task, "fn", partial(look, task))
