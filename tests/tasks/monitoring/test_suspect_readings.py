@@ -12,16 +12,16 @@ from tests.tasks.conftest import DAY, NOW
 NOTHING = Suspect(0.0, 0.0, 0.0)
 
 
+def shares(stream, day):
+    return suspect_readings(stream.settings, {day}).get(day, {})
+
+
 def judged(stream, now=NOW):
     (verdict,) = validate(stream.settings, stream.ingest(), now=now)
     return verdict
 
 
 @pytest.mark.parametrize(("factor", "clamped"), [(1, 0.0), (1000, 1.0), (-1, 1.0), (1 / 1000, 0.0)])
-def shares(stream, day):
-    return suspect_readings(stream.settings, {day}).get(day, {})
-
-
 def test_a_region_in_another_unit_or_sign_shows_where_it_leaves_the_bounds(small, factor, clamped):
     stream = small()
     stream.write("84", stream.rows(40.0 * factor))
