@@ -147,9 +147,9 @@ def refusals(broken: Sequence[Broken]) -> dict[str, ContractError]:
 
 
 def _least(tree: AggregationTree, resolution: Fraction, lower_bound: Fraction) -> NDArray[np.float64]:
-    # Sums of floats may miss a bound that is not 0 by rounding alone; 0 needs no such room.
-    room = 0.0 if lower_bound == 0 else float(resolution) * 1e-6
-    return np.array([float(lower_bound * int(below)) - room for below in tree.leaves_below])
+    # Sums of floats may miss a bound that is not 0 by rounding alone; 0 needs no such slack.
+    slack = 0.0 if lower_bound == 0 else float(resolution) * 1e-6
+    return np.array([float(lower_bound * int(below)) - slack for below in tree.leaves_below])
 
 
 def _children_minus_parent(values: NDArray[np.float64], tree: AggregationTree) -> NDArray[np.float64]:

@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
+from rich.markup import escape
+from rich.table import Column, Table
 
 from tasks.config import Settings
 from tasks.release.day import Ended, Status
@@ -32,6 +33,11 @@ class Terminal:
     def __init__(self, as_json: bool = False) -> None:
         self.as_json = as_json
         self.console = Console(file=sys.stdout, highlight=False, soft_wrap=True)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether a person sees what moves, such as a bar."""
+        return not self.as_json and self.console.is_terminal
 
     @contextmanager
     def step(self, label: str) -> Iterator[None]:
@@ -61,10 +67,10 @@ class Terminal:
         """A line for each day, then budget and places."""
         if self.as_json:
             return
-        table = Table("date", "status", "what happened", box=None, pad_edge=False)
+        table = plain_table("date", "status", "what happened", n_texts=3)
         for day in ended:
             mark = MARKS[day.outcome.status]
-            table.add_row(day.day.isoformat(), mark, _escaped(day.outcome.message))
+            table.add_row(day.day.isoformat(), mark, escape(day.outcome.message))
         self.console.print(table)
         self.budget(budget)
         self.say(f"published in {settings.published_folder}")
@@ -80,5 +86,7 @@ class Terminal:
         )
 
 
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")
+def plain_table(*headings: str, n_texts: int) -> Table:
+    """A table without lines, whose first columns are texts, and the others numbers."""
+    columns = [Column(name, justify="left" if i < n_texts else "right") for i, name in enumerate(headings)]
+    return Table(*columns, box=None, pad_edge=False)

@@ -43,13 +43,13 @@ COMMANDS = {
     "report": Row("report", LOOK, "Write the pages for operators and for data users."),
     "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
     "verify-published": Row("signatures", LOOK, "Check a published folder, also by its signatures."),
-    "withdraw": Row("maintenance", REPAIR, "Take days back out of the catalogue; they stay charged."),
-    "publish": Row("publish", REPAIR, "Write lost or damaged published files again, for free."),
+    "withdraw": Row("repair", REPAIR, "Take days back out of the catalogue; they stay charged."),
+    "publish": Row("repair", REPAIR, "Write lost or damaged published files again, for free."),
     "purge": Row("maintenance", REPAIR, "Remove what is past its retention."),
-    "audit": Row("study", STUDY, "Attack the mechanisms: is any epsilon broken?"),
-    "leakage": Row("study", STUDY, "Measure what knowing a customer's habits adds."),
-    "evaluate": Row("study", STUDY, "Recommend how to release, or rerun the papers."),
-    "learn-proxy": Row("study", STUDY, "Fit the prior of HistoryInformed on a public series."),
+    "audit": Row("audit", STUDY, "Attack the mechanisms: is any epsilon broken?"),
+    "leakage": Row("leakage", STUDY, "Measure what knowing a customer's habits adds."),
+    "evaluate": Row("evaluate", STUDY, "Recommend how to release, or rerun the papers."),
+    "learn-proxy": Row("learn_proxy", STUDY, "Fit the prior of HistoryInformed on a public series."),
 }
 
 

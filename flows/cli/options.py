@@ -3,7 +3,7 @@
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -58,6 +58,11 @@ def days_between(first: date, last: date) -> list[date]:
     return days_from(first, last)
 
 
+def day_option(name: str, help: str) -> Any:
+    """An option that takes a date."""
+    return typer.Option(name, parser=parse_day, metavar="DATE", help=help)
+
+
 DEFAULT_CONFIG = Path("optstream.toml")
 REASON = typer.Option("--reason", help="Why, in a few words without any value; it is kept permanently.")
 Config = Annotated[
@@ -65,9 +70,6 @@ Config = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document for machines, nothing else.")]
 Reason = Annotated[str, REASON]
-Days = Annotated[
-    list[date],
-    typer.Option("--date", parser=parse_day, metavar="DATE", help="Day; may be repeated."),
-]
-First = Annotated[date, typer.Option("--from", parser=parse_day, metavar="DATE", help="First day.")]
-Last = Annotated[date, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day.")]
+Days = Annotated[list[date], day_option("--date", "Day; may be repeated.")]
+First = Annotated[date, day_option("--from", "First day.")]
+Last = Annotated[date, day_option("--to", "Last day.")]

@@ -4,7 +4,7 @@ import fcntl
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Executor
-from contextlib import contextmanager, nullcontext, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
@@ -18,9 +18,9 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL
 
-from flows.orchestration.calls import in_prefect
+from flows.orchestration.calls import in_prefect, no_heartbeat
 from flows.orchestration.configuration import configured
-from flows.orchestration.release import no_heartbeat, release_days, revised, run_of
+from flows.orchestration.release import release_days, revised, run_of
 from flows.orchestration.run_names import tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
@@ -65,8 +65,7 @@ def backfill(
         raise ParameterError(f"the last day, {last}, comes before the first, {first}")
     with configured(config) as settings:
         check_trusted(settings)
-        ledger = open_ledger(settings.ledger_url, database_time=True)
-        try:
+        with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
             ledger.enrol(terms_of(settings), datetime.now(UTC))
             plan = plan_backfill(settings, ledger, [day for day in span if day.isoformat() not in without])
             progress = _Progress(settings.stream.name, len(plan.to_run))
@@ -84,8 +83,6 @@ def backfill(
             done += revised(run_of(settings, ledger, lease_minutes))
             write_pages(settings, ledger, datetime.now(UTC))
             return sorted(done, key=lambda day: day.day)
-        finally:
-            ledger.close()
 
 
 def month_released(config: str, stream: str, days: list[str], lease_minutes: float, mark: str) -> list[Ended]:

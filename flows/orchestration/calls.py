@@ -1,29 +1,46 @@
-"""How a step is called: as a task of the flow run under way, or as a plain function where there is none."""
+"""How steps are called: as tasks of the flow run under way, or as plain functions where there is none."""
 
-from collections.abc import Sequence
-from contextlib import nullcontext
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
+from functools import wraps
 from time import sleep
-from typing import TypeVar
+from typing import Any, Protocol, TypeVar
 
 from prefect import Task
 from prefect.context import FlowRunContext
 from prefect.runtime import task_run
+from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 
-from flows.cli.console import Terminal
 from tasks.release.day import Ended, Stage, Status
 from tasks.release.run import Run
 
 RETRIES, PAUSE_SECONDS = 2, 2
 """Of the steps where a repeat is harmless."""
-WATCHER: ContextVar[Terminal | None] = ContextVar("watcher", default=None)
 At = TypeVar("At", bound=Stage)
 Next = TypeVar("Next", bound=Stage)
+
+
+class Watcher(Protocol):
+    """Whoever is shown how far a run is, such as a terminal."""
+
+    def step(self, label: str) -> AbstractContextManager[None]:
+        """Show that a step is under way until the block ends."""
+
+
+WATCHER: ContextVar[Watcher | None] = ContextVar("watcher", default=None)
 
 
 def in_prefect() -> bool:
     """Whether this is called in a flow run."""
     return FlowRunContext.get() is not None
+
+
+def no_heartbeat() -> AbstractContextManager[Any]:
+    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
+    by most of a second.
+    """
+    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
 
 
 def taken(step: Task[[Run, Sequence[At]], list[Next]], run: Run, days: Sequence[At]) -> list[Next]:
@@ -51,14 +68,20 @@ class StepFailedError(Exception):
     """Some day failed a step that may be repeated: raised to let Prefect repeat it."""
 
 
-def done_or_again(before: Sequence[Stage], after: list[Next]) -> list[Next]:
-    """Return what a step made of the days. Raises StepFailedError if one failed and Prefect has tries left:
-    after the last, failures are values.
+def repeated(step: Callable[[Run, Sequence[At]], list[Next]]) -> Callable[[Run, Sequence[At]], list[Next]]:
+    """Return a step that raises StepFailedError if a day failed and Prefect has tries left: after the last,
+    failures are values.
     """
-    failed = _failed(before, after)
-    if failed and 0 < task_run.run_count <= RETRIES:
-        raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
-    return after
+
+    @wraps(step)
+    def attempt(run: Run, days: Sequence[At]) -> list[Next]:
+        done = step(run, days)
+        failed = _failed(days, done)
+        if failed and 0 < task_run.run_count <= RETRIES:
+            raise StepFailedError(f"{', '.join(failed)}: failed, repeating")
+        return done
+
+    return attempt
 
 
 def _failed(before: Sequence[Stage], after: Sequence[Stage]) -> list[str]:

@@ -8,6 +8,18 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from prefect.client.orchestration import get_client
+from prefect.client.schemas.actions import WorkPoolCreate
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import ConcurrencyLimitConfig
+from prefect.client.schemas.sorting import FlowRunSort
+from prefect.events.schemas.automations import AutomationCore
+from prefect.exceptions import ObjectNotFound
+from prefect.flows import load_flow_from_entrypoint
+from prefect.schedules import Cron
+from prefect.states import Crashed
+from prefect.types.entrypoint import EntrypointType
+
 from flows.orchestration.environment import ALWAYS, HEARTBEAT, HEARTBEAT_SECONDS
 from flows.orchestration.run_names import tags_of
 from optstream.errors import ConfigurationError
@@ -100,8 +112,6 @@ def register(documents: list[dict[str, Any]], zombies: Mapping[str, Any]) -> Non
 
     Raises ConfigurationError if the pool is there and not of type process.
     """
-    from prefect.client.orchestration import get_client
-
     with get_client(sync_client=True) as client:
         for pool in {document["work_pool"]["name"] for document in documents}:
             _need_pool(client, pool)
@@ -115,10 +125,6 @@ def close_runs(stream: str) -> int:
 
     For whoever knows that no worker of theirs is left.
     """
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
-    from prefect.states import Crashed
-
     alive = FlowRunFilter.model_validate({"state": {"type": {"any_": ["PENDING", "RUNNING", "CANCELLING"]}}})
     ours = DeploymentFilter.model_validate({"name": {"any_": [stream]}})
     with get_client(sync_client=True) as client:
@@ -130,10 +136,6 @@ def close_runs(stream: str) -> int:
 
 def next_run(flow: str, stream: str) -> datetime:
     """When the server will run a deployment next. Raises ConfigurationError if it schedules nothing."""
-    from prefect.client.orchestration import get_client
-    from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
-    from prefect.client.schemas.sorting import FlowRunSort
-
     first = FlowRunSort.EXPECTED_START_TIME_ASC
     scheduled = FlowRunFilter.model_validate({"state": {"type": {"any_": ["SCHEDULED"]}}})
     deadline = time.monotonic() + SCHEDULED_SECONDS
@@ -154,9 +156,6 @@ def next_run(flow: str, stream: str) -> datetime:
 
 
 def _need_pool(client: Any, name: str) -> None:
-    from prefect.client.schemas.actions import WorkPoolCreate
-    from prefect.exceptions import ObjectNotFound
-
     try:
         pool = client.read_work_pool(name)
     except ObjectNotFound:
@@ -170,8 +169,6 @@ def _need_pool(client: Any, name: str) -> None:
 
 
 def _replace_automation(client: Any, document: Mapping[str, Any]) -> None:
-    from prefect.events.schemas.automations import AutomationCore
-
     automation = AutomationCore.model_validate(document)
     known = client.read_automations_by_name(automation.name)
     if known:
@@ -181,11 +178,6 @@ def _replace_automation(client: Any, document: Mapping[str, Any]) -> None:
 
 
 def _deploy(document: Mapping[str, Any]) -> None:
-    from prefect.client.schemas.objects import ConcurrencyLimitConfig
-    from prefect.flows import load_flow_from_entrypoint
-    from prefect.schedules import Cron
-    from prefect.types.entrypoint import EntrypointType
-
     flow: Any = load_flow_from_entrypoint(document["entrypoint"])
     pool = document["work_pool"]
     flow.to_deployment(

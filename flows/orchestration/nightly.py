@@ -1,5 +1,6 @@
 """The flow that the schedule runs: a backfill of the newest days, most nights of one. Wiring only."""
 
+from contextlib import closing
 from datetime import UTC, datetime
 from typing import Any
 
@@ -34,13 +35,10 @@ def nightly(config: str) -> Any:
     """
     with configured(config) as settings:
         check_trusted(settings)
-        ledger = open_ledger(settings.ledger_url)
-        try:
+        with closing(open_ledger(settings.ledger_url)) as ledger:
             ledger.enrol(terms_of(settings), datetime.now(UTC))
             days = days_of_night(settings, ledger, datetime.now(UTC))
             plan = plan_backfill(settings, ledger, days) if days else None
-        finally:
-            ledger.close()
         ended = []
         if plan and plan.to_run:
             given_up = [str(day) for day in settings.watching.accepted_gaps]

@@ -5,7 +5,7 @@ plainly, and repeated as often.
 """
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from os import getpid
@@ -15,11 +15,19 @@ from uuid import uuid4
 
 from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
-from prefect.settings import PREFECT_API_URL, PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
+from prefect.settings import PREFECT_API_URL
 
-from flows.cli.console import Terminal
 from flows.orchestration.artifacts import keep_artifacts
-from flows.orchestration.calls import PAUSE_SECONDS, RETRIES, WATCHER, done_or_again, in_prefect, taken
+from flows.orchestration.calls import (
+    PAUSE_SECONDS,
+    RETRIES,
+    WATCHER,
+    Watcher,
+    in_prefect,
+    no_heartbeat,
+    repeated,
+    taken,
+)
 from flows.orchestration.configuration import configured
 from flows.orchestration.run_names import release_name, tags_of
 from flows.orchestration.workers import reader_of
@@ -28,75 +36,27 @@ from optstream.noise import secure_noise
 from tasks.config import Settings
 from tasks.operations.permissions import check_trusted
 from tasks.release import steps
-from tasks.release.day import (
-    Ahead,
-    Drawn,
-    Ended,
-    Found,
-    Ingested,
-    Judged,
-    Requested,
-    Reserved,
-    Staged,
-    Unreleased,
-)
-from tasks.release.revise import Due, StagedVintage, due, record_listed
+from tasks.release.day import Ended, Requested
+from tasks.release.due import due
+from tasks.release.revise import record_listed
 from tasks.release.run import LEASE, Run, enrol, let_go
 from tasks.reports import write_pages
 
 NOTHING_KEPT: dict[str, Any] = {"cache_policy": NO_CACHE, "persist_result": False}
 """Of what a step takes and gives, which may be raw values: no result on disk, no hash of an input."""
+AGAIN: dict[str, Any] = {"retries": RETRIES, "retry_delay_seconds": PAUSE_SECONDS, **NOTHING_KEPT}
+ONCE: dict[str, Any] = {"retries": 0, **NOTHING_KEPT}
 
-
-@task(name="look up", retries=0, **NOTHING_KEPT)
-def look_up(run: Run, days: Sequence[Requested]) -> list[Unreleased | Ahead]:
-    return steps.look_up_days(run, days)
-
-
-@task(name="discover dumps", retries=0, **NOTHING_KEPT)
-def discover(run: Run, days: Sequence[Unreleased | Ahead]) -> list[Found | Ahead]:
-    return steps.discover_dumps(run, days)
-
-
-@task(name="ingest", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
-def ingest(run: Run, days: Sequence[Found | Ahead]) -> list[Ingested | Ahead]:
-    return done_or_again(days, steps.ingest_dumps(run, days))
-
-
-@task(name="validate", retries=0, **NOTHING_KEPT)
-def validate(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
-    return steps.validate_days(run, days)
-
-
-@task(name="reserve", retries=0, **NOTHING_KEPT)
-def reserve(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
-    return steps.reserve_budget(run, days)
-
-
-@task(name="draw", retries=0, **NOTHING_KEPT)
-def draw(run: Run, days: Sequence[Reserved | Ahead]) -> list[Drawn | Ended]:
-    """Never repeated: a second draw would cost a second time."""
-    return steps.draw_measurements(run, days)
-
-
-@task(name="estimate", retries=0, **NOTHING_KEPT)
-def estimate(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | Ended]:
-    return steps.estimate_releases(run, days)
-
-
-@task(name="publish", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
-def publish(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
-    return done_or_again(days, steps.publish_releases(run, days))
-
-
-@task(name="revise", retries=0, **NOTHING_KEPT)
-def estimate_anew(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
-    return steps.revise_estimates(run, days)
-
-
-@task(name="publish revisions", retries=RETRIES, retry_delay_seconds=PAUSE_SECONDS, **NOTHING_KEPT)
-def publish_anew(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
-    return done_or_again(days, steps.publish_revisions(run, days))
+look_up = task(name="look up", **ONCE)(steps.look_up_days)
+discover = task(name="discover dumps", **ONCE)(steps.discover_dumps)
+ingest = task(name="ingest", **AGAIN)(repeated(steps.ingest_dumps))
+validate = task(name="validate", **ONCE)(steps.validate_days)
+reserve = task(name="reserve", **ONCE)(steps.reserve_budget)
+draw = task(name="draw", **ONCE)(steps.draw_measurements)  # a second draw would cost a second time
+estimate = task(name="estimate", **ONCE)(steps.estimate_releases)
+publish = task(name="publish", **AGAIN)(repeated(steps.publish_releases))
+estimate_anew = task(name="revise", **ONCE)(steps.revise_estimates)
+publish_anew = task(name="publish revisions", **AGAIN)(repeated(steps.publish_revisions))
 
 
 def released(run: Run, days: Sequence[Requested]) -> list[Ended]:
@@ -157,8 +117,7 @@ def release_days(
     """
     with configured(config) as settings:
         check_trusted(settings)
-        ledger = open_ledger(settings.ledger_url, database_time=True)
-        try:
+        with closing(open_ledger(settings.ledger_url, database_time=True)) as ledger:
             run = replace(run_of(settings, ledger, lease_minutes), restate=restate)
             enrol(run)
             ended = released(run, [Requested(date.fromisoformat(day)) for day in days])
@@ -168,8 +127,6 @@ def release_days(
             if in_prefect():
                 keep_artifacts(settings, ledger, ended)
             return ended
-        finally:
-            ledger.close()
 
 
 def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
@@ -179,15 +136,8 @@ def run_of(settings: Settings, ledger: Ledger, lease_minutes: float) -> Run:
     return Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC), lease)
 
 
-def no_heartbeat() -> AbstractContextManager[Any]:
-    """For flows that somebody watches: the thread that sends heartbeats would hold up the end of a short one
-    by most of a second.
-    """
-    return temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
-
-
 def run_days(
-    settings: Settings, days: Sequence[date], watcher: Terminal, *, restate: bool = False
+    settings: Settings, days: Sequence[date], watcher: Watcher, *, restate: bool = False
 ) -> list[Ended]:
     """Release days here and now, showing progress to the watcher: by a flow run on the configured Prefect
     server, and where none is configured by the same steps without one.

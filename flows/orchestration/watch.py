@@ -13,15 +13,15 @@ from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
 from prefect.blocks.notifications import CustomWebhookNotificationBlock
 from prefect.events import emit_event
-from prefect.settings import PREFECT_FLOWS_HEARTBEAT_FREQUENCY, temporary_settings
 from prefect.utilities.asyncutils import run_coro_as_sync
 
 from flows.orchestration import notifications
+from flows.orchestration.calls import no_heartbeat
 from flows.orchestration.heartbeats import tell_over
 from flows.orchestration.run_names import tags_of, watch_name
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
-from tasks.ledger.open import find_ledger
+from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import Alarm, Kind, StreamView
 from tasks.monitoring import watch as look_at
 from tasks.monitoring.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
@@ -127,12 +127,8 @@ def _alone(folder: Path) -> Iterator[None]:
 def _look(settings: Settings, now: datetime) -> StreamView | OptStreamError:
     try:
         check_trusted(settings)
-        ledger = find_ledger(settings)
-        try:
+        with ledger_if_any(settings) as ledger:
             return look_at(settings, ledger, now)
-        finally:
-            if ledger is not None:
-                ledger.close()
     except OptStreamError as error:
         return error
     except Exception as error:  # noqa: BLE001 - a watch that ends here would be silent, whatever the reason
@@ -244,7 +240,6 @@ def watch_here(settings: Settings, *, in_flow: bool = True) -> Watched:
     """
     if not in_flow:
         return _all_told(*_look_and_tell(settings, settings.watching.notify))
-    quiet = temporary_settings({PREFECT_FLOWS_HEARTBEAT_FREQUENCY: None})
-    with quiet, tags(*tags_of(settings.stream.name)):
+    with no_heartbeat(), tags(*tags_of(settings.stream.name)):
         watched: Watched = watch_stream(str(settings.file))
     return watched

@@ -133,11 +133,10 @@ def read_catalogue(
     return catalogue
 
 
-def check_days(folder: Location | str, now: datetime) -> None:
+def check_days(catalogue: Catalogue, now: datetime) -> None:
     """Raise PublicationError if the catalogue lists a day that is still to come, anywhere on earth."""
-    catalogue = find_catalogue(folder)
     tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
-    newest = max((entry.period for entry in catalogue.entries), default=tomorrow) if catalogue else tomorrow
+    newest = max((entry.period for entry in catalogue.entries), default=tomorrow)
     if newest > tomorrow:
         _refuse(f"lists {newest}, which is still to come")
 

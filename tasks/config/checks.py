@@ -9,9 +9,19 @@ from optstream.errors import ParameterError
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
-from tasks.config.tables.mechanisms import kinds_with, names_with
+from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with, names_with
 from tasks.config.tables.schedule import schedule_problems
-from tasks.config.tables.sections import Watch
+from tasks.config.tables.sections import (
+    Budget,
+    Features,
+    Input,
+    Privacy,
+    Published,
+    Release,
+    Sampling,
+    Stream,
+    Watch,
+)
 from tasks.config.zones import zone_checks
 
 RESERVED = ("date", "step", "timestamp", "node", "parent", "level", "revision", "vintage")
@@ -56,7 +66,7 @@ def _tree(parents: Mapping[str, str | None] | None) -> tuple[AggregationTree | N
         return None, [f"hierarchy: {error}"]
 
 
-def _calendar(stream: Any, features: Any) -> Iterator[str]:
+def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
     if (stream.unit == "customer") and stream.leaves_per_step != 1:
         yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
     try:
@@ -75,21 +85,21 @@ def _calendar(stream: Any, features: Any) -> Iterator[str]:
             yield f"features: {error}: the parts of a feature may not overlap"
 
 
-def _mechanism(mechanism: Any, privacy: Any, budget: Any) -> Iterator[str]:
+def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) -> Iterator[str]:
     if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
         names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
     if "stages" not in mechanism.tables and budget is not None and budget.stages is not None:
         yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
     chosen = budget is not None and not isinstance(budget.levels, tuple)
-    if chosen and (not mechanism.chooses_levels or mechanism.scale is None):
+    if chosen and (not isinstance(mechanism, HistoryInformed) or mechanism.scale is None):
         yield (
             'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
             "it chooses: name them, or give a list of shares"
         )
 
 
-def _revisions(mechanism: Any, release: Any) -> Iterator[str]:
+def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:
     if release.revise_days and not mechanism.kind.revises:
         able = kinds_with("revises")
         yield (
@@ -98,7 +108,7 @@ def _revisions(mechanism: Any, release: Any) -> Iterator[str]:
         )
 
 
-def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:
+def _sampling(privacy: Privacy, sampling: Sampling) -> Iterator[str]:
     if sampling.n_samples > privacy.window:
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
     if sampling.method == "l1" and sampling.threshold is None:
@@ -109,7 +119,7 @@ def _sampling(privacy: Any, sampling: Any) -> Iterator[str]:
             yield f'sampling.{key} must be left out for method "equally_spaced": it is for "l1"'
 
 
-def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator[str]:
+def _bounds(stream: Stream, privacy: Privacy, tree: AggregationTree | None) -> Iterator[str]:
     low, high = privacy.bounds
     if low >= high:
         yield f"privacy.bounds must have the lower first, the upper greater; got [{low}, {high}]"
@@ -125,7 +135,7 @@ def _bounds(stream: Any, privacy: Any, tree: AggregationTree | None) -> Iterator
         yield "privacy.bounds are too large for the sums of a day to stay exact; choose a coarser resolution"
 
 
-def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
+def _budget(budget: Budget, tree: AggregationTree | None) -> Iterator[str]:
     levels = budget.levels if isinstance(budget.levels, tuple) else ()
     for key, shares in (("levels", levels), ("stages", budget.stages or ())):
         if sum(shares) > 1:
@@ -146,7 +156,7 @@ def _budget(budget: Any, tree: AggregationTree | None) -> Iterator[str]:
             )
 
 
-def _stages(budget: Any, sampling: Any, features: Any) -> Iterator[str]:
+def _stages(budget: Budget, sampling: Sampling, features: Features) -> Iterator[str]:
     names = [
         *(["sampling"] if sampling.method == "l1" else []),
         "samples",
@@ -157,7 +167,7 @@ def _stages(budget: Any, sampling: Any, features: Any) -> Iterator[str]:
         yield f"budget.stages must have {shares} ({', '.join(names)}); got {len(budget.stages)}"
 
 
-def _input(source: Any, published: Any, stream: Any) -> Iterator[str]:
+def _input(source: Input, published: Published, stream: Stream | None) -> Iterator[str]:
     if source.schema_ == "metered" and stream is not None and stream.unit == "roaming":
         yield (
             'input.schema must be "aggregated" for stream.unit "roaming": '

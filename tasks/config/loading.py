@@ -5,14 +5,14 @@ import itertools
 import os
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from pydantic import SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from optstream.errors import ConfigurationError
+from optstream.errors import ConfigurationError, ParameterError
 from tasks.config.checks import cross_checks
 from tasks.config.problems import keys, nearest, plain, problems_of, shown
 from tasks.config.settings import Settings
@@ -55,18 +55,28 @@ def load_settings(path: Path) -> Settings:
     problems, sections = _sections(document)
     parents = None
     if "hierarchy" in sections:
-        parents, found = read_hierarchy(sections["hierarchy"], folder)
-        problems += found
+        parents, wrong = read_hierarchy(sections["hierarchy"], folder)
+        problems += wrong
     problems += cross_checks(sections, parents, folder)
     if problems:
-        listed = problems[:MOST_PROBLEMS]
-        if len(problems) > len(listed):
-            listed.append(f"and {len(problems) - len(listed)} more")
-        lines = "".join(f"\n  - {problem}" for problem in listed)
-        raise ConfigurationError(f"the configuration {path} is not usable; correct:{lines}")
+        raise _refused(path, problems)
     if "features" in sections:
         sections["features_"] = sections.pop("features")
-    return Settings(**sections, parents=tuple((parents or {}).items()), folder=folder, file=path.absolute())
+    nodes = tuple((parents or {}).items())
+    settings = Settings(**sections, parents=nodes, folder=folder, file=path.absolute())
+    try:
+        settings.mechanism.check(settings.model)
+    except ParameterError as error:
+        raise _refused(path, [f"mechanism: {error}"]) from error
+    return settings
+
+
+def _refused(path: Path, problems: Sequence[str]) -> ConfigurationError:
+    listed = list(problems[:MOST_PROBLEMS])
+    if len(problems) > len(listed):
+        listed.append(f"and {len(problems) - len(listed)} more")
+    lines = "".join(f"\n  - {problem}" for problem in listed)
+    return ConfigurationError(f"the configuration {path} is not usable; correct:{lines}")
 
 
 def _read_toml(path: Path) -> dict[str, Any]:

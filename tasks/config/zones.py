@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.backends import StoreUrl
+from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.storage.open import open_store
 from tasks.config.paths import absolute, ledger_database, lies_within, located, resolve_ledger_url
@@ -13,14 +13,24 @@ from tasks.config.paths import absolute, ledger_database, lies_within, located, 
 def zone_checks(sections: Mapping[str, Any], folder: Path) -> list[str]:
     """The problems with the places that these sections name; only valid ones are compared."""
     ledger = list(_ledger(sections["ledger"], folder)) if "ledger" in sections else []
-    keys = list(_signing_key(sections, folder))
-    return [*ledger, *_places(sections, folder), *_zones(sections, folder), *keys]
+    places = list(_places(sections, folder))
+    if places:
+        return [*ledger, *places]
+    return [*ledger, *_zones(sections, folder), *_signing_key(sections, folder)]
+
+
+def _named(sections: Mapping[str, Any], *names: str) -> dict[str, str]:
+    """The places that these sections and `trusted.witness` name, by key."""
+    named = {f"{name}.folder": sections[name].folder for name in names if name in sections}
+    if "trusted" in sections and sections["trusted"].witness is not None:
+        named["trusted.witness"] = sections["trusted"].witness
+    return named
 
 
 def _signing_key(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """Who has it signs in the stream's name: it lies where nobody else may enter."""
     key = sections["published"].signing_key if "published" in sections else None
-    if key is None or "trusted" not in sections or list(_places(sections, folder)):
+    if key is None or "trusted" not in sections:
         return
     try:
         within = lies_within(absolute(key, folder), located(sections["trusted"].folder, folder))
@@ -39,14 +49,7 @@ def _ledger(ledger: Any, folder: Path) -> Iterator[str]:
 
 def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """URLs are what they can be, and the trusted zone is on this machine."""
-    named = {
-        f"{name}.folder": sections[name].folder
-        for name in ("input", "published", "trusted")
-        if name in sections
-    }
-    if "trusted" in sections and sections["trusted"].witness is not None:
-        named["trusted.witness"] = sections["trusted"].witness
-    for key, text in named.items():
+    for key, text in _named(sections, "input", "published", "trusted").items():
         try:
             place = located(text, folder)
         except ParameterError as error:
@@ -63,16 +66,11 @@ def _places(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
 
 def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     """Nothing private may lie where readers look."""
-    if "published" not in sections or list(_places(sections, folder)):
+    if "published" not in sections:
         return
     public = located(sections["published"].folder, folder)
-    private = {
-        f"{name}.folder": located(sections[name].folder, folder)
-        for name in ("input", "trusted")
-        if name in sections
-    }
-    if "trusted" in sections and sections["trusted"].witness is not None:
-        private["trusted.witness"] = located(sections["trusted"].witness, folder)
+    named = _named(sections, "input", "trusted")
+    private: dict[str, Location] = {key: located(text, folder) for key, text in named.items()}
     database = None
     if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
         database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))

@@ -1,4 +1,4 @@
-"""What stands around a stream and could let its secrets out, or stop its nights: `optstream doctor`."""
+"""Checks of security and configuration: `optstream doctor`."""
 
 from tasks.doctor.examination import examine, unusable
 from tasks.doctor.finding import Finding, Severity, doctor_document

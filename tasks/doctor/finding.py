@@ -1,7 +1,7 @@
 """What the doctor says: a place, the rule that it breaks, the remedy."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Any
 
@@ -46,13 +46,5 @@ def doctor_document(findings: Sequence[Finding]) -> dict[str, Any]:
     return {
         "format": "optstream.doctor/1",
         "sound": not any(finding.is_bad for finding in findings),
-        "findings": [
-            {
-                "severity": finding.severity.value,
-                "place": finding.place,
-                "rule": finding.rule,
-                "remedy": finding.remedy,
-            }
-            for finding in findings
-        ],
+        "findings": [asdict(finding) for finding in findings],
     }

@@ -1,19 +1,20 @@
 """Ledger, published folder and dumps beside each other: clock, seeded noise, markers."""
 
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from datetime import date, datetime, timedelta
 
 from optstream.catalogue import Catalogue, find_catalogue
 from optstream.catalogue.backends import Location
 from optstream.errors import LedgerError, OptStreamError
-from optstream.ledger import Ledger, ReleaseState, open_ledger
+from optstream.ledger import Ledger, ReleaseState
 from optstream.stream import Measured
 from tasks.config import Layout, Settings
 from tasks.config.paths import ledger_database
 from tasks.doctor.finding import Finding, note, warning, wrong
 from tasks.ingest.arrival.discover import DATED, MOST_FILES, PREFIX
 from tasks.ingest.arrival.folders import entries_of
+from tasks.ledger.open import find_ledger
 from tasks.operations.expired import release_folders
 from tasks.release.guards.witness import behind
 from tasks.release.records.lineage import told_releases
@@ -30,22 +31,19 @@ def record(settings: Settings, now: datetime) -> Iterator[Finding]:
     except OptStreamError as error:
         yield wrong(settings.published_folder, str(error), "restore the catalogue from a copy")
         return
-    database = ledger_database(settings.ledger_url)
-    if database is not None and not database.exists():
-        yield from _without_ledger(catalogue, database)
-        return
     try:
-        ledger = open_ledger(settings.ledger_url)
+        ledger = find_ledger(settings)
     except LedgerError as error:
         yield wrong("ledger.url", str(error), "see that the database is there and answers")
         return
-    try:
+    if ledger is None:
+        yield from _without_ledger(catalogue, ledger_database(settings.ledger_url))
+        return
+    with closing(ledger):
         yield from _clock(settings, ledger, now)
         yield from _heads(settings, ledger, catalogue)
         yield from _restored(settings, ledger)
         yield from _seeded(settings, ledger)
-    finally:
-        ledger.close()
 
 
 def _without_ledger(catalogue: Catalogue | None, database: object) -> Iterator[Finding]:

@@ -59,7 +59,7 @@ def sealed(read: ReadDay, settings: Settings) -> IngestedDay:
     first_step = settings.calendar.first_step(read.day)
     period = None
     if read.units is not None:
-        period = PrivatePeriod(read.units, resolution=settings.resolution, first_step=first_step)
+        period = PrivatePeriod(read.units, resolution=settings.privacy.resolution, first_step=first_step)
     return IngestedDay(read.day, period, read.metrics, read.places)
 
 

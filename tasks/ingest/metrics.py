@@ -48,7 +48,10 @@ def metrics_of(
     grid = grid.with_columns(pl.all().exclude("region").fill_null(0))
     grid = grid.join(_file_faults(files), on=["day", "leaf"], how="left", maintain_order="left")
     if settings.metered:
-        limits = [abs(floor(bound / settings.resolution + Fraction(1, 2))) for bound in settings.bounds]
+        limits = [
+            abs(floor(bound / settings.privacy.resolution + Fraction(1, 2)))
+            for bound in settings.privacy.bounds
+        ]
         # Public facts only: how many rows there are, and how large each may be.
         countable = LARGEST_UNITS * 2**12 // max(*limits, 1) * 1000 // 1001 // len(leaves)
         grid = grid.with_columns(

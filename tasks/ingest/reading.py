@@ -24,14 +24,9 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Reading:
-    """Expressions over a value column. units: int64, 0 where absent; absent, infinite, out_of_bounds: what
-    was found, boolean. kind: one of `KINDS`, int64.
-    """
+    """Expressions over a value column. units: int64, 0 where absent. kind: one of `KINDS`, int64."""
 
     units: pl.Expr
-    absent: pl.Expr
-    infinite: pl.Expr
-    out_of_bounds: pl.Expr
     kind: pl.Expr
 
 
@@ -114,13 +109,7 @@ def _floats(value: pl.Expr, dtype: pl.DataType, bounds: Bounds, resolution: Frac
         .then(quotient.cast(pl.Int64, strict=False))
         .otherwise(_each(in_doubt, count))
     )
-    return Reading(
-        units=units.cast(pl.Int64),
-        absent=absent,
-        infinite=infinite,
-        out_of_bounds=(((value < least) | (value > most)) & ~infinite & ~value.is_nan()).fill_null(False),
-        kind=kind.cast(pl.Int64),
-    )
+    return Reading(units.cast(pl.Int64), kind.cast(pl.Int64))
 
 
 def _integers(
@@ -141,15 +130,8 @@ def _integers(
         units = np.clip(quantise(cut, resolution * scale), limits[0], limits[1])
         return pl.Series(values.name, np.where(values.is_null().to_numpy(), 0, units))
 
-    absent, outside = value.is_null(), ((whole < low) | (whole > high)).fill_null(False)
-    kind = pl.when(absent).then(ABSENT).when(whole > high).then(ABOVE).when(whole < low).then(BELOW)
-    return Reading(
-        units=_each(whole, count),
-        absent=absent,
-        infinite=pl.lit(False),
-        out_of_bounds=outside,
-        kind=kind.otherwise(SOUND).cast(pl.Int64),
-    )
+    kind = pl.when(value.is_null()).then(ABSENT).when(whole > high).then(ABOVE).when(whole < low).then(BELOW)
+    return Reading(_each(whole, count), kind.otherwise(SOUND).cast(pl.Int64))
 
 
 def _each(value: pl.Expr, count: Callable[[pl.Series], pl.Series]) -> pl.Expr:

@@ -52,7 +52,7 @@ def customer_of(file: SourceFile) -> pl.Expr:
 
 def reading_of(file: SourceFile, settings: Settings) -> Reading:
     """How the file's readings are counted: in the column's own unit, which gives the stream's integers."""
-    bounds, resolution = file.layout.in_column_units(settings.bounds, settings.resolution)
+    bounds, resolution = file.layout.in_column_units(settings.privacy.bounds, settings.privacy.resolution)
     return reading(file.layout.value, file.value, bounds, resolution)
 
 

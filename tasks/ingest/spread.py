@@ -1,15 +1,13 @@
 """How the passes over files are spread: here, or leaf by leaf over other processes."""
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any
 
 from pydantic import SecretStr
 
 from tasks.config import Settings
 from tasks.ingest.schema import SourceFile
 
-Given = TypeVar("Given")
-Result = TypeVar("Result")
 Spread = Callable[[Callable[[Any], Any], Sequence[Any]], list[Any]]
 """As `map`, but a list: each of the items goes to some process, with what is to be done. Both are pickled."""
 

@@ -1,5 +1,8 @@
 """Whether there is a ledger yet: looking at one must not make one."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from optstream.errors import LedgerError
 from optstream.ledger import Ledger, open_ledger
 from tasks.config import Settings
@@ -12,6 +15,17 @@ def find_ledger(settings: Settings) -> Ledger | None:
     if file is not None and not file.exists():
         return None
     return open_ledger(settings.ledger_url, database_time=True)
+
+
+@contextmanager
+def ledger_if_any(settings: Settings) -> Iterator[Ledger | None]:
+    """Give what `find_ledger` finds, and close it after the block."""
+    ledger = find_ledger(settings)
+    try:
+        yield ledger
+    finally:
+        if ledger is not None:
+            ledger.close()
 
 
 def need_ledger(settings: Settings) -> Ledger:

@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
-from math import floor
 
 from optstream.ledger import ReleaseState
 from tasks.config import Settings
 from tasks.ingest import Arrival
 from tasks.monitoring.alarm import Alarm, Kind, Severity
 from tasks.monitoring.days import DayState, State
-from tasks.monitoring.deadlines import late_from, max_runtime
+from tasks.monitoring.deadlines import days_left, late_from, max_runtime
 from tasks.monitoring.facts import Facts
 from tasks.monitoring.regions import nearest, renamed, shown
 
@@ -230,7 +229,7 @@ def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
 def _of_raw(day: DayState, made: Alarm, now: datetime) -> Iterator[Alarm]:
     if day.raw_expires is None or day.raw_expires - now > EXPIRY_WARNING:
         return
-    left = floor((day.raw_expires - now) / timedelta(days=1))
+    left = days_left(day.raw_expires, now)
     if left < 0:
         words = (
             "not released, and [input] raw_retention_days is over: if its dump is gone, accept the gap with "

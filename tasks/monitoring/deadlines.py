@@ -1,6 +1,7 @@
 """Until when what should have happened: instants from the configuration and a day."""
 
 from datetime import date, datetime, time, timedelta
+from math import floor
 from zoneinfo import ZoneInfo
 
 from tasks.config import Settings
@@ -22,6 +23,11 @@ def raw_expires(settings: Settings, day: date) -> datetime | None:
     """When the raw readings of a day are deleted; None where no retention is configured."""
     kept = settings.input.raw_retention_days
     return None if kept is None else ends_at(settings, day) + timedelta(days=kept)
+
+
+def days_left(expires: datetime, now: datetime) -> int:
+    """Whole days until then; negative when it is past."""
+    return floor((expires - now) / timedelta(days=1))
 
 
 def max_runtime(settings: Settings) -> timedelta:

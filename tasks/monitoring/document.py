@@ -1,12 +1,12 @@
 """`optstream status --json`: versioned, for machines; its JSON Schema is in tasks/schemas."""
 
-from datetime import UTC, datetime, timedelta
-from math import floor
+from datetime import UTC, datetime
 from typing import Any
 
 from tasks.config import Settings
 from tasks.monitoring.alarms import DEPENDS
 from tasks.monitoring.days import DayState
+from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.replaced import newest_day, replaced
 from tasks.monitoring.view import StreamView
 from tasks.release.records.outcomes import amount_document, budget_document
@@ -56,11 +56,6 @@ def status_document(settings: Settings, view: StreamView) -> dict[str, Any]:
         },
         "published": str(settings.published_folder),
     }
-
-
-def days_left(expires: datetime, now: datetime) -> int:
-    """Whole days until then; negative when it is past."""
-    return floor((expires - now) / timedelta(days=1))
 
 
 def _day(day: DayState, now: datetime) -> dict[str, Any]:

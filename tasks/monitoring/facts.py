@@ -190,13 +190,12 @@ def _user_suites(settings: Settings, last: date | None) -> dict[date, tuple[str,
 
 def _suspect(
     settings: Settings, releases: Mapping[date, ReleaseOutline], last: date | None
-) -> dict[date, Mapping[str, Suspect]]:
+) -> Mapping[date, Mapping[str, Suspect]]:
     """Of the last days with a release that was not withdrawn; days without a result are left out."""
     if last is None:
         return {}
-    recent = [day for day in days_from(last - timedelta(days=SUSPECT_DAYS - 1), last) if day in releases]
-    found = {day: suspect_readings(settings, day) for day in recent if releases[day].withdrawn is None}
-    return {day: regions for day, regions in found.items() if regions}
+    recent = set(days_from(last - timedelta(days=SUSPECT_DAYS - 1), last)) & releases.keys()
+    return suspect_readings(settings, {day for day in recent if releases[day].withdrawn is None})
 
 
 def _page(settings: Settings, ledger: Ledger) -> GrantPage | None:

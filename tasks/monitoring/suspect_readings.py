@@ -30,17 +30,18 @@ class Suspect:
     doubled: float
 
 
-def suspect_readings(settings: Settings, day: date) -> dict[str, Suspect]:
-    """Of each region with rows, in the tree's order, by the newest validation result of that day.
+def suspect_readings(settings: Settings, days: set[date]) -> dict[date, dict[str, Suspect]]:
+    """By day, each region with rows, in the tree's order, by the newest validation result of that day.
 
-    Empty where there is none, or none that can be read. A region in another unit shows where it leaves the
-    bounds: a thousandfold one and a negative one do, a thousandth does not.
+    Days without one that can be read are left out. A region in another unit shows where it leaves the bounds:
+    a thousandfold one and a negative one do, a thousandth does not.
     """
-    for _, suite, document in newest_results(settings, {day}):
+    found = {}
+    for day, suite, document in newest_results(settings, days):
         if suite == RAW:
             with suppress(KeyError, TypeError, AttributeError):
-                return _shares(document["meta"]["metrics"], day)
-    return {}
+                found[day] = _shares(document["meta"]["metrics"], day)
+    return {day: regions for day, regions in found.items() if regions}
 
 
 def _shares(metrics: Sequence[Mapping[str, Any]], day: date) -> dict[str, Suspect]:

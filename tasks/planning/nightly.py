@@ -1,4 +1,4 @@
-"""A scheduled night: when it looks, at which days, and whether something is left that should be out."""
+"""A scheduled night: when it looks, at which days, and whether something is left that should be published."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ PATIENT = (Status.WAITING, Status.BUSY)
 
 
 class UnreleasedError(OptStreamError):
-    """A night ended with a day that should be out and is not."""
+    """A night ended with a day that should be published and is not."""
 
 
 def looks_of(settings: Settings) -> tuple[str, ...]:
@@ -57,7 +57,7 @@ def days_of_night(settings: Settings, ledger: Ledger, now: datetime) -> list[dat
 
 @dataclass(frozen=True)
 class Night:
-    """How a look ended, in words that hold no reading. left: what should be out and is not."""
+    """How a look ended, in words that hold no reading. left: what should be published and is not."""
 
     words: str
     left: tuple[str, ...] = ()

@@ -78,7 +78,7 @@ class NumberOfPoints:
 
 @dataclass(frozen=True)
 class DryRun:
-    """epsilon: what the plan, repeated for ever, costs any window. points_known: False where the draw
+    """epsilon: what the plan, repeated without end, costs any window. points_known: False where the draw
     chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
     numbers of days, and what all readings of one customer in so many lose by this plan.
     """

@@ -21,11 +21,11 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
     share of epsilon is kept back.
     """
     model, kind = settings.model_of(revision), settings.mechanism.kind
-    bound = float(settings.lower_bound)
+    bound = float(settings.privacy.lower_bound)
     offered: dict[str, Callable[[], Any]] = {
         "tree": lambda: settings.tree,
         "level_shares": lambda: settings.level_shares,
-        "stage_shares": lambda: settings.stage_shares,
+        "stage_shares": lambda: settings.budget.stages,
         "lower_bound": lambda: bound,
         "calibration": lambda: settings.privacy.calibration,
         "shortest_period": lambda: settings.shortest_day,

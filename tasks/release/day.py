@@ -37,7 +37,7 @@ class Status(StrEnum):
 
     @property
     def is_good(self) -> bool:
-        """Whether nothing is left to do now: the release is out, held until its hour, or taken back."""
+        """Whether nothing is left to do now: the release is published, held until its hour, or taken back."""
         return self in (Status.PUBLISHED, Status.UNCHANGED, Status.WITHDRAWN, Status.HELD)
 
 

@@ -73,10 +73,10 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     settings, memory = run.settings, day.memory
     mechanism = run.mechanism_of(day.day, day.revision)
     plan = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
-    # Taken for good: should this draw die, the next one starts without it, and no raw state serves twice.
+    # Taken permanently: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)
     state = with_raw(memory.state, raw) if raw and mechanism.adaptive else memory.state
-    file.preallocate(_room(settings, day, plan), 2**12 + len(raw or b"") + _cells(settings, day))
+    file.preallocate(_bytes_held(settings, day, plan), 2**12 + len(raw or b"") + _cells(settings, day))
     # what a mechanism learns before it draws may fail, and then nothing was drawn
     state = mechanism.prepared(state, day.period.first_step)
     keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
@@ -116,7 +116,7 @@ def _record(run: Run, day: Held, file: DrawingFile, drawn: _Drawn, stops: Sequen
     """Tell the ledger of durable measurements, again and again while its database is away.
 
     Raises LedgerError after the run's patience or a polite stop, with nothing lost; and where the ledger
-    refuses them for good, which destroys them, unless they are the release all the same.
+    refuses them, which destroys them, unless they are the release all the same.
     """
     # the database may take long to refuse, which counts as well
     until = monotonic() + run.patience.total_seconds()
@@ -196,7 +196,7 @@ def _is_ours(run: Run, day: Held) -> bool:
     return record is not None and record.fencing_token == day.reservation.fencing_token
 
 
-def _room(settings: Settings, day: Reserved, plan: ReleaseRecord | None) -> int:
+def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None) -> int:
     """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
     n_features = len(settings.features_.named)
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))

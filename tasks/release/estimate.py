@@ -52,8 +52,8 @@ def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
             settings.tree,
             settings.features(day.day),
             value_column=settings.published.value,
-            resolution=settings.resolution,
-            lower_bound=settings.lower_bound,
+            resolution=settings.privacy.resolution,
+            lower_bound=settings.privacy.lower_bound,
             n_steps=settings.calendar.n_steps(day.day),
             statement=day.statement.to_document(),
         )

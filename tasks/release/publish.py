@@ -7,8 +7,9 @@ from optstream.catalogue import publish as publish_releases
 from optstream.errors import LedgerError, PublicationError
 from optstream.ledger import ReleaseState
 from tasks.release.day import Ended, Staged, Status
+from tasks.release.due import check_later
 from tasks.release.each import PublishedError
-from tasks.release.revise import StagedVintage, check_later
+from tasks.release.revise import StagedVintage
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of
 
@@ -52,18 +53,14 @@ def _check_unlisted(run: Run, day: Staged, cause: OSError) -> None:
 
 
 def record_published(run: Run, day: Staged, publication: Publication) -> Ended:
-    """DRAWN -> PUBLISHED, after the catalogue lists the day."""
+    """DRAWN -> PUBLISHED, after the catalogue lists the day; or that it lists a new estimate."""
     entry = publication.entry
+    if isinstance(day, StagedVintage):
+        run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
+        told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
+        return day.ended(Status.PUBLISHED, told, entry.file)
     run.ledger.record_published(run.stream, day.day.isoformat(), day.revision, run.clock(), day.reservation)
     return day.ended(Status.PUBLISHED, f"revision {day.revision}, release {entry.file_hash[:12]}", entry.file)
-
-
-def record_revised(run: Run, day: StagedVintage, publication: Publication) -> Ended:
-    """Tell the ledger that the catalogue lists a new estimate."""
-    entry = publication.entry
-    run.ledger.record_vintage_published(day.reservation, day.number, run.clock())
-    told = f"revised estimate, vintage {day.number}, {entry.file_hash[:12]}; nothing was spent"
-    return day.ended(Status.PUBLISHED, told, entry.file)
 
 
 def _check_may_be_listed(run: Run, day: Staged) -> None:
@@ -80,7 +77,7 @@ def _check_may_be_listed(run: Run, day: Staged) -> None:
 
 
 def _check_may_be_revised(run: Run, day: StagedVintage) -> None:
-    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a day that is out, and
+    """Raise LedgerError unless the ledger has these bytes as the newest vintage of a published day, and
     nobody has taken the day over: an owner that was thought dead shows nothing.
     """
     period = day.day.isoformat()

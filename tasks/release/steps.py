@@ -32,10 +32,11 @@ from tasks.release.day import (
     Status,
     Unreleased,
 )
+from tasks.release.due import Due
 from tasks.release.each import each, together
 from tasks.release.guards.input_hashes import Inputs, hashing
 from tasks.release.records.lineage import emit_lineage
-from tasks.release.revise import Due, Revised, StagedVintage
+from tasks.release.revise import Revised, StagedVintage
 from tasks.release.run import Run
 
 Day = TypeVar("Day", bound=Stage)
@@ -125,14 +126,14 @@ def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | 
 
 def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
     """Publish what was staged, or hold it until its hour; then record it and its lineage. Safe to repeat."""
-
-    def then(day: Staged, publication: Publication) -> Ended:
-        done = publish.record_published(run, day, publication)
-        emit_lineage(run, day, publication.entry.file)
-        return done
-
     due = each(days, Staged, partial(_renewed_or_held, run))
-    return together(due, Staged, partial(publish.publish, run), then)
+    return together(due, Staged, partial(publish.publish, run), partial(_recorded, run))
+
+
+def _recorded(run: Run, day: Staged, publication: Publication) -> Ended:
+    done = publish.record_published(run, day, publication)
+    emit_lineage(run, day, publication.entry.file)
+    return done
 
 
 def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
@@ -151,7 +152,7 @@ def _renewed_or_held(run: Run, day: Staged) -> Staged | Ended:
 
 
 def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ended]:
-    """Estimate days that are out anew, judge all together, and stage them. Nothing is drawn."""
+    """Estimate published days anew, judge all together, and stage them. Nothing is drawn."""
 
     def then(day: Revised, error: ContractError | None) -> StagedVintage:
         if error:
@@ -164,13 +165,7 @@ def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ende
 
 def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
     """Publish the new estimates that were staged; then record them and their lineage. Safe to repeat."""
-
-    def then(day: StagedVintage, publication: Publication) -> Ended:
-        done = publish.record_revised(run, day, publication)
-        emit_lineage(run, day, publication.entry.file)
-        return done
-
-    return together(days, StagedVintage, partial(publish.publish, run), then)
+    return together(days, StagedVintage, partial(publish.publish, run), partial(_recorded, run))
 
 
 READING = (look_up_days, discover_dumps, ingest_dumps, validate_days)

@@ -12,7 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from optstream.catalogue import digest_of
 from optstream.catalogue.page import MARKER
 from tasks.monitoring.alarms import DEPENDS
-from tasks.monitoring.document import days_left
+from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
 from tasks.reports import numbers

@@ -42,8 +42,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     """
     facts, public, problem = None, None, None
     try:
-        check_days(settings.published_folder, now)
-        facts = _write_public(settings)
+        facts = _write_public(settings, now)
         public = None if facts is None else named(settings.published_folder)
     except OptStreamError as error:
         problem = str(error)
@@ -56,7 +55,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     return Written(settings.report_file, public, problem, tuple(facts.lost))
 
 
-def _write_public(settings: Settings) -> PublicFacts | None:
+def _write_public(settings: Settings, now: datetime) -> PublicFacts | None:
     """The facts that the page shows; None where there is nothing to show, and no page."""
     place = open_storage(settings.published_folder)
     if not place.is_file("catalogue.json"):
@@ -64,6 +63,7 @@ def _write_public(settings: Settings) -> PublicFacts | None:
     kept, made = settings.summaries_file, []
 
     def make(place: Storage, catalogue: Catalogue) -> bytes:
+        check_days(catalogue, now)
         known = Summaries.read(kept)
         facts, summaries = public_facts(place, catalogue, known)
         if not summaries.rows.equals(known.rows):

@@ -1,6 +1,6 @@
-"""Simulated dumps, to try the whole house without anybody's data.
+"""Simulated dumps, to try everything without anybody's data.
 
-The simulated truth is public: its randomness is numpy's, seeded, and the noise room is not entered.
+The simulated truth is public: its randomness is numpy's, seeded, and not that of the noise.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -31,9 +31,6 @@ class Simulated:
     """What was written: dumps are (region, day) pairs; `n_kept` of them lay there already, the same."""
 
     folder: Path
-    leaves: tuple[str, ...]
-    days: tuple[date, ...]
-    seed: int
     n_written: int
     n_kept: int
 
@@ -59,15 +56,17 @@ def simulate(
     Timestamps: UTC for day "elapsed", wall clock without zone for day "fixed".
     The same seed, leaf and day give the same dump, whatever range is asked for; a second run changes nothing.
 
-    Raises ParameterError for no leaf or day or a bad argument; DumpError where another dump already lies.
+    Raises ParameterError for a store, a mean of 0 or less and a name that no folder can have; DumpError where
+    another dump already lies.
     """
     if isinstance(folder, StoreUrl):
         raise ParameterError(
             f"dumps are made up in a folder of this machine, not in {folder}: make them where input.folder "
             "is a path, and copy them"
         )
-    leaves, days = tuple(leaves), tuple(days)
-    _check(leaves, days, seed, schema, mean, customers_per_leaf)
+    if mean is not None and not mean > 0:
+        raise ParameterError(f"mean of simulate must be greater than 0; got {mean!r}")
+    days = tuple(days)
     for leaf in leaves:
         dump_folder(folder, leaf, days[0])  # a bad name is refused before anything is written
     written = 0
@@ -81,7 +80,7 @@ def simulate(
             rows = as_laid_out(rows, layout)
             written += write_dump(folder, leaf, day, rows, marker=layout.marker, file_list=layout.file_list)
     n_kept = len(days) * len(leaves) - written
-    return Simulated(folder, leaves, days, seed, n_written=written, n_kept=n_kept)
+    return Simulated(folder, written, n_kept)
 
 
 def as_laid_out(rows: pl.DataFrame, layout: Layout) -> pl.DataFrame:
@@ -107,7 +106,7 @@ def metered_day(
 ) -> pl.DataFrame:
     """One leaf's day: columns customer, timestamp, value (kWh, rounded to 0.001), a row a customer and step.
 
-    Customers differ in size for good, and their readings jump as appliances do, around the common shape.
+    Customers differ in size permanently, and their readings jump as appliances do, around the common shape.
     """
     mean_kw = CUSTOMER_MEAN_KW if mean is None else mean
     energy = mean_kw * calendar.step_minutes / 60
@@ -132,27 +131,3 @@ def _stamps(day: date, calendar: Calendar) -> pl.Series:
     if calendar.day == "fixed":
         return pl.Series(calendar.local_times(day), dtype=pl.Datetime("us"))
     return pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
-
-
-def _check(
-    leaves: tuple[str, ...],
-    days: tuple[date, ...],
-    seed: int,
-    schema: str,
-    mean: float | None,
-    customers_per_leaf: int,
-) -> None:
-    if not leaves or len(set(leaves)) != len(leaves):
-        raise ParameterError("leaves of simulate must be at least one name, each once")
-    if not days:
-        raise ParameterError("days of simulate must be at least one; is the last day before the first?")
-    if isinstance(seed, bool) or not isinstance(seed, int) or seed < 0:
-        raise ParameterError(f"seed of simulate must be an integer of at least 0; got {seed!r}")
-    if schema not in ("aggregated", "metered"):
-        raise ParameterError(f'schema of simulate must be "aggregated" or "metered"; got {schema!r}')
-    if mean is not None and not mean > 0:
-        raise ParameterError(f"mean of simulate must be greater than 0; got {mean!r}")
-    if customers_per_leaf < 1:
-        raise ParameterError(
-            f"customers_per_leaf of simulate must be an integer of at least 1; got {customers_per_leaf!r}"
-        )

@@ -108,7 +108,10 @@ class BesideLeaked:
             filled = np.array([differing if reading is None else reading for reading in self.readings])
             days = np.split(filled, len(DAYS))
             return [
-                (mechanism, PrivatePeriod.from_values(own, resolution=settings.resolution, first_step=first))
+                (
+                    mechanism,
+                    PrivatePeriod.from_values(own, resolution=settings.privacy.resolution, first_step=first),
+                )
                 for mechanism, own, first in zip(mechanisms, days, first_steps, strict=True)
             ]
 

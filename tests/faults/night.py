@@ -21,6 +21,7 @@ from optstream.noise import secure, secure_noise
 from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
 from tasks.release.day import Ahead, Drawn, Ended, Requested, Reserved
+from tasks.release.due import due
 from tasks.release.each import each
 from tasks.release.run import Run, enrol, let_go
 from tasks.reports import write_pages
@@ -160,7 +161,7 @@ def _released(run: Run, days: list[Requested]) -> list[Ended]:
         drawn = _drawn(run, steps.reserve_budget(run, group))
         done += steps.publish_releases(run, steps.estimate_releases(run, drawn))
     revise.record_listed(run)
-    revised = steps.publish_revisions(run, steps.revise_estimates(run, revise.due(run)))
+    revised = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
     let_go(run, [*done, *revised])
     return done + [day for day in revised if not day.outcome.status.is_good]
 

@@ -117,7 +117,7 @@ def _progress(n_days: int, terminal: Terminal) -> Iterator[Any]:
             f"{rate:.1f} a second, {f'{left:.0f}' if isfinite(left) else 'unknown'} s left"
         )
 
-    if terminal.as_json or not terminal.console.is_terminal:
+    if not terminal.is_watched:
         yield line
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -180,7 +180,7 @@ def _price(plan: BackfillPlan, settings: Settings, terminal: Terminal) -> int:
         f"these days the worst was charged {float(cost.before):.6g}, and would be {float(cost.after):.6g}"
     )
     terminal.say("nothing was read, drawn or charged")
-    _list_days("would be refused, for their windows have no room", cost.refused, terminal)
+    _list_days("would be refused, for their windows have too little left", cost.refused, terminal)
     _list_days("without a dump", plan.absent, terminal)
     terminal.document(plan_document(plan, cost, settings))
     return 1 if cost.refused else 0

@@ -1,4 +1,4 @@
-"""`optstream ledger`: look at it, check it, take it elsewhere, tell it for ever of what changed."""
+"""`optstream ledger`: look at it, check it, take it elsewhere, tell it permanently of what changed."""
 
 from datetime import UTC, date, datetime
 from fractions import Fraction
@@ -16,6 +16,7 @@ from flows.cli.options import (
     Json,
     Reason,
     WordsError,
+    day_option,
     examples,
     new_app,
     parse_day,
@@ -43,17 +44,9 @@ app = new_app("What was spent: show, horizon, verify, export, amend.")
 def show(
     config: Config = DEFAULT_CONFIG,
     first: Annotated[
-        date | None,
-        typer.Option(
-            "--from", parser=parse_day, metavar="DATE", help="First day; else a fortnight before the last."
-        ),
+        date | None, day_option("--from", "First day; else a fortnight before the last.")
     ] = None,
-    last: Annotated[
-        date | None,
-        typer.Option(
-            "--to", parser=parse_day, metavar="DATE", help="Last day; else the first untouched one."
-        ),
-    ] = None,
+    last: Annotated[date | None, day_option("--to", "Last day; else the first untouched one.")] = None,
     as_json: Json = False,
 ) -> None:
     """Print terms, releases, and what each window has left.
@@ -98,12 +91,7 @@ def horizon(
     delta: Annotated[
         Fraction, typer.Option(parser=parse_delta, metavar="DELTA", help="In [1e-10, 0.1], such as 1e-6.")
     ] = "1e-6",  # type: ignore[assignment]  # typer gives the parser its default as text too
-    last: Annotated[
-        date | None,
-        typer.Option(
-            "--to", parser=parse_day, metavar="DATE", help="Last day; else that of the last release."
-        ),
-    ] = None,
+    last: Annotated[date | None, day_option("--to", "Last day; else that of the last release.")] = None,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:

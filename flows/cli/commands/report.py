@@ -1,6 +1,7 @@
 """`optstream report`: make the pages anew, as every night does."""
 
 from collections.abc import Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Annotated
@@ -54,11 +55,8 @@ def report(
         raise WordsError("--output is for --published")
     settings = load_settings(config)
     check_trusted(settings)
-    ledger = need_ledger(settings)
-    try:
+    with closing(need_ledger(settings)) as ledger:
         written = write_pages(settings, ledger, datetime.now(UTC))
-    finally:
-        ledger.close()
     terminal.say(f"operators:  {written.trusted}")
     terminal.say(f"data users: {written.public or 'no page: nothing is published'}")
     document = {"format": "optstream.report/1", "trusted": str(written.trusted), "public": written.public}

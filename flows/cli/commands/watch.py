@@ -10,7 +10,7 @@ from flows.cli.show.watch import show_view
 from flows.orchestration.environment import connect
 from optstream.errors import OptStreamError
 from tasks.config import load_settings
-from tasks.ledger.open import find_ledger
+from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import watch as watch_stream
 from tasks.monitoring.document import status_document
 
@@ -24,12 +24,8 @@ def status(config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
     Notifies nobody, and changes nothing. Exit code 1 if there is any alarm.
     """
     settings, terminal = load_settings(config), Terminal(as_json)
-    ledger = find_ledger(settings)
-    try:
+    with ledger_if_any(settings) as ledger:
         view = watch_stream(settings, ledger, datetime.now(UTC), live=settings.watch is not None)
-    finally:
-        if ledger is not None:
-            ledger.close()
     show_view(settings, view, terminal)
     terminal.document(status_document(settings, view))
     raise typer.Exit(1 if view.alarms else 0)

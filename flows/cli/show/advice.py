@@ -6,9 +6,9 @@ from datetime import date
 from pathlib import Path
 from typing import Any
 
-from rich.table import Column, Table
+from rich.table import Table
 
-from flows.cli.console import Terminal
+from flows.cli.console import Terminal, plain_table
 from tasks.config import Settings
 from tasks.studies.evaluation.advice import Advice, Tried, advise, public_days, simulated_days
 from tasks.studies.evaluation.data import SIMULATED
@@ -54,8 +54,7 @@ def advise_and_show(
 
 def _tried_table(tried: Sequence[Tried]) -> Table:
     levels = [f"level {level}" for level in range(len(tried[0].errors))]
-    columns = [Column("")] + [Column(name, justify="right") for name in (*levels, "of the mean reading")]
-    table = Table(*columns, box=None, pad_edge=False)
+    table = plain_table("", *levels, "of the mean reading", n_texts=1)
     for one in tried:
         table.add_row(one.choice.label, *(f"{error:.5g}" for error in one.errors), f"{one.relative:.2%}")
     return table

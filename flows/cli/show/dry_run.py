@@ -1,8 +1,9 @@
 """How `optstream run --dry-run` shows what it found."""
 
-from rich.table import Column, Table
+from rich.markup import escape
+from rich.table import Table
 
-from flows.cli.console import Terminal
+from flows.cli.console import Terminal, plain_table
 from flows.cli.show.ledger import rounded_up
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
 
@@ -43,20 +44,15 @@ def _days(period: Period) -> str:
     return f"{period.days[0]}" + (f" and {others} more like it" if others else "")
 
 
-def _table(*headings: str, n_texts: int) -> Table:
-    columns = [Column(name, justify="left" if i < n_texts else "right") for i, name in enumerate(headings)]
-    return Table(*columns, box=None, pad_edge=False)
-
-
 def _costs(period: Period) -> Table:
-    """A line for each noise; a level's last line is its plan in any window, repeated for ever."""
-    table = _table("level", "stage", "noise on", "epsilon", "scale", "deviation", n_texts=3)
+    """A line for each noise; a level's last line is its plan in any window, repeated without end."""
+    table = plain_table("level", "stage", "noise on", "epsilon", "scale", "deviation", n_texts=3)
     for level in period.levels:
         for stage in level.stages:
             price = f"{float(stage.epsilon):.6g}"
             for noise in stage.noise:
                 numbers = (f"{noise.scale:.6g}", f"{noise.deviation:.6g}")
-                table.add_row(str(level.level), _escaped(stage.name), noise.of, price, *numbers)
+                table.add_row(str(level.level), escape(stage.name), noise.of, price, *numbers)
                 price = ""
         note = "all, in any window" if level.stages else "derived"
         table.add_row(str(level.level), note, "", f"{float(level.epsilon):.6g}", "", "")
@@ -65,7 +61,7 @@ def _costs(period: Period) -> Table:
 
 
 def _bands(period: Period) -> Table:
-    table = _table("level", "nodes", "typical", "least", "most", n_texts=1)
+    table = plain_table("level", "nodes", "typical", "least", "most", n_texts=1)
     for level in period.levels:
         table.add_row(str(level.level), str(level.n_nodes), *_band(level))
     return table
@@ -77,13 +73,9 @@ def _band(level: Level) -> list[str]:
 
 
 def _suggestions(found: DryRun) -> Table:
-    table = _table("level", "n_samples", "bound", "bound as configured", n_texts=1)
+    table = plain_table("level", "n_samples", "bound", "bound as configured", n_texts=1)
     for suggestion in found.suggestions:
         level = "all" if suggestion.level is None else str(suggestion.level)
         bounds = (f"{suggestion.error:.6g}", f"{suggestion.error_as_configured:.6g}")
         table.add_row(level, str(suggestion.n_samples), *bounds)
     return table
-
-
-def _escaped(text: str) -> str:
-    return text.replace("[", "\\[")

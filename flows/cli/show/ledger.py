@@ -4,11 +4,12 @@ from datetime import datetime
 from fractions import Fraction
 from math import ceil, floor
 
+from rich.markup import escape
 from rich.table import Table
 
-from flows.cli.console import Terminal
+from flows.cli.console import Terminal, plain_table
 from tasks.ledger.horizon import Horizon
-from tasks.ledger.show_pages import DayRoom, GrantPage, StreamPage, WindowRoom
+from tasks.ledger.show_pages import DayRoom, GrantPage, StreamPage
 
 
 def show_book(
@@ -87,7 +88,7 @@ def _stream(page: StreamPage) -> str:
 
 
 def _days(page: GrantPage) -> Table:
-    table = Table("date", "released", "charged", "least left", "may be released", box=None, pad_edge=False)
+    table = plain_table("date", "released", "charged", "least left", "may be released", n_texts=5)
     for room in page.days:
         own = [
             (release, stream.terms.stream)
@@ -109,28 +110,25 @@ def _days(page: GrantPage) -> Table:
 def _may(room: DayRoom) -> str:
     if room.may is None:
         return ""
-    return "yes" if room.may else f"no: {room.because}".replace("[", "\\[")
+    return "yes" if room.may else escape(f"no: {room.because}")
 
 
 def _windows(page: GrantPage) -> Table:
-    table = Table("windows that begin between", "and", "have left", box=None, pad_edge=False)
+    table = plain_table("windows that begin between", "and", "have left", n_texts=3)
     for room in page.windows:
-        table.add_row(_first(room), _last(room), rounded_down(room.left))
+        first, last = _when(room.first_step, room.begin_first), _when(room.last_step, room.begin_last)
+        table.add_row(first, last, rounded_down(room.left))
     return table
 
 
-def _first(room: WindowRoom) -> str:
-    return f"step {room.first_step}" if room.begin_first is None else clock(room.begin_first)
-
-
-def _last(room: WindowRoom) -> str:
-    return f"step {room.last_step}" if room.begin_last is None else clock(room.begin_last)
+def _when(step: int, begin: datetime | None) -> str:
+    return f"step {step}" if begin is None else clock(begin)
 
 
 def _free(page: GrantPage) -> str:
     if page.free_from is None:
         return "nothing was ever charged: every window has all of it"
-    where = f"step {page.free_from}" if page.free_from_time is None else clock(page.free_from_time)
+    where = _when(page.free_from, page.free_from_time)
     return f"windows that begin at {where} or later have all of it, {page.terms.model.epsilon}"
 
 

@@ -9,7 +9,7 @@ from flows.cli.show.ledger import rounded_down
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
 from tasks.monitoring.alarms import DEPENDS
-from tasks.monitoring.document import days_left
+from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
 from tasks.monitoring.words import LETTERS, lines_of

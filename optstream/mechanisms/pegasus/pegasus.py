@@ -54,14 +54,12 @@ class PeGaSus(OnlineMechanism):
     def __post_init__(self) -> None:
         share = exact(self.perturber_share, "perturber_share of PeGaSus")
         if not 0 < share < 1:
-            raise ParameterError(
-                f"perturber_share of PeGaSus must be in (0, 1); got {self.perturber_share!r}"
-            )
+            raise ParameterError(f"perturber_share of PeGaSus must be in (0, 1); got {share}")
         object.__setattr__(self, "perturber_share", share)
         if self.threshold is not None:
             threshold = exact(self.threshold, "threshold of PeGaSus")
             if threshold < 0:
-                raise ParameterError(f"threshold of PeGaSus must be at least 0; got {self.threshold!r}")
+                raise ParameterError(f"threshold of PeGaSus must be at least 0; got {threshold}")
             object.__setattr__(self, "threshold", threshold)
         if not isinstance(self.smoother, str) or self.smoother not in SMOOTHERS:
             legal = ", ".join(SMOOTHERS)

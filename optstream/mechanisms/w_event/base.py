@@ -43,9 +43,7 @@ class PublishByDistance(OnlineMechanism):
     def __post_init__(self) -> None:
         share = exact(self.distance_share, f"distance_share of {self.name}")
         if not 0 < share < 1:
-            raise ParameterError(
-                f"distance_share of {self.name} must lie between 0 and 1; got {self.distance_share!r}"
-            )
+            raise ParameterError(f"distance_share of {self.name} must lie between 0 and 1; got {share}")
         object.__setattr__(self, "distance_share", share)
         self._distance(1, 0)
         # The most that budget distribution ever offers; budget absorption may offer twice that.

@@ -1,6 +1,7 @@
 """Types of single configuration values: exact numbers, names, clock times."""
 
 import re
+from collections.abc import Callable
 from datetime import date, datetime
 from fractions import Fraction
 from pathlib import PurePosixPath
@@ -28,32 +29,14 @@ def _number(value: object) -> Fraction:
         raise ValueError(str(error)) from error
 
 
-def _positive(value: object) -> Fraction:
-    number = _number(value)
-    if number <= 0:
-        raise ValueError("not greater than 0")
-    return number
+def _within(is_legal: Callable[[Fraction], bool]) -> PlainValidator:
+    def legal(value: object) -> Fraction:
+        number = _number(value)
+        if not is_legal(number):
+            raise ValueError("outside its range")
+        return number
 
-
-def _not_negative(value: object) -> Fraction:
-    number = _number(value)
-    if number < 0:
-        raise ValueError("less than 0")
-    return number
-
-
-def _share(value: object) -> Fraction:
-    number = _number(value)
-    if not 0 <= number <= 1:
-        raise ValueError("not in [0, 1]")
-    return number
-
-
-def _bound(value: object) -> Fraction:
-    number = _number(value)
-    if abs(number) > LARGEST_BOUND:
-        raise ValueError("too large")
-    return number
+    return PlainValidator(legal)
 
 
 def _file_name(value: object) -> str:
@@ -66,13 +49,6 @@ def _file_name(value: object) -> str:
 def is_node_name(name: object) -> bool:
     """Whether a node may be called so: its name becomes part of folder names, so no "/", no leading dot."""
     return isinstance(name, str) and _NODE_NAME.fullmatch(name) is not None and len(name.encode()) <= 200
-
-
-def _proper_share(value: object) -> Fraction:
-    number = _number(value)
-    if not 0 < number < 1:
-        raise ValueError("not between 0 and 1")
-    return number
 
 
 def _day(value: object) -> date:
@@ -114,12 +90,11 @@ DAYS = "a number of days, an integer in [1, 36500]"
 Days = Annotated[int, Field(ge=1, le=36500, description=DAYS)]
 Exactly = PlainSerializer(str, return_type=str)
 Number = Annotated[Fraction, PlainValidator(_number), Exactly]
-Positive = Annotated[Fraction, PlainValidator(_positive), Exactly]
-NotNegative = Annotated[Fraction, PlainValidator(_not_negative), Exactly]
-Share = Annotated[Fraction, PlainValidator(_share), Exactly]
-PositiveShare = Annotated[Fraction, PlainValidator(lambda value: _positive(_share(value))), Exactly]
-ProperShare = Annotated[Fraction, PlainValidator(_proper_share), Exactly]
-Bound = Annotated[Fraction, PlainValidator(_bound), Exactly]
+Positive = Annotated[Fraction, _within(lambda number: number > 0), Exactly]
+NotNegative = Annotated[Fraction, _within(lambda number: number >= 0), Exactly]
+Share = Annotated[Fraction, _within(lambda number: 0 <= number <= 1), Exactly]
+PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exactly]
+Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
 Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
 FileName = Annotated[str, PlainValidator(_file_name)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]

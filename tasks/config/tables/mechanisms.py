@@ -7,25 +7,25 @@ from pydantic import Field, model_validator
 
 from optstream import mechanisms
 from optstream.errors import ParameterError
+from optstream.privacy import PrivacyModel
 from tasks.config.tables.base import Section
-from tasks.config.tables.fields import Count, NotNegative, ProperShare
+from tasks.config.tables.fields import Number
 
 SHARE = 'a share between 0 and 1, such as "1/2"'
-Gain = Annotated[float, Field(ge=0, le=1, description="a number in [0, 1]; the three gains add up to 1")]
-AMOUNT = Field(gt=0, allow_inf_nan=False, description="a number greater than 0")
+GAIN = Field(description="a number in [0, 1]; the three gains add up to 1")
+AMOUNT = Field(description="a number greater than 0")
 MOST_HOLIDAYS = 10_000
 PROXY = "the table that `optstream learn-proxy` prints: learned_from, a text, and medians"
 
 
 class Mechanism(Section):
-    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called.
+    """A mechanism's own keys; what a key is called here is what the mechanism's parameter is called, and its
+    legal range, which the description says, is checked there.
 
-    tables: what of the file is for it and not for others. chooses_levels: whether `budget.levels` may be left
-    to it.
+    tables: what of the file is for it and not for others.
     """
 
     tables: ClassVar[tuple[str, ...]] = ()
-    chooses_levels: ClassVar[bool] = False
 
     name: str
 
@@ -33,6 +33,10 @@ class Mechanism(Section):
     def kind(self) -> Any:
         """The mechanism's class, which says what is true of it (`optstream.mechanisms.base`); loads it."""
         return getattr(mechanisms, self.name)
+
+    def check(self, model: PrivacyModel) -> None:
+        """Raise ParameterError for a key outside its range, or that does not fit another or the model."""
+        self.kind(model, **self.parameters)
 
     def holidays_around(self, day: date) -> tuple[date, ...]:
         """The public holidays that it was told of, and those of its country in the years around a day."""
@@ -50,24 +54,27 @@ class OptStream(Mechanism):
 
     weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
 
+    def check(self, model: PrivacyModel) -> None:
+        """Do nothing: what it is made with stands in other tables."""
+
 
 class Plain(Mechanism):
     """A mechanism that has nothing to set."""
 
 
 class Fourier(Mechanism):
-    n_coefficients: Count = 10
+    n_coefficients: int = Field(10, description="an integer of at least 1")
 
 
 class Kellaris(Mechanism):
     """Budget distribution and budget absorption."""
 
-    distance_share: ProperShare = Field("1/2", validate_default=True, description=SHARE)
+    distance_share: Number = Field("1/2", validate_default=True, description=SHARE)
 
 
 class PeGaSus(Mechanism):
-    perturber_share: ProperShare = Field("4/5", validate_default=True, description=SHARE)
-    threshold: NotNegative | None = Field(None, description='a decimal string of at least 0, such as "50"')
+    perturber_share: Number = Field("4/5", validate_default=True, description=SHARE)
+    threshold: Number | None = Field(None, description='a decimal string of at least 0, such as "50"')
     smoother: Literal["median", "average", "james_stein"] = Field(
         "median", description='"median", "average" or "james_stein"'
     )
@@ -77,16 +84,16 @@ class PeGaSus(Mechanism):
 class Fast(Mechanism):
     """Numbers that only shape the estimate may be floats; none of them enters a price but n_samples."""
 
-    n_samples: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
+    n_samples: int | None = Field(None, description="an integer in [1, privacy.window]")
     sampling: Literal["adaptive", "fixed"] = Field("adaptive", description='"adaptive" or "fixed"')
     predictor: Literal["kalman", "linear"] = Field("kalman", description='"kalman" or "linear"')
-    proportional: Gain = 0.9
-    integral: Gain = 0.1
-    derivative: Gain = 0.0
-    integration_time: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, n_samples]")
+    proportional: Annotated[float, GAIN] = 0.9
+    integral: Annotated[float, GAIN] = 0.1
+    derivative: Annotated[float, GAIN] = 0.0
+    integration_time: int | None = Field(None, description="an integer in [1, n_samples]")
     interval_step: Annotated[float, AMOUNT] = 5.0
     set_point: Annotated[float, AMOUNT] = 0.1
-    min_interval: Count = 1
+    min_interval: int = Field(1, description="an integer in [1, privacy.window]")
     process_deviation: Annotated[float | None, AMOUNT] = None
     error_floor: Annotated[float | None, AMOUNT] = None
 
@@ -114,9 +121,9 @@ class Proxy(Section):
 
 
 class HistoryInformed(Mechanism):
-    """Whatever stands here must be public; the clock and the week are the stream's own."""
-
-    chooses_levels: ClassVar[bool] = True
+    """Whatever stands here must be public; the clock and the week are the stream's own. Ranges are checked
+    here: to make the mechanism may take seconds.
+    """
 
     n_blocks: int | None = Field(None, ge=1, le=10**6, description="an integer in [1, privacy.window]")
     block_length: int | None = Field(None, ge=1, le=10**6, description="an integer of at least 1")
@@ -138,6 +145,9 @@ class HistoryInformed(Mechanism):
         proxy = given.pop("proxy", None)
         given = {key: value for key, value in given.items() if key not in ("country", "holidays")}
         return given if proxy is None else given | {"components": proxy.components}
+
+    def check(self, model: PrivacyModel) -> None:
+        """Do nothing: see above."""
 
     def holidays_around(self, day: date) -> tuple[date, ...]:
         """As any mechanism's. Raises ParameterError for a country that is not known."""

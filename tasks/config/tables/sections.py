@@ -225,7 +225,7 @@ class Watch(Section):
 
 
 class Release(Section):
-    """How releases go on after they are out; a configuration need not have it."""
+    """What follows once a day is published; a configuration need not have it."""
 
     revise_days: int | None = Field(
         None, ge=0, le=366, description="a number of days, an integer in [0, 366]"

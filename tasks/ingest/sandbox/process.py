@@ -2,8 +2,8 @@
 
 A decoder may believe a length that a damaged file names, and a library whose allocation fails ends the whole
 process: nothing could be caught. What such a process says last may hold a reading, so nobody hears it. It
-may take for ever: after `[input] time_limit` it is ended. It may be made to say anything: what it answers is
-data (`apart_messages`), from which no code can come.
+may never end: after `[input] time_limit` it is ended. It may be made to say anything: what it answers is
+data (`messages`), from which no code can come.
 """
 
 import os

@@ -39,7 +39,7 @@ Inputs = Mapping[str, str]
 
 
 def input_key(settings: Settings) -> bytes:
-    """The key, made once, at random, and kept for good: without it old hashes say nothing.
+    """The key, made once, at random, and kept permanently: without it old hashes say nothing.
 
     Raises LedgerError if the file is there and is not a key.
     """
@@ -75,7 +75,7 @@ def hashing(settings: Settings, dumps: Sequence[Dump]) -> Iterator[Callable[[Dum
 
     What is hashed is what was read: for a file that is another one after the block than before it, or was
     written to, the answer is an error. The hashes are taken in threads of their own,
-    which let go of the interpreter, while polars decodes; the file comes from the disk once for both.
+    which release the interpreter, while polars decodes; the file comes from the disk once for both.
     """
     key, folder = input_key(settings), settings.input_folder
     paths = [path for dump in dumps for files in dump.files for path in files]

@@ -7,8 +7,7 @@ from fractions import Fraction
 from math import isfinite
 from typing import Any
 
-from optstream.catalogue import Catalogue, find_catalogue
-from optstream.ledger import Ledger, ReleaseState
+from optstream.ledger import Ledger
 from optstream.stream import Calendar
 from tasks.config import Settings
 from tasks.release.day import Ended
@@ -28,17 +27,6 @@ class Budget:
     @property
     def left(self) -> Fraction | float:
         return self.grant - self.spent
-
-
-@dataclass(frozen=True)
-class DayStatus:
-    """One day as ledger and catalogue know it. file: relative to the published folder."""
-
-    day: date
-    state: str
-    revision: int
-    file: str | None
-    note: str
 
 
 def budget_of(settings: Settings, ledger: Ledger, days: Sequence[date] = ()) -> Budget:
@@ -70,21 +58,6 @@ def _spans(calendar: Calendar, days: Sequence[date]) -> list[range]:
         else:
             spans.append(range(start, stop))
     return spans
-
-
-def days_of(settings: Settings, ledger: Ledger) -> list[DayStatus]:
-    """Every day that was ever reserved, rising, and what the published folder says of it."""
-    catalogue = find_catalogue(settings.published_folder)
-    return [
-        DayStatus(
-            date.fromisoformat(record.period),
-            "withdrawn" if record.withdrawn else record.state.lower(),
-            record.revision,
-            _listed(catalogue, date.fromisoformat(record.period), record.revision),
-            record.compromised or record.withdrawn or record.reason or _note(record.state),
-        )
-        for record in ledger.outlines(settings.stream.name)
-    ]
 
 
 def outcomes_document(ended: Sequence[Ended], settings: Settings, budget: Budget) -> dict[str, Any]:
@@ -120,15 +93,3 @@ def budget_document(budget: Budget) -> dict[str, Any]:
 def amount_document(name: str, amount: Fraction | float) -> dict[str, Any]:
     """Exact, as a fraction, and as a float for reading; JSON knows no infinity, so that is "inf" and null."""
     return {name: str(amount), f"{name}_float": float(amount) if isfinite(amount) else None}
-
-
-def _listed(catalogue: Catalogue | None, day: date, revision: int) -> str | None:
-    entry = catalogue.entry(day) if catalogue else None
-    return None if entry is None or entry.withdrawn or entry.revision != revision else entry.file
-
-
-def _note(state: ReleaseState) -> str:
-    return {
-        ReleaseState.RESERVED: "a run holds it, or died; the next run continues",
-        ReleaseState.DRAWN: "drawn, not published yet; the next run publishes it",
-    }.get(state, "")

@@ -26,9 +26,9 @@ def published_rows(
     known is null.
     """
     tree, calendar = settings.tree, settings.calendar
-    resolution = settings.resolution
+    resolution = settings.privacy.resolution
     leaves = np.rint(release.values[tree.leaf_indices] / float(resolution)).astype(np.int64)
-    units = tree.add_up(np.maximum(leaves, math.ceil(settings.lower_bound / resolution)))
+    units = tree.add_up(np.maximum(leaves, math.ceil(settings.privacy.lower_bound / resolution)))
     values = units * resolution.numerator / resolution.denominator
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
@@ -61,7 +61,7 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
     """
     if errors is None:
         return np.full(1, np.nan)
-    least_unknown = math.sqrt(UNKNOWN) * float(settings.resolution) * (1 - 1e-9)
+    least_unknown = math.sqrt(UNKNOWN) * float(settings.privacy.resolution) * (1 - 1e-9)
     return np.where((errors > 0) & (errors < least_unknown), errors, np.nan)
 
 

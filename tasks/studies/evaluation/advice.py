@@ -147,7 +147,7 @@ def _try(choice: Choice, days: Mapping[date, Values], trials: int, seed: int) ->
     except ParameterError:
         return
     missed, size = np.mean([run[0] for run in runs], axis=0), runs[0][1]
-    relative = float(np.mean(missed / np.maximum(size, float(choice.settings.resolution))))
+    relative = float(np.mean(missed / np.maximum(size, float(choice.settings.privacy.resolution))))
     yield Tried(choice, tuple(float(error) for error in missed), relative)
 
 

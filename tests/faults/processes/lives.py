@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.faults.books import read_books
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.points.attacks import Tally
@@ -120,7 +121,7 @@ class Life:
         old = DAYS[chance.randrange(max(1, self.next_day % TOUCHED))].isoformat()
         kinds = {"run": 8, "twice": 2, "both": 3, "backfill": 4, "backfill and run": 2}
         if self.next_day:
-            kinds |= {"withdraw": 1, "restate": 1}
+            kinds |= {"withdraw": 1, "restate": 1, "publish": 1}
         (kind,) = chance.choices([*kinds], [*kinds.values()])
         first = DAYS[max(0, self.next_day % TOUCHED - 2)]
         last = DAYS[min(TOUCHED - 1, self.next_day % TOUCHED + 1)]
@@ -143,6 +144,8 @@ class Life:
                 return [("withdraw", "--date", old, "--reason", "a fault is tried"), run]
             case "restate":
                 return [("run", "--restate", "--date", old), run]
+            case "publish":
+                return [("publish", "--from", str(first), "--to", str(last)), run]
             case _:
                 return [run]
 
@@ -164,6 +167,7 @@ class Life:
             # a backfill does not say all of a day that is VOID
             days = (word for day in DAYS for word in ("--date", str(day)))
             last = _last_words(self._finish("run", "--json", *days))
+        self._publish()
         self._finish("purge")
         verify = self._finish("ledger", "verify")
         if verify.process.returncode != 0:
@@ -173,6 +177,15 @@ class Life:
         self.broken += leftovers(stage.world.folder)
         self.broken += self.judge.at_the_end(list(DAYS), last)
         self.broken += judge_outside(stage.world, notes, stage.temporary, self.given_up)
+
+    def _publish(self) -> None:
+        """All days again: what readers have is whole, so nothing is written, drawn or charged."""
+        before = read_books(self.stage.world).events
+        said = _last_words(self._finish("publish", "--json", "--from", str(DAYS[0]), "--to", str(DAYS[-1])))
+        if said.error or not set(said.outcomes.values()) <= {"published already"}:
+            self.broken.append(f"PUBLISH: {said.error or said.messages}")
+        if read_books(self.stage.world).events != before:
+            self.broken.append("PUBLISH: the ledger was changed")
 
     def _finish(self, *arguments: str) -> Command:
         """Run one to its end."""

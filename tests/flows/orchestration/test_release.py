@@ -91,18 +91,19 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(house,
 
 
 def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
-    found, genuine = {}, {name: getattr(steps, name) for name in ("draw_measurements", "estimate_releases")}
+    found, genuine = {}, {task: task.fn for task in (release.draw, release.estimate)}
 
-    def look(name, run, days):
+    def look(task, run, days):
         gc.collect()
-        found[name] = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
-        return genuine[name](run, days)
+        found[task.name] = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
+        return genuine[task](run, days)
 
+    gc.collect()  # what an earlier test left
     before = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
-    for name in genuine:
-        monkeypatch.setattr(steps, name, partial(look, name))
+    for task in genuine:
+        monkeypatch.setattr(task, "fn", partial(look, task))
     released(house)
-    assert found == {"draw_measurements": before + 2, "estimate_releases": before}
+    assert found == {"draw": before + 2, "estimate": before}
 
 
 @pytest.fixture

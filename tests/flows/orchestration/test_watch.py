@@ -218,7 +218,8 @@ def test_what_depends_on_readings_reaches_no_channel(here, told, monkeypatch):
     settings = load_settings(here / "optstream.toml")
     days = last_three(settings)
     release(settings, *days)
-    monkeypatch.setattr(facts, "suspect_readings", lambda _settings, _day: {"84": Suspect(1.0, 0.0, 0.0)})
+    clamped = {"84": Suspect(1.0, 0.0, 0.0)}
+    monkeypatch.setattr(facts, "suspect_readings", lambda _settings, days: dict.fromkeys(days, clamped))
     watched = watch(settings)
     assert {alarm.kind for alarm in watched.view.alarms} == {"suspect-readings"}
     assert (watched.alarms, watched.told) == ((), {})

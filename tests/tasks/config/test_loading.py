@@ -51,7 +51,7 @@ def test_the_example_is_a_usable_configuration(load, tmp_path):
     assert settings.tree.nodes == ("FR", *REGIONS)
     assert settings.model.epsilon == 1
     assert settings.model.alpha == 10
-    assert settings.bounds == (0, 20000)
+    assert settings.privacy.bounds == (0, 20000)
     assert settings.level_shares == (Fraction(1, 2), Fraction(1, 2))
     assert settings.privacy.population == "french-customers"
     assert settings.input_of(date(2025, 1, 15)).marker == "_SUCCESS"
@@ -217,7 +217,7 @@ def test_each_stage_that_measures_has_a_share(load, refusal, method, features, s
     else:
         settings = load(*changes)
         mechanism = mechanism_for(settings, date(2025, 1, 15))
-        assert mechanism.stage_shares == settings.stage_shares
+        assert mechanism.stage_shares == settings.budget.stages
 
 
 @pytest.mark.parametrize(

@@ -94,7 +94,9 @@ def check(stream, day, leaves):
     (ingested,) = stream.ingest(day)
     by_hand = [[list(as_delivered(values, rows)) for _, values, _, rows in delivered] for delivered in leaves]
     n_steps = stream.settings.calendar.n_steps(day)
-    units, counts = ingest_by_hand(by_hand, n_steps, stream.settings.bounds, stream.settings.resolution)
+    units, counts = ingest_by_hand(
+        by_hand, n_steps, stream.settings.privacy.bounds, stream.settings.privacy.resolution
+    )
     for leaf, found in enumerate(ingested.metrics.iter_rows(named=True)):
         assert {rule: found[rule] for rule in RULES} == {rule: counts[leaf][rule] for rule in RULES}
     structural = ("no_customer", "no_timestamp", "outside_day", "missing_steps")

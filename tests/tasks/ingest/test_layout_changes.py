@@ -82,7 +82,9 @@ def test_metered_days_around_a_change_count_by_the_same_rules(small):
             [[Row(name, step, exact[step % len(exact)]) for name in names for step in range(n_steps)]]
             for names in seen.values()
         ]
-        expected, counts = ingest_by_hand(rows, n_steps, stream.settings.bounds, stream.settings.resolution)
+        expected, counts = ingest_by_hand(
+            rows, n_steps, stream.settings.privacy.bounds, stream.settings.privacy.resolution
+        )
         assert np.array_equal(units(ingested), expected), day
         for rule in ("duplicates", "two_leaves", "out_of_bounds"):
             assert ingested.metrics[rule].to_list() == [count[rule] for count in counts], (day, rule)

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from optstream.stream.quantise import quantise
 from tasks.config import Layout
+from tasks.ingest.cells import COUNTED
 from tasks.ingest.reading import countable, reading
 
 BOUNDS = (Fraction("-2.5"), Fraction("100.0005"))
@@ -27,8 +28,10 @@ def defined(text, bounds, resolution):
 
 def read(series, bounds=BOUNDS, resolution=RESOLUTIONS[0]):
     found = reading("x", series.dtype, bounds, resolution)
-    kinds = {name: getattr(found, name) for name in ("units", "absent", "infinite", "out_of_bounds")}
-    return pl.DataFrame({"x": series}).lazy().select(pl.col("x"), **kinds).collect(engine="streaming")
+    lazy = pl.DataFrame({"x": series}).lazy().select("x", units=found.units, kind=found.kind)
+    return lazy.collect(engine="streaming").with_columns(
+        pl.col("kind").is_in(kinds).alias(name) for name, kinds in COUNTED.items()
+    )
 
 
 @pytest.mark.parametrize("resolution", RESOLUTIONS, ids=str)

@@ -22,7 +22,11 @@ QUIET = Suspect(0.0, 0.0, 0.0)
 def told(watched, monkeypatch):
     """`told({day: {region: Suspect}})`: what the validation results say, of two published days."""
     known = {}
-    monkeypatch.setattr(facts_module, "suspect_readings", lambda _settings, day: known.get(day, {}))
+
+    def readings(_settings, days):
+        return {day: known[day] for day in days & known.keys()}
+
+    monkeypatch.setattr(facts_module, "suspect_readings", readings)
     watched.release(FIRST, SECOND)
 
     def tell(found):

@@ -12,6 +12,10 @@ from tests.tasks.conftest import DAY, NOW
 NOTHING = Suspect(0.0, 0.0, 0.0)
 
 
+def shares(stream, day):
+    return suspect_readings(stream.settings, {day}).get(day, {})
+
+
 def judged(stream, now=NOW):
     (verdict,) = validate(stream.settings, stream.ingest(), now=now)
     return verdict
@@ -24,7 +28,7 @@ def test_a_region_in_another_unit_or_sign_shows_where_it_leaves_the_bounds(small
     stream.write("11", stream.rows(40.0))
     verdict = judged(stream)
     assert verdict.error is None, "such a day is published"
-    assert suspect_readings(stream.settings, DAY) == {"84": Suspect(clamped, 0.0, 0.0), "11": NOTHING}
+    assert shares(stream, DAY) == {"84": Suspect(clamped, 0.0, 0.0), "11": NOTHING}
 
 
 def test_shares_are_of_the_regions_own_rows(small):
@@ -36,7 +40,7 @@ def test_shares_are_of_the_regions_own_rows(small):
         "11", pl.concat([stream.metered("e", 1.0), stream.metered("e", 2.0), stream.metered("a", 1.0)])
     )
     judged(stream)
-    found = suspect_readings(stream.settings, DAY)
+    found = shares(stream, DAY)
     assert list(found) == ["84", "11"]
     assert found["84"] == Suspect(clamped=12 / 192, absent=12 / 192, doubled=48 / 192)
     assert found["11"] == Suspect(clamped=0.0, absent=0.0, doubled=96 / 144)
@@ -44,13 +48,13 @@ def test_shares_are_of_the_regions_own_rows(small):
 
 def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
-    assert suspect_readings(stream.settings, DAY) == {}
+    assert shares(stream, DAY) == {}
     for later, load in ((1, 1e9), (2, 40.0)):
         for region in ("84", "11"):
             stream.write(region, stream.rows(load))
         judged(stream, NOW + timedelta(minutes=later))
-    assert suspect_readings(stream.settings, DAY) == {"84": NOTHING, "11": NOTHING}
-    assert suspect_readings(stream.settings, DAY + timedelta(days=1)) == {}
+    assert shares(stream, DAY) == {"84": NOTHING, "11": NOTHING}
+    assert shares(stream, DAY + timedelta(days=1)) == {}
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"metrics": 1}', b'{"metrics": [{"region": "84"}]}'])
@@ -59,7 +63,7 @@ def test_a_verdict_that_cannot_be_read_or_is_older_shows_nothing(small, content)
     for region in ("84", "11"):
         stream.write(region, stream.rows(1.0))
     judged(stream).results.write_bytes(content)
-    assert suspect_readings(stream.settings, DAY) == {}
+    assert shares(stream, DAY) == {}
 
 
 def test_a_region_without_rows_is_left_out(small):
@@ -67,4 +71,4 @@ def test_a_region_without_rows_is_left_out(small):
     stream.write("84", stream.rows(1.0))
     stream.write("11", stream.rows(1.0)[:0])
     assert judged(stream).error is not None
-    assert suspect_readings(stream.settings, DAY) == {"84": NOTHING}
+    assert shares(stream, DAY) == {"84": NOTHING}

@@ -18,7 +18,7 @@ from tasks.release import estimate, publish
 from tasks.release import run as release
 from tasks.release import steps as chunk
 from tasks.release.day import Status
-from tasks.release.records.outcomes import budget_of, days_of
+from tasks.release.records.outcomes import budget_of
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 BEFORE_ESTIMATE = chunk.STEPS[:6]
@@ -43,11 +43,9 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(house):
     spent = budget_of(house.settings, house.ledger)
     assert 1 - Fraction(1, 2**40) < spent.spent <= 1
     assert house.record(FIRST).state is ReleaseState.PUBLISHED
-    head = read_catalogue(house.folder / "published").ledger_head
-    assert house.ledger.missing_heads([head]) == []
-    assert [day.file for day in days_of(house.settings, house.ledger)] == [
-        works[day].outcome.file for day in (FIRST, SECOND)
-    ]
+    catalogue = read_catalogue(house.folder / "published")
+    assert house.ledger.missing_heads([catalogue.ledger_head]) == []
+    assert [one.file for one in catalogue.entries] == [works[day].outcome.file for day in (FIRST, SECOND)]
 
 
 def test_a_second_run_changes_nothing_and_says_so(house):

@@ -17,6 +17,7 @@ from tasks.operations.withdraw import withdraw
 from tasks.release import revise, steps
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Requested, Status
+from tasks.release.due import due
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
 
@@ -95,7 +96,7 @@ def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     house.release(*DAYS[:2])
     house.release(DAYS[2], steps=steps.STEPS[:-1])
     assert house.record(DAYS[2]).state is ReleaseState.DRAWN
-    (work,) = revise.due(house.run())
+    (work,) = due(house.run())
     assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
 
 
@@ -146,7 +147,7 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
     found = []
     for _ in range(2):
         run = house.run()
-        works = [revise.revise(run, revise.measurements_of(run), work) for work in revise.due(run)]
+        works = [revise.revise(run, revise.measurements_of(run), work) for work in due(run)]
         found.append([work.rows for work in works])
     assert len(found[0]) == 2
     for one, two in zip(*found, strict=True):
@@ -215,7 +216,7 @@ def test_days_of_another_mechanism_keep_their_estimate(house):
 def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(house):
     assert house.settings.revise_days == 0
     house.release(date(2016, 6, 1), date(2016, 6, 2))
-    assert revise.due(house.run()) == []
+    assert due(house.run()) == []
     plain = house.settings.configuration_hash
     path = house.folder / "optstream.toml"
     path.write_text(path.read_text() + "\n[release]\nrevise_days = 0\n")

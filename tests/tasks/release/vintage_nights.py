@@ -5,8 +5,9 @@ from datetime import date, timedelta
 from optstream.catalogue import check_files, read_catalogue
 from optstream.stream import Measured
 from tasks.ledger.verify import verify
-from tasks.release import revise, steps
+from tasks.release import steps
 from tasks.release.day import Status
+from tasks.release.due import due
 from tasks.storage.private_files import read_verified
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
@@ -21,7 +22,7 @@ def night(house, *days, **changes):
 
 def revised(house, **changes):
     run = house.run(**changes)
-    ended = steps.publish_revisions(run, steps.revise_estimates(run, revise.due(run)))
+    ended = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
     return {day.day: day.outcome for day in ended}
 
 

@@ -192,7 +192,7 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
     ("arguments", "keys", "message"),
     [
         (("Furrier",), {}, "mechanism.name must be \"OptStream\" or \"Laplace\" or .*; got 'Furrier'"),
-        (("Fourier",), {"n_coefficients": "0"}, "n_coefficients must be an integer of at least 1; got 0"),
+        (("Fourier",), {"n_coefficients": "0"}, "n_coefficients of Fourier must be .* at least 1; got 0"),
         (("Fourier",), {"n_coeficients": "5"}, "is not a known key; did you mean n_coefficients"),
         (
             ("Fourier",),
@@ -205,7 +205,10 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
         (("Sample",), {"keep": ["sampling"]}, r"\[sampling\] must be left out: it is for .*OptStream"),
         (("Sample",), {"keep": ["features"]}, r"\[features\] must be left out"),
         (("Sample",), {"keep": ["stages"]}, "budget.stages must be left out"),
-        (("BudgetAbsorption",), {"distance_share": '"1"'}, "distance_share must be a share between 0 and 1"),
+        (("BudgetAbsorption",), {"distance_share": '"1"'}, "distance_share of .* between 0 and 1; got 1"),
+        (("Fast",), {"n_samples": "49"}, r"n_samples of Fast must be an integer in \[1, .*\]; got 49"),
+        (("Fast",), {"integral": "0.2"}, "proportional, integral and derivative of Fast must add up to 1"),
+        (("Fast",), {"set_point": "inf"}, "set_point of Fast must be a finite number greater than 0"),
         (("PeGaSus",), {"groups": '"parents"'}, 'groups must be "own" or "children"'),
         (("PeGaSus",), {"smoother": '"mean"'}, 'smoother must be "median", "average" or "james_stein"'),
         (

@@ -12,7 +12,7 @@ def test_what_cannot_be_a_standard_error_is_not_known(tmp_path):
 
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     settings = load_settings(tmp_path / "optstream.toml")
-    nothing = np.sqrt(UNKNOWN) * float(settings.resolution)
+    nothing = np.sqrt(UNKNOWN) * float(settings.privacy.resolution)
     given = np.array([[2.5, 0.0, np.nan], [np.inf, nothing, 2 * nothing]])
     assert np.array_equal(np.isfinite(known_errors(settings, given)), [[True, False, False], [False] * 3])
     assert np.isnan(known_errors(settings, None)).all()

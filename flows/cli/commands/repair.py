@@ -1,5 +1,6 @@
-"""`optstream publish`: put published files that were lost or damaged back."""
+"""`optstream withdraw` and `optstream publish`: take days back, or put lost and damaged files back."""
 
+from collections.abc import Sequence
 from datetime import UTC, date, datetime
 from functools import partial
 from os import getpid
@@ -12,18 +13,22 @@ from flows.cli.console import Terminal
 from flows.cli.options import (
     DEFAULT_CONFIG,
     Config,
+    Days,
     Json,
+    Reason,
     WordsError,
+    day_option,
     days_between,
     examples,
     new_app,
     parse_day,
 )
 from optstream.noise import secure_noise
-from tasks.config import load_settings
+from tasks.config import Settings, load_settings
 from tasks.ledger.open import need_ledger
 from tasks.operations.permissions import check_trusted
-from tasks.release.day import Requested
+from tasks.operations.withdraw import withdraw as take_back
+from tasks.release.day import Ended, Requested, Status
 from tasks.release.each import each
 from tasks.release.publish_again import days_published, publish_again
 from tasks.release.records.outcomes import budget_of, outcomes_document
@@ -33,22 +38,30 @@ from tasks.reports import write_pages
 app = new_app()
 
 
+@app.command(epilog=examples("optstream withdraw --date 2016-02-01 --reason 'the wrong dump'"))
+def withdraw(day: Days, reason: Reason, config: Config = DEFAULT_CONFIG, as_json: Json = False) -> None:
+    """Take days back out of the catalogue; they stay charged.
+
+    A tombstone says so to readers. Exit code 1 if any day is left.
+    """
+    settings, days = load_settings(config), sorted(set(day))
+    run = _run(settings, "withdraw")
+    works = each(
+        [Requested(one) for one in days], Requested, partial(take_back, run, reason=reason, days=days)
+    )
+    _finish(run, works, Terminal(as_json))
+    failed = any(day.outcome.status in (Status.FAILED, Status.BUSY) for day in works)
+    raise typer.Exit(1 if failed else 0)
+
+
 @app.command(
     epilog=examples("optstream publish 2016-02-01", "optstream publish --from 2016-02-01 --to 2016-02-29")
 )
 def publish(
     day: Annotated[list[date] | None, typer.Argument(parser=parse_day, metavar="DAY", help="Days.")] = None,
-    more: Annotated[
-        list[date] | None,
-        typer.Option("--date", parser=parse_day, metavar="DATE", help="Day; may be repeated."),
-    ] = None,
-    first: Annotated[
-        date | None,
-        typer.Option("--from", parser=parse_day, metavar="DATE", help="First day of a span."),
-    ] = None,
-    last: Annotated[
-        date | None, typer.Option("--to", parser=parse_day, metavar="DATE", help="Last day of a span.")
-    ] = None,
+    more: Annotated[list[date] | None, day_option("--date", "Day; may be repeated.")] = None,
+    first: Annotated[date | None, day_option("--from", "First day of a span.")] = None,
+    last: Annotated[date | None, day_option("--to", "Last day of a span.")] = None,
     config: Config = DEFAULT_CONFIG,
     as_json: Json = False,
 ) -> None:
@@ -63,18 +76,27 @@ def publish(
     days = {*(day or ()), *(more or ())}
     if not days and first is None:
         raise WordsError("name a day, or a span with --from and --to")
-    settings, terminal = load_settings(config), Terminal(as_json)
+    settings = load_settings(config)
     check_trusted(settings)
-    ledger = need_ledger(settings)
-    owner = f"{gethostname()}:{getpid()}-publish"
-    run = Run(settings, ledger, secure_noise(), owner, lambda: datetime.now(UTC))
+    run = _run(settings, "publish")
     if first is not None and last is not None:
         days |= days_published(run) & set(days_between(first, last))
     works = each([Requested(one) for one in sorted(days)], Requested, partial(publish_again, run, days=days))
-    written = write_pages(settings, ledger, datetime.now(UTC))
-    budget = budget_of(settings, ledger, sorted(days))
+    _finish(run, works, Terminal(as_json))
+    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)
+
+
+def _run(settings: Settings, what: str) -> Run:
+    owner = f"{gethostname()}:{getpid()}-{what}"
+    return Run(settings, need_ledger(settings), secure_noise(), owner, lambda: datetime.now(UTC))
+
+
+def _finish(run: Run, works: Sequence[Ended], terminal: Terminal) -> None:
+    """Write the pages anew, and show what became of each day."""
+    settings, ledger = run.settings, run.ledger
+    written = write_pages(settings, ledger, run.clock())
+    budget = budget_of(settings, ledger, [day.day for day in works])
     terminal.outcomes(works, settings, budget)
     if written.problem is not None:
         terminal.say(f"the page of the data users was not written: {written.problem}")
     terminal.document(outcomes_document(works, settings, budget))
-    raise typer.Exit(0 if all(day.outcome.status.is_good for day in works) else 1)

@@ -1,50 +1,66 @@
-"""What `optstream leakage` does and shows: a table, the budgets that would bound it, a document, a chart."""
+"""`optstream leakage`: a table, the budgets that would bound it, a document, a chart."""
 
 import math
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from rich.table import Column, Table
 
 from flows.cli.console import Terminal
+from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
 from optstream.errors import ParameterError
-from optstream.ledger import Ledger
-from tasks.config import Settings
+from optstream.ledger import open_ledger
+from tasks.config import Settings, load_settings
 from tasks.studies.charged_history import By, history_of
-from tasks.studies.leakage import (
-    Leakage,
-    chain_of,
-    empty_document,
-    leakage_document,
-    leakage_of,
-)
+from tasks.studies.leakage import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from tasks.studies.transition_file import read_transition
 
 FOR_EVER = "if the last day came for ever"
+app = new_app()
 
 
-def leakage_and_show(
-    settings: Settings,
-    ledger: Ledger,
-    terminal: Terminal,
-    *,
-    transition: Path,
-    backward: Path | None = None,
-    by: By = "step",
-    bound: float | None = None,
-    plot: Path | None = None,
-) -> Leakage | None:
-    """Show what an adversary with the chain learns from the stream's history; None if nothing is drawn yet.
+@app.command(epilog=examples("optstream leakage --transition M.csv --plot leakage.svg"))
+def leakage(
+    transition: Annotated[
+        Path,
+        typer.Option(
+            metavar="M.csv",
+            help="The forward chain of one customer's values: row i is the distribution of the next value "
+            "given i. Its states must lie within alpha of each other.",
+        ),
+    ],
+    config: Config = DEFAULT_CONFIG,
+    backward: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="B.csv",
+            help="The backward chain: row i is the distribution of the value before, given i. Without it, by "
+            "Bayes from the forward chain's stationary distribution.",
+        ),
+    ] = None,
+    by: Annotated[
+        By, typer.Option(help="Whether the chain goes from step to step or from day to day.")
+    ] = "step",
+    bound: Annotated[
+        float | None,
+        typer.Option(metavar="ALPHA", help="The total leakage to be kept; by default the model's epsilon."),
+    ] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the leakage over time here, .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Measure what knowing a customer's habits adds.
 
-    bound: on the total leakage, by default the model's epsilon. Raises ConfigurationError for files that are
-    no chain, ParameterError for a bound of 0 or less.
+    That is how their values follow each other, which is outside the privacy guarantee.
     """
+    settings, terminal = load_settings(config), Terminal(as_json)
     chain = chain_of(read_transition(transition), read_transition(backward) if backward else None)
-    history = history_of(settings, ledger, by)
+    history = history_of(settings, open_ledger(settings.ledger_url), by)
     if history is None:
         terminal.say(f"stream {settings.stream.name}: nothing released yet")
         terminal.document(empty_document(settings.stream.name, by))
-        return None
+        return
     given = float(settings.model.epsilon) if bound is None else bound
     found = leakage_of(settings.stream.name, history, chain, given)
     if plot:
@@ -52,7 +68,6 @@ def leakage_and_show(
     terminal.document(leakage_document(found))
     if not terminal.as_json:
         _show(found, settings, terminal)
-    return found
 
 
 def _draw(found: Leakage, path: Path) -> None:

@@ -1,16 +1,29 @@
-"""What `optstream audit` does and shows: a progress bar, a line for each audit, a document, a chart."""
+"""`optstream audit`: a progress bar, a line for each audit, a document, a chart."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.progress import Progress
 
 from flows.cli.console import Terminal
+from flows.cli.options import Json, WordsError, day_option, examples, new_app
 from optstream.audit import Case
-from tasks.studies.audit import AuditRow, audit_document, draw_audit, run_audit
+from tasks.config import load_settings
+from tasks.studies.audit import (
+    AuditRow,
+    audit_cases,
+    audit_document,
+    configured_cases,
+    draw_audit,
+    run_audit,
+)
+from tasks.studies.audit_record import keep_audit
 
 VERDICTS = {
     ("ours", True): "holds",
@@ -20,6 +33,49 @@ VERDICTS = {
     ("twin", True): "not accused",
     ("twin", False): "ACCUSED",
 }
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "optstream audit --only 'sparse vector'",
+        "optstream audit --only rows",
+        "optstream audit --config optstream.toml --date 2016-02-01",
+    )
+)
+def audit(
+    runs: Annotated[int, typer.Option(min=400, help="Runs of each side of a pair of neighbours.")] = 4000,
+    only: Annotated[str, typer.Option(help="Only audits whose name contains this.")] = "",
+    days: Annotated[bool, typer.Option("--days", help="Days of 46, 48 and 50 steps too; slow.")] = False,
+    config: Annotated[
+        Path | None, typer.Option("--config", "-c", help="Audit the mechanism of this configuration instead.")
+    ] = None,
+    day: Annotated[date | None, day_option("--date", "With --config: as on this day.")] = None,
+    secure: Annotated[bool, typer.Option("--secure", help="Draw noise as it is published; slower.")] = False,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 0,
+    output: Annotated[Path | None, typer.Option(help="Write the JSON document here.")] = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw the bounds here, .svg or .png.")] = None,
+    as_json: Json = False,
+) -> None:
+    """Attack the mechanisms: is any epsilon broken?
+
+    Measures epsilon from below on worst neighbours; what is broken on purpose must be caught. Exit code 1
+    if any audit is not as it must be.
+    """
+    if (config is None) != (day is None):
+        raise WordsError("--config and --date go together")
+    keep = None
+    if config and day:
+        settings = load_settings(config)
+        cases = configured_cases(settings, day, only)
+        # a part of an audit is none
+        keep = None if only else partial(keep_audit, settings, now=datetime.now(UTC))
+    else:
+        cases = audit_cases(days, only)
+    passed = audit_and_show(
+        cases, Terminal(as_json), n_runs=runs, seed=seed, secure=secure, output=output, plot=plot, keep=keep
+    )
+    raise typer.Exit(0 if passed else 1)
 
 
 def audit_and_show(
@@ -73,7 +129,7 @@ def line(row: AuditRow) -> str:
 @contextmanager
 def _progress(terminal: Terminal, total: int) -> Iterator[Callable[[str, int, int], None] | None]:
     """A bar over all runs of all audits, where somebody watches."""
-    if terminal.as_json or not terminal.console.is_terminal:
+    if not terminal.is_watched:
         yield None
         return
     with Progress(console=terminal.console, transient=True) as bar:

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
+from flows.cli.commands.audit import audit_and_show
 from flows.cli.console import Terminal
-from flows.cli.show.audit import audit_and_show
 from tasks.studies.audit import audit_cases
 
 CASES = [*audit_cases(only="inverted"), *audit_cases(only="half the query")]

@@ -5,8 +5,8 @@ import json
 import polars as pl
 from typer.testing import CliRunner
 
+from flows.cli.commands.evaluate import chosen_experiments
 from flows.cli.main import app
-from flows.cli.show.evaluation import chosen_experiments
 from optstream.errors import ParameterError
 
 

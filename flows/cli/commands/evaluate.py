@@ -1,0 +1,135 @@
+"""`optstream evaluate`: recommend how to release a stream, or run the papers' experiments."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from datetime import date, timedelta
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from flows.cli.console import Terminal
+from flows.cli.options import Json, WordsError, day_option, days_between, examples, new_app
+from flows.cli.show.advice import advise_and_show
+from optstream.errors import ParameterError
+from optstream.evaluation import EXPERIMENTS, Experiment, unique_cells
+from tasks.config import load_settings
+from tasks.studies.evaluation.data import SIMULATED, read_study_data, simulated_study_data
+from tasks.studies.evaluation.findings import FINDINGS
+from tasks.studies.evaluation.means import Results
+from tasks.studies.evaluation.page import write_page
+from tasks.studies.evaluation.run import Progress as Told
+from tasks.studies.evaluation.run import check_installed
+from tasks.studies.evaluation.run import evaluate as run
+from tasks.studies.evaluation.store import Store, Terms
+
+app = new_app()
+
+
+@app.command(
+    epilog=examples(
+        "optstream evaluate --config optstream.toml --trials 1",
+        "optstream evaluate --into evaluation --short",
+    )
+)
+def evaluate(
+    data: Annotated[
+        str,
+        typer.Option(
+            metavar="FOLDER",
+            help="The folder of the public series, or `simulated`: made-up ones. With --config: a folder of "
+            "public dumps in the stream's own layout.",
+        ),
+    ] = "simulated",
+    into: Annotated[
+        Path | None, typer.Option(metavar="FOLDER", help="Where results go; a run that stopped goes on.")
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config", "-c", help="Instead of the papers' experiments: recommend how to release this stream."
+        ),
+    ] = None,
+    first: Annotated[date | None, day_option("--from", "With --config: first day; else 2016-02-01.")] = None,
+    last: Annotated[date | None, day_option("--to", "With --config: last day; else a fortnight's.")] = None,
+    mean: Annotated[
+        float | None,
+        typer.Option(
+            min=0,
+            metavar="NUMBER",
+            help="With --config and simulated days: a leaf's typical reading, from public knowledge.",
+        ),
+    ] = None,
+    only: Annotated[
+        list[int] | None, typer.Option(min=1, max=11, help="Only this experiment; may be repeated.")
+    ] = None,
+    short: Annotated[bool, typer.Option("--short", help="February only, at most three trials.")] = False,
+    trials: Annotated[int | None, typer.Option(min=1, help="At most so many trials of each cell.")] = None,
+    public: Annotated[
+        bool,
+        typer.Option(
+            "--public", help="Declare the data public: anybody may then read how far releases miss."
+        ),
+    ] = False,
+    page: Annotated[
+        Path | None, typer.Option(metavar="FILE.md", help="Write the page, and its figures beside it.")
+    ] = None,
+    processes: Annotated[int, typer.Option(min=1, help="Cells at a time.")] = 2,
+    seed: Annotated[int, typer.Option(min=0, help="Of the simulated noise.")] = 2016,
+    as_json: Json = False,
+) -> None:
+    """Recommend how to release, or rerun the papers.
+
+    With --config, for its stream; without, all experiments. Simulated noise alone.
+    """
+    terminal = Terminal(as_json)
+    if config is not None:
+        first = first or date(2016, 2, 1)
+        days = days_between(first, last or first + timedelta(days=13))
+        settings = load_settings(config)
+        advise_and_show(settings, terminal, data=data, days=days, mean=mean, trials=trials or 5, seed=seed)
+        return
+    if into is None:
+        raise WordsError("--into is needed: where results go; or --config for a recommendation")
+    experiments = chosen_experiments(only or [], short, trials)
+    public = public or data == SIMULATED
+    if page and not public:
+        raise ParameterError("a page shows how far releases miss: declare the data public with --public")
+    cells = unique_cells(experiments)
+    check_installed(cells, page=page is not None)
+    with terminal.step("read the data"):
+        read = simulated_study_data(cells) if data == SIMULATED else read_study_data(Path(data), cells)
+    name = data if data == SIMULATED else "public series"
+    store = Store(into, Terms.of(read, name=name, seed=seed, public=public))
+    with _progress(terminal) as told:
+        frame = run(experiments, read, store, processes=processes, progress=told)
+    terminal.say(f"{len(experiments)} experiments, {frame.height:,} figures in {into / 'results.parquet'}")
+    if not public:
+        terminal.say(
+            "real against private is raw data: the folder is its owner's alone; declare --public data"
+        )
+    if page:
+        unmet = write_page(Results.read(into), page)
+        terminal.say(f"page in {page}; {len(unmet)} of {len(FINDINGS)} findings do not hold in these results")
+    terminal.document({"results": str(into), "experiments": [one.number for one in experiments]})
+
+
+def chosen_experiments(only: Sequence[int], short: bool, trials: int | None) -> list[Experiment]:
+    """Those whose numbers were asked for, or all of them; in their short form, or with fewer trials."""
+    chosen = [one for one in EXPERIMENTS if not only or one.number in only]
+    if short:
+        chosen = [one.short() for one in chosen]
+    return chosen if trials is None else [one.limited(trials) for one in chosen]
+
+
+@contextmanager
+def _progress(terminal: Terminal) -> Iterator[Told | None]:
+    """A bar over all trials, where somebody watches."""
+    if not terminal.is_watched:
+        yield None
+        return
+    columns = (TextColumn("trials"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=terminal.console, transient=True) as bar:
+        shown = bar.add_task("trials", total=None)
+        yield lambda done, total: bar.update(shown, completed=done, total=total)

@@ -1,0 +1,126 @@
+"""Which published days are due a new estimate, by what is measured of them and of the days after.
+
+What is smoothed: a day's measurements and those of the days after it. An amendment, a restatement, a
+withdrawal, compromised noise, or a day that is drawn and not published yet stops it there; a day that was
+never drawn is passed over.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from itertools import takewhile
+
+from optstream.errors import LedgerError
+from optstream.ledger import ReleaseOutline, ReleaseRecord, ReleaseState
+from tasks.release.day import Stage
+from tasks.release.run import Run
+
+AFTER_ALL = 2**62
+"""A step after all others."""
+MARGIN = timedelta(days=31)
+"""How far before the newest draw the newest published day may lie: held, void or failed days between."""
+
+LONGEST = timedelta(days=366)
+"""For so long at most a day gets new estimates: the most that `release.revise_days` may be."""
+
+Days = Mapping[date, Sequence[ReleaseOutline]]
+"""The releases of each day, by revision; days rising."""
+
+
+@dataclass(frozen=True)
+class Due(Stage):
+    """A published day that is due a new estimate.
+
+    later: the days after it that the estimate is made of, each with the hash of its measurements. basis: what
+    identifies these and the day's own.
+    """
+
+    basis: str
+    later: tuple[tuple[date, str], ...]
+
+
+def due(run: Run) -> list[Due]:
+    """The days whose estimate is older than what is known of them: of the `release.revise_days` before the
+    newest that is published, those whose newest vintage was made of fewer measurements than there are by now.
+    """
+    n_days = run.settings.revise_days
+    newest = run.ledger.drawn_before(run.stream, AFTER_ALL) if n_days else None
+    if newest is None:
+        return []
+    first = date.fromisoformat(newest.period) - timedelta(days=n_days) - MARGIN
+    steps = range(run.settings.calendar.first_step(first), newest.first_step + 1)
+    return list(_due(run, _days_at(run, steps), n_days))
+
+
+def _days_at(run: Run, steps: range) -> Days:
+    """The days that begin at one of these steps and have a release."""
+    days: dict[date, list[ReleaseOutline]] = {}
+    for one in run.ledger.outlines(run.stream, steps):
+        days.setdefault(date.fromisoformat(one.period), []).append(one)
+    return days
+
+
+def _due(run: Run, days: Days, n_days: int) -> Iterator[Due]:
+    promise = run.ledger.guarantee_number(run.stream)
+    published = [day for day, found in days.items() if _is_as_published(found, promise)]
+    for day in published:
+        if not 0 < (published[-1] - day).days <= n_days:
+            continue
+        later = tuple(_smoothed(days, day, promise))
+        if not later:
+            continue
+        basis = _basis(day, days[day][-1].measurements_hash, later)
+        known = run.ledger.vintages_of(run.stream, day.isoformat(), 0)
+        if not known or (known[-1].basis, known[-1].published) != (basis, True):
+            yield Due(day, 0, basis, later)
+
+
+def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> str:
+    """What identifies the measurements that an estimate is made of: the day's own, and those after it."""
+    told = json.dumps([[str(one), known] for one, known in ((day, digest or ""), *later)])
+    return hashlib.sha256(told.encode()).hexdigest()
+
+
+def _smoothed(days: Days, day: date, promise: int) -> Iterator[tuple[date, str]]:
+    """The days after this one, with the hashes of their measurements, up to the first that stops it."""
+    never_drawn = (ReleaseState.RESERVED, ReleaseState.VOID)
+    after = ((one, found) for one, found in days.items() if one > day)
+    drawn = ((one, found) for one, found in after if len(found) > 1 or found[0].state not in never_drawn)
+    for one, found in takewhile(lambda entry: _is_as_published(entry[1], promise), drawn):
+        yield one, found[0].measurements_hash or ""
+
+
+def _is_as_published(found: Sequence[ReleaseOutline], promise: int) -> bool:
+    """Whether a day was released once, under this promise, and readers have it as it was."""
+    (first, *again) = found
+    clean = not again and first.withdrawn is None and first.compromised is None
+    return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
+
+
+def check_later(run: Run, due: Due) -> None:
+    """Raise LedgerError unless all days that the new estimate is made of are published as they were."""
+    calendar = run.settings.calendar
+    steps = range(calendar.first_step(due.day), calendar.first_step(due.later[-1][0]) + 1)
+    now = set(_smoothed(_days_at(run, steps), due.day, run.ledger.guarantee_number(run.stream)))
+    gone = [day for day, digest in due.later if (day, digest) not in now]
+    if gone:
+        raise LedgerError(
+            f"{gone[0]} was taken back or restated, or its noise became known: the new estimate of "
+            f"{due.day} that rests on it is not shown; the next run estimates it anew"
+        )
+
+
+def due_once(run: Run, record: ReleaseRecord, basis: str) -> Due:
+    """The day as it was due for the estimate of this basis.
+
+    Raises LedgerError where a day that it was made of was taken back or restated since.
+    """
+    day, calendar = date.fromisoformat(record.period), run.settings.calendar
+    days = _days_at(run, range(calendar.first_step(day), calendar.first_step(day + LONGEST + MARGIN)))
+    after = tuple(_smoothed(days, day, run.ledger.guarantee_number(run.stream)))
+    for length in range(1, len(after) + 1):
+        if _basis(day, record.measurements_hash, after[:length]) == basis:
+            return Due(day, record.revision, basis, after[:length])
+    raise LedgerError(f"a day that the new estimate of {day} was made of was taken back or restated since")
