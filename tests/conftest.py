@@ -14,7 +14,6 @@ from tests.browser import find_chromium, running_chromium
 from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
-
 FOLDERS = {"faults": "faults", "docs": "docs"}
 """The mark of every test below a folder."""
 FIXTURES = {
