@@ -107,8 +107,8 @@ MUTATIONS = (
     Mutation(
         "every step may spend a window's epsilon twice",
         "optstream/mechanisms/laplace.py",
-        "model.epsilon / model.window_length",
-        "2 * model.epsilon / model.window_length",
+        "self.model.epsilon / self.model.window_length",
+        "2 * self.model.epsilon / self.model.window_length",
     ),
     Mutation(
         "levels are measured under the whole epsilon each",
