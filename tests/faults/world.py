@@ -74,6 +74,14 @@ class World:
             return []
         return [date.fromisoformat(line) for line in self.noise_log.read_text().split()]
 
+    def copied(self, folder: Path) -> "World":
+        """Return a copy in a new folder. Its ledger, if that is SQLite, and its log of noise are its own."""
+        shutil.copytree(self.folder, folder)
+        copy = World(folder)
+        if self.noise_log.exists():
+            shutil.copy(self.noise_log, copy.noise_log)
+        return copy
+
     def remove(self) -> None:
         """Leave nothing."""
         shutil.rmtree(self.folder)
