@@ -7,6 +7,7 @@ from optstream.errors import PublicationError
 from optstream.ledger import ReleaseState
 from tests.faults.books import read_books
 from tests.faults.judge import Judge
+from tests.faults.pairs import on_both
 from tests.faults.world import DAYS
 
 SPOILED = {
@@ -23,8 +24,8 @@ def stopped_at(bench, world, point):
     return night
 
 
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_staged_file_spoiled_before_it_is_published(bench, spoil):
+@pytest.mark.parametrize(("bench", "how"), on_both(SPOILED), indirect=["bench"])
+def test_a_staged_file_spoiled_before_it_is_published(bench, how):
     """The run dies, the bytes are spoiled: the next makes the same ones again from the measurements."""
     world = bench.world()
     judge = Judge(world)
@@ -33,7 +34,7 @@ def test_a_staged_file_spoiled_before_it_is_published(bench, spoil):
     night.kill()
     assert night.wait() == "killed"
     (staged,) = world.settings.staging_of(DAYS[0], 0).iterdir()
-    spoil(staged)
+    SPOILED[how](staged)
     assert bench.rerun([judge]) == []
     assert world.samplings() == [DAYS[0]]
     assert judge.voids() == 0
@@ -96,7 +97,9 @@ def test_a_file_in_the_way_of_a_publication(sqlite_bench):
 
 
 @pytest.mark.parametrize(
-    "point", ["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"]
+    ("bench", "point"),
+    on_both(["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"]),
+    indirect=["bench"],
 )
 def test_a_clock_set_back_by_a_day(bench, point):
     """The dead run's lease seems to last: the day waits, alarmed; with the right clock it is completed."""
@@ -137,8 +140,9 @@ def test_the_third_redraw_after_a_death_voids(bench):
 
 
 @pytest.mark.parametrize(
-    "point",
-    ["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"],
+    ("bench", "point"),
+    on_both(["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"]),
+    indirect=["bench"],
 )
 def test_a_draw_that_is_whole_is_taken_up_and_not_drawn_again(bench, point):
     """However often the runs that should record it die: one draw, no VOID day."""
