@@ -17,6 +17,8 @@ from tasks.ingest import discover, ingest
 from tasks.release.build_mechanism import mechanism_for
 from tests.secrets.conftest import WORDS
 
+pytestmark = pytest.mark.slow
+
 # The first that holds a file is its place. True: noisy values are expected there, so 12 digits count.
 PLACES = {
     "terminal": ("terminal", False),
@@ -107,7 +109,7 @@ def test_no_canary_is_anywhere_but_in_dumps_and_raw_state(flown, request):
     empty = {name for name, n_files, _ in searched if n_files == 0}
     unused = {"temporary folder", "home folder", "working folder", "Prefect's other files"}
     if request.node.callspec.id == "metered":  # it runs without a server
-        unused |= {"Prefect database", "Prefect server's log"}
+        unused |= {"Prefect database", "Prefect server's log", "who was told of alarms"}
     assert empty <= unused, empty
 
 

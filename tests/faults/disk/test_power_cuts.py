@@ -40,12 +40,13 @@ def broken_by(cuts, recorded, places):
     return broken
 
 
-def test_cuts_of_a_first_day(sqlite_cuts, first_day):
-    """At every tenth durable step, and a few where some of what was not synced is left."""
+@pytest.mark.parametrize("each", [20, pytest.param(10, marks=pytest.mark.nightly)])
+def test_cuts_of_a_first_day(sqlite_cuts, first_day, each):
+    """At every twentieth durable step, and a few where some of what was not synced is left."""
     assert len(first_day.syncs) > 50
     chance = random.Random(SEED)
     left = by_chance(first_day, chance)
-    places = [*list(at_every_step(first_day))[4::10], *(next(left) for _ in range(4))]
+    places = [*list(at_every_step(first_day))[4::each], *(next(left) for _ in range(40 // each))]
     assert broken_by(sqlite_cuts, first_day, places) == []
 
 
