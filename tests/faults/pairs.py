@@ -1,16 +1,30 @@
-"""Which cases are tried on which database: all on SQLite, a few on PostgreSQL, the rest there by night."""
+"""Which cases `make test` tries, and on which database; the rest is tried by night."""
 
 from collections.abc import Iterable
 from typing import Any
 
 import pytest
 
+SQLITE = pytest.mark.parametrize(
+    "bench", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
+)
+"""SQLite, and PostgreSQL by night: where the product's own code does not differ."""
 
-def on_both(cases: Iterable[Any], n_on_postgresql: int = 1) -> list[Any]:
-    """Return pairs of a database, for the fixture `bench`, and a case."""
-    cases = list(cases)
-    pairs = [pytest.param("sqlite", case) for case in cases]
-    for number, case in enumerate(cases):
-        marks = [] if number < n_on_postgresql else [pytest.mark.nightly]
-        pairs.append(pytest.param("postgresql", case, marks=marks))
-    return pairs
+
+def few(cases: Iterable[Any], n: int) -> list[Any]:
+    """Return the cases, all but the first n marked to be tried by night."""
+    return [
+        pytest.param(case, marks=[] if number < n else [pytest.mark.nightly])
+        for number, case in enumerate(cases)
+    ]
+
+
+def on_both(cases: Iterable[Any], n_on_sqlite: int, n_on_postgresql: int = 1) -> list[Any]:
+    """Return pairs of a database, for the fixture `bench`, and a case; the first n of each are for the day."""
+    known = list(cases)
+    numbers = {"sqlite": n_on_sqlite, "postgresql": n_on_postgresql}
+    return [
+        pytest.param(database, *case.values, marks=case.marks)
+        for database, n in numbers.items()
+        for case in few(known, n)
+    ]

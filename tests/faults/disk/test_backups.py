@@ -1,6 +1,6 @@
-"""Restored backups, on both databases: nothing that others saw is drawn or shown anew, and somebody is told.
+"""Restored backups: nothing that others saw is drawn or shown anew, and somebody is told.
 
-A few restores; `make powercuts` does hundreds.
+A few restores, on PostgreSQL by night; `make powercuts` does hundreds.
 """
 
 import random
@@ -8,6 +8,9 @@ import random
 import pytest
 
 from tests.faults.disk.backups import Restored, happen, restore, restores
+from tests.faults.pairs import SQLITE
+
+pytestmark = SQLITE
 
 SEED = 20160603
 

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.faults.judge import Judge
-from tests.faults.pairs import on_both
+from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 
@@ -14,7 +14,7 @@ def start_all(bench, nights):
     return [process.last_words() for process in started]
 
 
-@pytest.mark.parametrize("runs", [3, pytest.param(8, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("runs", few([3, 8], 1))
 def test_runs_of_the_same_day(bench, runs):
     world = bench.world()
     judge = Judge(world)
@@ -39,6 +39,7 @@ def test_a_chunk_of_days_beside_nights(bench):
     assert sorted(world.samplings()) == list(days)
 
 
+@SQLITE
 def test_the_same_run_delivered_twice(bench):
     """The same owner, as a scheduler that believes the first delivery lost would start it."""
     world = bench.world()
@@ -59,6 +60,7 @@ def test_the_same_run_delivered_twice(bench):
             "after commit in Ledger.reserve, 1",
             "before commit in Ledger.record_published, 1",
         ],
+        2,
         2,
     ),
     indirect=["bench"],
@@ -82,6 +84,7 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
+@SQLITE
 def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
     world = bench.world()

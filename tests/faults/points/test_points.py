@@ -41,9 +41,9 @@ def test_nothing_gets_its_name_before_its_bytes_are_synced(first_day):
             assert following.startswith(("before fsync in sync_folder", "before fsync in replace ")), point
 
 
-@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.nightly)])
 def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day, each):
-    """After every commit and each fourth moment else; by night at every one."""
+    """After every commit and each eighth moment else; by night at every one."""
     moments = thinned(first_day.moments, each)
     assert len(first_day.moments) > 60
     tally = kill_at_each(sqlite_bench, moments, FIRST)
@@ -61,7 +61,7 @@ def thinned(moments, each):
     ]
 
 
-@pytest.mark.parametrize("each", [4, pytest.param(1, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.nightly)])
 def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each):
     """The old vintage or the new one is there, never none; a rerun completes it."""
     said = record(sqlite_bench, SHARPENED)
@@ -78,7 +78,7 @@ def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each)
     assert tally.voids == 0
 
 
-@pytest.mark.parametrize("each", [10, pytest.param(4, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", [18, pytest.param(4, marks=pytest.mark.nightly)])
 def test_refusals_over_a_first_day(sqlite_bench, first_day, each):
     """Full, read-only and broken by turns, for all are an OSError; the campaign tries each at each point."""
     points = refusable(first_day.points)[::each]

@@ -7,13 +7,13 @@ from optstream.errors import PublicationError
 from optstream.ledger import ReleaseState
 from tests.faults.books import read_books
 from tests.faults.judge import Judge
-from tests.faults.pairs import on_both
+from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 SPOILED = {
+    "altered": lambda path: path.write_bytes(path.read_bytes().replace(b"2016", b"2017", 1) + b"x"),
     "deleted": lambda path: path.unlink(),
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-7]),
-    "altered": lambda path: path.write_bytes(path.read_bytes().replace(b"2016", b"2017", 1) + b"x"),
 }
 
 
@@ -24,7 +24,7 @@ def stopped_at(bench, world, point):
     return night
 
 
-@pytest.mark.parametrize(("bench", "how"), on_both(SPOILED), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "how"), on_both(SPOILED, 2), indirect=["bench"])
 def test_a_staged_file_spoiled_before_it_is_published(bench, how):
     """The run dies, the bytes are spoiled: the next makes the same ones again from the measurements."""
     world = bench.world()
@@ -40,8 +40,8 @@ def test_a_staged_file_spoiled_before_it_is_published(bench, how):
     assert judge.voids() == 0
 
 
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_measurements_spoiled_after_the_draw(sqlite_bench, spoil):
+@pytest.mark.parametrize("how", few(SPOILED, 2))
+def test_measurements_spoiled_after_the_draw(sqlite_bench, how):
     """What was drawn is gone, and is never drawn again: VOID, charged, alarmed."""
     world = sqlite_bench.world()
     judge = Judge(world)
@@ -50,14 +50,14 @@ def test_measurements_spoiled_after_the_draw(sqlite_bench, spoil):
     night.wait()
     folder = world.settings.measurements_of(DAYS[0], 0)
     (measured,) = (path for path in folder.iterdir() if path.stat().st_size)
-    spoil(measured)
+    SPOILED[how](measured)
     assert sqlite_bench.rerun([judge]) == []
     assert judge.voids() == 1
     assert world.samplings() == [DAYS[0]]
 
 
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_published_file_spoiled(sqlite_bench, spoil):
+@pytest.mark.parametrize("how", few(SPOILED, 2))
+def test_a_published_file_spoiled(sqlite_bench, how):
     """Its reader is refused, a check names it, no run overwrites it or draws again."""
     world = sqlite_bench.world()
     judge = Judge(world)
@@ -66,7 +66,7 @@ def test_a_published_file_spoiled(sqlite_bench, spoil):
     folder = world.settings.published_folder
     (path,) = folder.glob("data/*/*.parquet")
     whole = path.read_bytes()
-    spoil(path)
+    SPOILED[how](path)
     with pytest.raises(PublicationError):
         read_published(folder, verify=True)
     assert DAYS[0].isoformat() in " ".join(check_files(folder))
@@ -98,7 +98,7 @@ def test_a_file_in_the_way_of_a_publication(sqlite_bench):
 
 @pytest.mark.parametrize(
     ("bench", "point"),
-    on_both(["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"]),
+    on_both(["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"], 2),
     indirect=["bench"],
 )
 def test_a_clock_set_back_by_a_day(bench, point):
@@ -126,6 +126,7 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     assert world.samplings() == [DAYS[0]]
 
 
+@SQLITE
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)
@@ -141,7 +142,7 @@ def test_the_third_redraw_after_a_death_voids(bench):
 
 @pytest.mark.parametrize(
     ("bench", "point"),
-    on_both(["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"]),
+    on_both(["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"], 2),
     indirect=["bench"],
 )
 def test_a_draw_that_is_whole_is_taken_up_and_not_drawn_again(bench, point):
