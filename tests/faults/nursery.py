@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -131,15 +131,16 @@ def _import_everything() -> None:
     from optstream.ledger import open_ledger
     from tasks.planning.long_spans import long_spans_of
     from tasks.reports.render import _environment
-    from tests.faults.world import DAYS, make_world
+    from tests.faults.world import DAYS, RESTATED, make_world
 
     suite = ExpectationSuite(name="warm", expectations=[none_of("a", "must be 0")])
     batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
     batch.validate(suite, result_format="BOOLEAN_ONLY")
     with tempfile.TemporaryDirectory() as folder:
         open_ledger(f"sqlite:///{folder}/ledger.sqlite").close()
-        for mechanism in ("OptStream", "HistoryInformed", "PeGaSus"):
-            world = make_world(Path(folder, mechanism), Path(folder), mechanism=mechanism)
+        plans = product(("OptStream", "HistoryInformed", "PeGaSus"), ("", RESTATED))
+        for number, (mechanism, budget) in enumerate(plans):
+            world = make_world(Path(folder, str(number)), Path(folder), mechanism=mechanism, budget=budget)
             long_spans_of(world.settings, DAYS[0], 0)
     for template in _environment().list_templates(extensions=["jinja"]):
         _environment().get_template(template)

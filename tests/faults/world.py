@@ -43,6 +43,8 @@ folder = "trusted"
 [ledger]
 url = "{ledger}"
 """
+RESTATED = 'restatement_share = "1/4"'
+"""A line of [budget] for worlds in which days are released anew."""
 SAMPLING = """[sampling]
 method = "equally_spaced"
 n_samples = 6
