@@ -12,10 +12,14 @@ from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
-
 FOLDERS = {"faults": "faults", "docs": "docs", "benchmarks": "slow"}
 """The mark of every test below a folder."""
-FIXTURES = {"prefect_api": "server", "postgresql_cluster": "server", "s3_server": "server", "chromium": "browser"}
+FIXTURES = {
+    "prefect_api": "server",
+    "postgresql_cluster": "server",
+    "s3_server": "server",
+    "chromium": "browser",
+}
 """The mark of every test that asks for a fixture."""
 
 
