@@ -124,8 +124,7 @@ def canaries(house: House) -> Search:
 
 def run(house: House, days: dict[str, date], *, served: bool) -> Flown:
     """`optstream run`, and what an operator asks afterwards, with temporary folder and home of their own, at
-    debug level. served: whether the run talks to a Prefect server, whose memory is in the trusted folder, and
-    the operator asks for everything and not only for the status.
+    debug level. served: whether the run talks to a Prefect server, whose memory is in the trusted folder.
     """
     for name in ("temporary", "home", "here"):
         (house.folder / name).mkdir()
@@ -149,20 +148,16 @@ def run(house: House, days: dict[str, date], *, served: bool) -> Flown:
     driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
     config = ["--config", str(house.folder / "optstream.toml")]
     span = ["--from", str(min(days.values())), "--to", str(max(days.values()))]
-    asked: list[tuple[list[str], Path]] = [
+    for command, said in (
         (["run", *words], output),
+        (["watch"], house.folder / "terminal-watch.txt"),
         (["status", "--json"], house.folder / "terminal-status.txt"),
-    ]
-    if served:
-        asked += [
-            (["watch"], house.folder / "terminal-watch.txt"),
-            (["backfill", *span, "--dry-run"], house.folder / "terminal-backfill.txt"),
-            (["report"], house.folder / "terminal-report.txt"),
-            (["ledger", "verify"], house.folder / "terminal-verify.txt"),
-            (["ledger", "export", "--into", "exported"], house.folder / "terminal-export.txt"),
-            (["doctor"], house.folder / "terminal-doctor.txt"),
-        ]
-    for command, said in asked:
+        (["backfill", *span, "--dry-run"], house.folder / "terminal-backfill.txt"),
+        (["report"], house.folder / "terminal-report.txt"),
+        (["ledger", "verify"], house.folder / "terminal-verify.txt"),
+        (["ledger", "export", "--into", "exported"], house.folder / "terminal-export.txt"),
+        (["doctor"], house.folder / "terminal-doctor.txt"),
+    ):
         server = running_server(home) if served and command[0] == "run" else nullcontext()
         with said.open("wb") as terminal, server as api:
             subprocess.run(

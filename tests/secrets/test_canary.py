@@ -109,7 +109,7 @@ def test_no_canary_is_anywhere_but_in_dumps_and_raw_state(flown, request):
     empty = {name for name, n_files, _ in searched if n_files == 0}
     unused = {"temporary folder", "home folder", "working folder", "Prefect's other files"}
     if request.node.callspec.id == "metered":  # it runs without a server
-        unused |= {"Prefect database", "Prefect server's log", "who was told of alarms"}
+        unused |= {"Prefect database", "Prefect server's log"}
     assert empty <= unused, empty
 
 
