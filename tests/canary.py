@@ -127,6 +127,8 @@ class Search:
 
     def _has_neighbours(self, values: "np.ndarray") -> bool:
         near = np.flatnonzero((values >= self._narrow[0]) & (values <= self._narrow[-1]))
+        if len(near) < 2:
+            return False
         hits = near[np.isin(values[near], self._narrow)]
         return bool(np.any(np.diff(hits) == 1))
 
@@ -197,7 +199,7 @@ def _rounded(unit: int, n: int) -> str:
 def _has(data: bytes, start: int, kind: str, wanted: "np.ndarray") -> bool:
     words = _words(data, start, kind)
     near = words[(words >= wanted[0]) & (words <= wanted[-1])]
-    return bool(np.isin(near, wanted).any())
+    return len(near) > 0 and bool(np.isin(near, wanted).any())
 
 
 def _words(data: bytes, start: int, kind: str) -> "np.ndarray":

@@ -14,7 +14,7 @@ from tests.browser import find_chromium, running_chromium
 from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
-FOLDERS = {"faults": "faults", "docs": "docs"}
+FOLDERS = {"faults": "faults", "docs": "docs", "benchmarks": "slow"}
 """The mark of every test below a folder."""
 FIXTURES = {
     "prefect_api": "server",

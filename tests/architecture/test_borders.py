@@ -2,6 +2,7 @@
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -14,47 +15,50 @@ SOURCES = sorted(
 )
 
 
+@cache
 def tree_of(path):
     return ast.parse((HOUSE / path).read_text())
 
 
+@cache
 def names_in(path):
     """Every name and attribute that a file mentions."""
+    names = set()
     for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Name):
-            yield node.id
+            names.add(node.id)
         elif isinstance(node, ast.Attribute):
-            yield node.attr
+            names.add(node.attr)
         elif isinstance(node, ast.ImportFrom):
-            yield from (alias.name for alias in node.names)
+            names |= {alias.name for alias in node.names}
+    return names
 
 
+@cache
 def calls_in(path):
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Call):
-            yield ast.unparse(node.func)
+    return {ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
 
 
 def test_only_measurement_opens_a_private_period():
     opening = {"open_private_period", "_PrivatePeriod__units", "__units"}
     allowed = {Path("optstream/stream/private_period.py")}
-    openers = {path for path in SOURCES if opening & set(names_in(path))} - allowed
+    openers = {path for path in SOURCES if opening & names_in(path)} - allowed
     assert openers
     assert {path.parent for path in openers} == {Path("optstream/measurement")}
 
 
 def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_one():
     allowed = {Path("optstream/stream/state.py")}
-    openers = {path for path in SOURCES if {"open_raw_state", "_RawState__content"} & set(names_in(path))}
+    openers = {path for path in SOURCES if {"open_raw_state", "_RawState__content"} & names_in(path)}
     assert {path.parent for path in openers - allowed} == {Path("optstream/measurement")}
-    writers = {path for path in SOURCES if {"raw_bytes", "with_raw"} & set(names_in(path))} - allowed
+    writers = {path for path in SOURCES if {"raw_bytes", "with_raw"} & names_in(path)} - allowed
     # the audit keeps that of made-up days in a folder of its own, as a draw does
     assert writers == {Path("tasks/release/draw.py"), Path("tasks/studies/audit_compromised.py")}
 
 
 def test_only_measurement_builds_measurements():
     allowed = {Path("optstream/stream/measured.py")}
-    builders = {path for path in SOURCES if "Measured" in set(calls_in(path))} - allowed
+    builders = {path for path in SOURCES if "Measured" in calls_in(path)} - allowed
     assert builders
     assert {path.parent for path in builders} == {Path("optstream/measurement")}
 
@@ -110,9 +114,9 @@ def test_no_source_of_randomness_but_the_noise_rooms():
 LAYOUT = {"timestamp", "value", "customer", "factor", "marker", "file_list"}
 
 
-def undated(text):
+def undated(tree):
     """Keys that differ from day to day, read from the input's table instead of `Settings.input_of(day)`."""
-    reads = [node for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Attribute)]
+    reads = [node for node in ast.walk(tree) if isinstance(node, ast.Attribute)]
     return [
         ast.unparse(node)
         for node in reads
@@ -124,12 +128,13 @@ def test_no_reader_asks_for_a_column_without_saying_of_which_day():
     others = [
         path.relative_to(HOUSE) for room in ("benchmarks", "docs") for path in (HOUSE / room).rglob("*.py")
     ]
-    found = {path: undated((HOUSE / path).read_text()) for path in [*SOURCES, *others]}
+    found = {path: undated(tree_of(path)) for path in [*SOURCES, *others]}
     assert {path: reads for path, reads in found.items() if reads} == {}
 
 
 def test_control_an_undated_reader_is_seen():
-    assert undated("columns = [settings.input.value, run.settings.input.marker, settings.input.folder]") == [
+    reads = "columns = [settings.input.value, run.settings.input.marker, settings.input.folder]"
+    assert undated(ast.parse(reads)) == [
         "settings.input.value",
         "run.settings.input.marker",
     ]

@@ -5,6 +5,7 @@ What cannot run here is marked in the page with its reason, and listed too.
 
 import os
 import re
+import shlex
 import shutil
 import sys
 import tempfile
@@ -12,10 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from typer._click.exceptions import UsageError
+from typer.core import TyperGroup
 
 from benchmarks.harness.prefect_server import running_server
+from flows.cli.main import load
 from flows.orchestration.environment import environment as prefect_environment
-from tests.docs.runner import Page, begins_from, parse
+from tests.docs.runner import Page, begins_from, commands_of, parse
 from tests.docs.warm import warm_optstream
 
 HOUSE = Path(__file__).parents[2]
@@ -26,7 +30,15 @@ PAGES = [
     HOUSE / "SECURITY.md",
     *sorted(page for page in (HOUSE / "docs").rglob("*.md") if page != TUTORIAL),
 ]
-WITH_CODE = [page for page in PAGES if list(parse(page, {}))]
+BY_NIGHT = {
+    HOUSE / "docs" / name for name in ("recover.md", "upgrade.md", "restate.md", "methods/choose-epsilon.md")
+}
+"""Pages that take longest, and that begin in an empty folder. The command line takes their commands, too."""
+WITH_CODE = [
+    pytest.param(page, marks=[pytest.mark.nightly] if page in BY_NIGHT else [])
+    for page in PAGES
+    if list(parse(page, {}))
+]
 THREADS = {"OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "POLARS_MAX_THREADS": "1"}
 
 
@@ -67,6 +79,43 @@ def test_every_block_of_the_page_runs(page, shell, left, tmp_path, monkeypatch):
     finally:
         print(*running.ran, sep="\n")
     left[page.name] = folder
+
+
+def calls_of(page):
+    """The words of each `optstream` of a page's shell blocks."""
+    for example in parse(page, {}):
+        fence = example.document.text[example.start : example.end].lstrip()
+        if fence.startswith("<") and not fence.startswith("<!---"):
+            continue
+        for line in commands_of(example):
+            for part in re.split(r"\|\|?|;|&&|\d?>|\$\(|\)", line):
+                if re.match(r"\s*optstream\s", part):
+                    yield shlex.split(part, comments=True)[1:]
+
+
+def take(words):
+    """Let the command line take the words, and do nothing; KeyError for a command that is not there."""
+    name, *words = words
+    if name.startswith("-"):
+        return
+    command = load(name)
+    if isinstance(command, TyperGroup):
+        name, *words = words
+        command = command.commands[name]
+    command.make_context(name, words)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+def test_the_command_line_takes_every_command_of_the_page(page):
+    for words in calls_of(page):
+        take(words)
+
+
+def test_control_commands_are_found_and_wrong_ones_are_not_taken():
+    assert ["ledger", "verify"] in list(calls_of(HOUSE / "docs/recover.md"))
+    for words in (["rum"], ["ledger", "show", "--no-such-option"], ["run", "--date"]):
+        with pytest.raises((KeyError, UsageError)):
+            take(words)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))

@@ -77,9 +77,8 @@ class Bench:
         return broken
 
 
-@contextmanager
-def open_bench(folder: Path, new_url: Callable[[], str] | None = None) -> Iterator[Bench]:
-    """A bench in an empty folder."""
+def make_bench(folder: Path, nursery: Nursery, new_url: Callable[[], str] | None = None) -> Bench:
+    """Return a bench in an empty folder."""
     world = make_world(folder / "template", folder / "dumps")
     settings = world.settings
     simulate(
@@ -89,7 +88,13 @@ def open_bench(folder: Path, new_url: Callable[[], str] | None = None) -> Iterat
         days=DAYS,
         seed=1,
     )
+    return Bench(folder, nursery, new_url)
+
+
+@contextmanager
+def open_bench(folder: Path, new_url: Callable[[], str] | None = None) -> Iterator[Bench]:
+    """A bench in an empty folder, with a nursery of its own."""
     words = folder / "last words"
     words.mkdir()
     with open_nursery(words) as nursery:
-        yield Bench(folder, nursery, new_url)
+        yield make_bench(folder, nursery, new_url)

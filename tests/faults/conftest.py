@@ -1,34 +1,37 @@
-"""One nursery a file, on SQLite and on PostgreSQL."""
+"""One nursery for all tests of a process, and a bench on SQLite and on PostgreSQL."""
 
 from collections.abc import Iterator
 
 import pytest
 
-from tests.faults.bench import Bench, open_bench
+from tests.faults.bench import Bench, make_bench
+from tests.faults.nursery import Nursery, open_nursery
 from tests.temporary_postgresql import Cluster
 
 
+@pytest.fixture(scope="session")
+def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    """What it starts is forked from a process that never runs a night itself: tests share nothing by it."""
+    with open_nursery(tmp_path_factory.mktemp("last-words")) as opened:
+        yield opened
+
+
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def bench(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+def bench(request: pytest.FixtureRequest) -> Bench:
     """On either database."""
-    new_url = None
-    if request.param == "postgresql":
-        new_url = request.getfixturevalue("postgresql_cluster").new_url
-    with open_bench(tmp_path_factory.mktemp(request.param), new_url) as opened:
-        yield opened
+    made: Bench = request.getfixturevalue(f"{request.param}_bench")
+    return made
 
 
-@pytest.fixture(scope="module")
-def sqlite_bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Bench]:
+@pytest.fixture(scope="session")
+def sqlite_bench(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Bench:
     """Where the database makes no difference."""
-    with open_bench(tmp_path_factory.mktemp("sqlite")) as opened:
-        yield opened
+    return make_bench(tmp_path_factory.mktemp("sqlite"), nursery)
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def postgresql_bench(
-    postgresql_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Bench]:
+    nursery: Nursery, postgresql_cluster: Cluster, tmp_path_factory: pytest.TempPathFactory
+) -> Bench:
     """Where the fault is the server's."""
-    with open_bench(tmp_path_factory.mktemp("postgresql"), postgresql_cluster.new_url) as opened:
-        yield opened
+    return make_bench(tmp_path_factory.mktemp("postgresql"), nursery, postgresql_cluster.new_url)

@@ -15,7 +15,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
-from itertools import count
+from itertools import count, product
 from pathlib import Path
 from typing import Any
 
@@ -116,11 +116,12 @@ def die_with_parent() -> None:
 
 
 def _import_everything() -> None:
-    """What a night needs, but for polars' threads and the noise."""
+    """Import, compute and compile what each first night would, but for polars' threads and the noise."""
     import tempfile
 
     import alembic.command  # noqa: F401
     import cvxpy  # noqa: F401
+    import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
     import opendp.prelude  # noqa: F401
     import pandas
     from great_expectations import ExpectationSuite
@@ -128,12 +129,21 @@ def _import_everything() -> None:
     from data_contracts.judge import _batches
     from data_contracts.raw import none_of
     from optstream.ledger import open_ledger
+    from tasks.planning.long_spans import long_spans_of
+    from tasks.reports.render import _environment
+    from tests.faults.world import DAYS, RESTATED, make_world
 
     suite = ExpectationSuite(name="warm", expectations=[none_of("a", "must be 0")])
     batch = _batches().get_batch({"dataframe": pandas.DataFrame({"a": [0]})})
     batch.validate(suite, result_format="BOOLEAN_ONLY")
     with tempfile.TemporaryDirectory() as folder:
         open_ledger(f"sqlite:///{folder}/ledger.sqlite").close()
+        plans = product(("OptStream", "HistoryInformed", "PeGaSus"), ("", RESTATED))
+        for number, (mechanism, budget) in enumerate(plans):
+            world = make_world(Path(folder, str(number)), Path(folder), mechanism=mechanism, budget=budget)
+            long_spans_of(world.settings, DAYS[0], 0)
+    for template in _environment().list_templates(extensions=["jinja"]):
+        _environment().get_template(template)
 
 
 def _serve(answers: Any) -> None:

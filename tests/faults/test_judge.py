@@ -17,15 +17,22 @@ DAY = DAYS[0]
 SAID = LastWords({DAY.isoformat(): "published"})
 
 
-@pytest.fixture
-def judge(sqlite_bench):
-    """Of a world with one published day, which it has seen."""
+@pytest.fixture(scope="module")
+def published(sqlite_bench):
+    """A world with one published day; only copied."""
     world = sqlite_bench.world()
     how, said = sqlite_bench.run(world)
     assert (how, said.is_good) == ("ended", True)
+    return world
+
+
+@pytest.fixture
+def judge(published, tmp_path):
+    """Of a copy of that world, which it has seen."""
+    world = published.copied(tmp_path / "world")
     judge = Judge(world)
     assert judge.look() == []
-    assert judge.at_the_end([DAY], said) == []
+    assert judge.at_the_end([DAY], SAID) == []
     return judge
 
 
@@ -56,12 +63,12 @@ def test_a_second_live_file_of_a_day(judge):
     assert "LIVE" in verdict(judge)
 
 
-def test_a_catalogue_entry_that_the_ledger_does_not_know(judge, sqlite_bench):
+def test_a_catalogue_entry_that_the_ledger_does_not_know(judge):
     forge(judge.world, "UPDATE releases SET staged_hash = 'other'")
     assert "the ledger does not stand behind it" in verdict(judge)
 
 
-def test_an_overspent_window(judge, sqlite_bench):
+def test_an_overspent_window(judge):
     """The grant of the configuration is smaller than what was charged."""
     model = judge.world.settings.model
     judge.world.__dict__["settings"] = SmallerGrant(judge.world.settings, model)

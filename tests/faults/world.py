@@ -43,6 +43,8 @@ folder = "trusted"
 [ledger]
 url = "{ledger}"
 """
+RESTATED = 'restatement_share = "1/4"'
+"""A line of [budget] for worlds in which days are released anew."""
 SAMPLING = """[sampling]
 method = "equally_spaced"
 n_samples = 6
@@ -73,6 +75,14 @@ class World:
         if not self.noise_log.exists():
             return []
         return [date.fromisoformat(line) for line in self.noise_log.read_text().split()]
+
+    def copied(self, folder: Path) -> "World":
+        """Return a copy in a new folder. Its ledger, if that is SQLite, and its log of noise are its own."""
+        shutil.copytree(self.folder, folder)
+        copy = World(folder)
+        if self.noise_log.exists():
+            shutil.copy(self.noise_log, copy.noise_log)
+        return copy
 
     def remove(self) -> None:
         """Leave nothing."""

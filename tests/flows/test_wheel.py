@@ -12,6 +12,8 @@ import polars as pl
 import pytest
 
 HOUSE = Path(__file__).parents[2]
+pytestmark = pytest.mark.slow
+
 OFFLINE = ["unshare", "-n" if os.geteuid() == 0 else "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
 PLAIN = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
 

@@ -141,6 +141,7 @@ def test_a_large_tree_that_is_none_is_told_by_a_few_names():
         assert len(str(caught.value)) < 300
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("change", "told"),
     [

@@ -32,7 +32,7 @@ def world(tmp_path_factory):
         world.close()
 
 
-@settings(deadline=None, derandomize=True, database=None, max_examples=500)
+@settings(deadline=None, derandomize=True, database=None, max_examples=200)
 @given(st.text(max_size=30))
 @example("..")
 @example("a/../b")

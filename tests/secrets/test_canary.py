@@ -17,6 +17,8 @@ from tasks.ingest import discover, ingest
 from tasks.release.build_mechanism import mechanism_for
 from tests.secrets.conftest import WORDS
 
+pytestmark = pytest.mark.slow
+
 # The first that holds a file is its place. True: noisy values are expected there, so 12 digits count.
 PLACES = {
     "terminal": ("terminal", False),

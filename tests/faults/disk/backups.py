@@ -29,7 +29,7 @@ from tests.faults.books import read_books
 from tests.faults.judge import Judge, Sight
 from tests.faults.night import LastWords
 from tests.faults.points.attacks import Tally
-from tests.faults.world import DAYS, World, make_world
+from tests.faults.world import DAYS, RESTATED, World, make_world
 
 STORES = ("ledger", "trusted", "published")
 SUBSETS = tuple(chain.from_iterable(combinations(STORES, size) for size in (1, 2, 3)))
@@ -195,8 +195,7 @@ def happen(bench: Bench, chance: random.Random, points: Sequence[str], n_steps: 
     """Live through days in random order, kills, restatements and withdrawals. points: to be killed at."""
     url = bench.new_url() if bench.new_url else None
     folder = bench.folder / f"past-{next(bench.numbers)}"
-    budget = 'restatement_share = "1/4"'
-    past = Past(bench, make_world(folder, bench.folder / "dumps", url, budget=budget))
+    past = Past(bench, make_world(folder, bench.folder / "dumps", url, budget=RESTATED))
     past.copy()
     # two days are kept for the night after the restore
     days = chance.sample(DAYS[:-2], len(DAYS) - 2)

@@ -24,7 +24,7 @@ from tests.faults.disk.mount import mounted, read_log
 from tests.faults.judge import Judge, Sight
 from tests.faults.night import LastWords
 from tests.faults.points.attacks import Tally
-from tests.faults.world import DAYS, World, make_world
+from tests.faults.world import DAYS, RESTATED, World, make_world
 from tests.temporary_postgresql import Cluster, made_cluster
 
 SECTOR = 512
@@ -190,9 +190,8 @@ class CutBench:
         log.unlink(missing_ok=True)
         self._clear()
         with mounted(self.disk, log), self._served(self.template, "on") as url:
-            budget = 'restatement_share = "1/4"'
             dumps = self.bench.folder / "dumps"
-            world = make_world(self.disk / "world", dumps, url, history.mechanism, budget)
+            world = make_world(self.disk / "world", dumps, url, history.mechanism, RESTATED)
             assert world.settings  # read while it is there
             settled = len(read_log(log))
             ends = []

@@ -1,6 +1,6 @@
-"""Restored backups, on both databases: nothing that others saw is drawn or shown anew, and somebody is told.
+"""Restored backups: nothing that others saw is drawn or shown anew, and somebody is told.
 
-A few restores; `make powercuts` does hundreds.
+A few restores, on PostgreSQL by night; `make powercuts` does hundreds.
 """
 
 import random
@@ -8,6 +8,9 @@ import random
 import pytest
 
 from tests.faults.disk.backups import Restored, happen, restore, restores
+from tests.faults.pairs import SQLITE
+
+pytestmark = SQLITE
 
 SEED = 20160603
 
@@ -32,10 +35,12 @@ def test_the_newest_ledger_knows_all(past, stores):
     assert restore(past, Restored(stores, dict.fromkeys(stores, 1), False, newest)).broken == []
 
 
-@pytest.mark.parametrize("moved", [False, True], ids=["where it was", "moved"])
-@pytest.mark.parametrize(
-    "stores", [["ledger"], ["ledger", "published"], ["ledger", "trusted"]], ids=" + ".join
-)
+OLDER = (["ledger"], ["ledger", "published"], ["ledger", "trusted"])
+MOVED_TOO = [(stores, stores != ["ledger"]) for stores in OLDER]
+BY_NIGHT = [pytest.param(stores, not moved, marks=pytest.mark.nightly) for stores, moved in MOVED_TOO]
+
+
+@pytest.mark.parametrize(("stores", "moved"), [*MOVED_TOO, *BY_NIGHT])
 def test_an_older_ledger_draws_no_day_that_others_saw(past, stores, moved):
     newest = len(past.moments) - 1
     one = Restored(stores, dict.fromkeys(stores, before_a_day(past)), moved, newest)

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.faults.judge import Judge
+from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 
@@ -13,7 +14,7 @@ def start_all(bench, nights):
     return [process.last_words() for process in started]
 
 
-@pytest.mark.parametrize("runs", [2, 8])
+@pytest.mark.parametrize("runs", few([3, 8], 1))
 def test_runs_of_the_same_day(bench, runs):
     world = bench.world()
     judge = Judge(world)
@@ -30,7 +31,7 @@ def test_a_chunk_of_days_beside_nights(bench):
     """What a backfill will be: many days in one chunk, while each of them is also asked for alone."""
     world = bench.world()
     judge = Judge(world)
-    days = DAYS[:4]
+    days = DAYS[:3]
     start_all(bench, [bench.night(world, days), *(bench.night(world, [day]) for day in days)])
     assert judge.look() == []
     assert sorted(world.samplings()) == sorted(set(world.samplings()))
@@ -38,6 +39,7 @@ def test_a_chunk_of_days_beside_nights(bench):
     assert sorted(world.samplings()) == list(days)
 
 
+@SQLITE
 def test_the_same_run_delivered_twice(bench):
     """The same owner, as a scheduler that believes the first delivery lost would start it."""
     world = bench.world()
@@ -50,13 +52,18 @@ def test_the_same_run_delivered_twice(bench):
 
 
 @pytest.mark.parametrize(
-    "point",
-    [
-        "after commit in Ledger.reserve, 1",
-        "before commit in Ledger.record_drawn, 1",
-        "after commit in Ledger.record_drawn, 1",
-        "before commit in Ledger.record_published, 1",
-    ],
+    ("bench", "point"),
+    on_both(
+        [
+            "before commit in Ledger.record_drawn, 1",
+            "after commit in Ledger.record_drawn, 1",
+            "after commit in Ledger.reserve, 1",
+            "before commit in Ledger.record_published, 1",
+        ],
+        2,
+        2,
+    ),
+    indirect=["bench"],
 )
 def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     """Another run takes the day over meanwhile; what the sleeper does then changes nothing."""
@@ -77,6 +84,7 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
+@SQLITE
 def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
     world = bench.world()

@@ -41,14 +41,28 @@ def test_nothing_gets_its_name_before_its_bytes_are_synced(first_day):
             assert following.startswith(("before fsync in sync_folder", "before fsync in replace ")), point
 
 
-def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day):
-    tally = kill_at_each(sqlite_bench, first_day.moments, FIRST)
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.nightly)])
+def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day, each):
+    """After every commit and each eighth moment else; by night at every one."""
+    moments = thinned(first_day.moments, each)
+    assert len(first_day.moments) > 60
+    tally = kill_at_each(sqlite_bench, moments, FIRST)
     assert tally.broken == []
-    assert tally.tried > 60
+    assert tally.tried == len(moments) > 60 / each
     assert tally.voids == 0
 
 
-def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench):
+def thinned(moments, each):
+    """Each n-th, and what follows a commit."""
+    return [
+        moment
+        for number, moment in enumerate(moments)
+        if number % each == 0 or moment.startswith("after commit")
+    ]
+
+
+@pytest.mark.parametrize("each", [8, pytest.param(1, marks=pytest.mark.nightly)])
+def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each):
     """The old vintage or the new one is there, never none; a rerun completes it."""
     said = record(sqlite_bench, SHARPENED)
     began = said.moments.index("after commit in Ledger.revise, 1")
@@ -56,17 +70,18 @@ def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench):
     for method in ("record_vintage", "record_vintage_published"):
         assert f"after commit in Ledger.{method}, 1" in moments
     assert len(moments) > 15
-    tally = kill_at_each(sqlite_bench, moments, SHARPENED)
+    tally = kill_at_each(sqlite_bench, thinned(moments, each), SHARPENED)
     assert tally.broken == []
     points = said.points[said.points.index("before commit in Ledger.revise, 1") :]
-    tally = refuse_at_each(sqlite_bench, refusable(points)[::3], list(REFUSALS), SHARPENED)
+    tally = refuse_at_each(sqlite_bench, refusable(points)[:: 3 * each], list(REFUSALS), SHARPENED)
     assert tally.broken == []
     assert tally.voids == 0
 
 
-def test_refusals_over_a_first_day(sqlite_bench, first_day):
+@pytest.mark.parametrize("each", [18, pytest.param(4, marks=pytest.mark.nightly)])
+def test_refusals_over_a_first_day(sqlite_bench, first_day, each):
     """Full, read-only and broken by turns, for all are an OSError; the campaign tries each at each point."""
-    points = refusable(first_day.points)[::4]
+    points = refusable(first_day.points)[::each]
     tally = refuse_at_each(sqlite_bench, points, list(REFUSALS), FIRST)
     assert tally.broken == []
     # between the first sample and DRAWN an exception may depend on the draw

@@ -7,12 +7,13 @@ from optstream.errors import PublicationError
 from optstream.ledger import ReleaseState
 from tests.faults.books import read_books
 from tests.faults.judge import Judge
+from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 SPOILED = {
+    "altered": lambda path: path.write_bytes(path.read_bytes().replace(b"2016", b"2017", 1) + b"x"),
     "deleted": lambda path: path.unlink(),
     "truncated": lambda path: path.write_bytes(path.read_bytes()[:-7]),
-    "altered": lambda path: path.write_bytes(path.read_bytes().replace(b"2016", b"2017", 1) + b"x"),
 }
 
 
@@ -23,8 +24,8 @@ def stopped_at(bench, world, point):
     return night
 
 
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_staged_file_spoiled_before_it_is_published(bench, spoil):
+@pytest.mark.parametrize(("bench", "how"), on_both(SPOILED, 2), indirect=["bench"])
+def test_a_staged_file_spoiled_before_it_is_published(bench, how):
     """The run dies, the bytes are spoiled: the next makes the same ones again from the measurements."""
     world = bench.world()
     judge = Judge(world)
@@ -33,14 +34,14 @@ def test_a_staged_file_spoiled_before_it_is_published(bench, spoil):
     night.kill()
     assert night.wait() == "killed"
     (staged,) = world.settings.staging_of(DAYS[0], 0).iterdir()
-    spoil(staged)
+    SPOILED[how](staged)
     assert bench.rerun([judge]) == []
     assert world.samplings() == [DAYS[0]]
     assert judge.voids() == 0
 
 
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_measurements_spoiled_after_the_draw(sqlite_bench, spoil):
+@pytest.mark.parametrize("how", few(SPOILED, 2))
+def test_measurements_spoiled_after_the_draw(sqlite_bench, how):
     """What was drawn is gone, and is never drawn again: VOID, charged, alarmed."""
     world = sqlite_bench.world()
     judge = Judge(world)
@@ -49,14 +50,14 @@ def test_measurements_spoiled_after_the_draw(sqlite_bench, spoil):
     night.wait()
     folder = world.settings.measurements_of(DAYS[0], 0)
     (measured,) = (path for path in folder.iterdir() if path.stat().st_size)
-    spoil(measured)
+    SPOILED[how](measured)
     assert sqlite_bench.rerun([judge]) == []
     assert judge.voids() == 1
     assert world.samplings() == [DAYS[0]]
 
 
-@pytest.mark.parametrize("spoil", SPOILED.values(), ids=SPOILED)
-def test_a_published_file_spoiled(sqlite_bench, spoil):
+@pytest.mark.parametrize("how", few(SPOILED, 2))
+def test_a_published_file_spoiled(sqlite_bench, how):
     """Its reader is refused, a check names it, no run overwrites it or draws again."""
     world = sqlite_bench.world()
     judge = Judge(world)
@@ -65,7 +66,7 @@ def test_a_published_file_spoiled(sqlite_bench, spoil):
     folder = world.settings.published_folder
     (path,) = folder.glob("data/*/*.parquet")
     whole = path.read_bytes()
-    spoil(path)
+    SPOILED[how](path)
     with pytest.raises(PublicationError):
         read_published(folder, verify=True)
     assert DAYS[0].isoformat() in " ".join(check_files(folder))
@@ -96,7 +97,9 @@ def test_a_file_in_the_way_of_a_publication(sqlite_bench):
 
 
 @pytest.mark.parametrize(
-    "point", ["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"]
+    ("bench", "point"),
+    on_both(["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"], 2),
+    indirect=["bench"],
 )
 def test_a_clock_set_back_by_a_day(bench, point):
     """The dead run's lease seems to last: the day waits, alarmed; with the right clock it is completed."""
@@ -123,6 +126,7 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     assert world.samplings() == [DAYS[0]]
 
 
+@SQLITE
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)
@@ -137,8 +141,9 @@ def test_the_third_redraw_after_a_death_voids(bench):
 
 
 @pytest.mark.parametrize(
-    "point",
-    ["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"],
+    ("bench", "point"),
+    on_both(["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"], 2),
+    indirect=["bench"],
 )
 def test_a_draw_that_is_whole_is_taken_up_and_not_drawn_again(bench, point):
     """However often the runs that should record it die: one draw, no VOID day."""

@@ -40,12 +40,7 @@ def two_worlds(sqlite_bench):
 @pytest.fixture
 def world(two_worlds, tmp_path):
     """A copy of one of them, which may be spoilt."""
-    return copied(two_worlds[0], tmp_path / "world")
-
-
-def copied(world, folder):
-    shutil.copytree(world.folder, folder)
-    return type(world)(folder)
+    return two_worlds[0].copied(tmp_path / "world")
 
 
 @pytest.fixture

@@ -91,6 +91,7 @@ def test_the_list_of_commands_imports_no_library_of_theirs(words):
     assert imported(*words) == set()
 
 
+@pytest.mark.slow
 def test_a_command_s_own_help_imports_neither_orchestrator_nor_contracts():
     """The control: what a command is made of is imported when it is called, and only that."""
     heavy = imported("run", "--help")

@@ -5,7 +5,11 @@ import subprocess
 import sys
 from datetime import date
 
+import pytest
+
 from tests.tasks.two_regions import CONFIGURATION, House
+
+pytestmark = pytest.mark.slow
 
 DAY = date(2016, 6, 1)
 PROGRAM = """

@@ -19,6 +19,8 @@ FIRST = date(2016, 5, 20)
 DAYS = [FIRST + timedelta(days=number) for number in range(24)]
 LONGEST_WAIT = 120.0
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def settings(tmp_path):
@@ -48,16 +50,17 @@ def waited(until):
     return until()
 
 
-@pytest.mark.parametrize("server", [True, False])
-def test_no_process_lives_on(settings, prefect_api, server):
+@pytest.mark.parametrize("server", [False, pytest.param(True, marks=pytest.mark.nightly)])
+def test_no_process_lives_on(settings, request, server):
     simulate(
         settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1
     )
+    variables = {"PREFECT_API_URL": request.getfixturevalue("prefect_api")} if server else {}
     command = ["-m", "flows.cli.main", "backfill", "--from", str(DAYS[0]), "--to", str(DAYS[-1])]
     process = subprocess.Popen(
         [sys.executable, *command, "--workers", "2", "--config", str(settings.file)],
         cwd=Path(__file__).parents[3],
-        env={**os.environ, **({"PREFECT_API_URL": prefect_api} if server else {})},
+        env={**os.environ, **variables},
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
         start_new_session=True,

@@ -19,7 +19,7 @@ from tasks.release.day import Status
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 
-FIRST, LAST = date(2016, 5, 20), date(2016, 6, 10)
+FIRST, LAST = date(2016, 5, 22), date(2016, 6, 2)
 DAYS = [FIRST + timedelta(days=number) for number in range((LAST - FIRST).days + 1)]
 SECONDS = 120
 

@@ -25,6 +25,7 @@ except ValueError as error:
 """
 
 
+@pytest.mark.slow
 def test_no_server_is_started_that_nobody_asked_for(tmp_path: Path) -> None:
     plain = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/")}
     command = [sys.executable, "-c", UNASKED, str(tmp_path / "trusted")]

@@ -52,6 +52,7 @@ def test_only_what_draws_nothing_is_repeated_and_nothing_is_kept():
     assert all(task.cache_policy is NO_CACHE and task.persist_result is False for task in TASKS)
 
 
+@pytest.mark.slow
 def test_without_a_server_a_step_is_repeated_as_often(house, monkeypatch):
     tries, genuine = [], publish.publish
 
@@ -90,6 +91,7 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(house,
     assert house.record(DAYS[1]).state is ReleaseState.DRAWN
 
 
+@pytest.mark.slow
 def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
     found, genuine = {}, {task: task.fn for task in (release.draw, release.estimate)}
 
@@ -121,6 +123,7 @@ def loads(monkeypatch):
     return read
 
 
+@pytest.mark.slow
 def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(house, loads):
     with temporary_settings({PREFECT_API_URL: None}):
         done = invoke("run", "--date", str(DAYS[0]))

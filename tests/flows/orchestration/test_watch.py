@@ -14,12 +14,15 @@ from urllib.request import Request, urlopen
 import pytest
 from typer.testing import CliRunner
 
-from flows.cli.console import Terminal
 from flows.cli.main import app
-from flows.orchestration.release import run_days
+from flows.orchestration.release import released
 from optstream.errors import ConfigurationError
+from optstream.ledger import open_ledger
+from optstream.noise import secure_noise
 from tasks.config import load_settings
 from tasks.monitoring.deadlines import last_ended
+from tasks.release.day import Requested
+from tasks.release.run import Run, enrol
 from tasks.sample_data.simulate import simulate
 from tasks.storage.private_files import exclusive_in
 from tests.faults.world import CONFIGURATION, SAMPLING
@@ -73,7 +76,10 @@ def watch(settings):
 
 
 def release(settings, *days):
-    return run_days(settings, days, Terminal(as_json=True))
+    """Release as a run without a server does: these tests are about the watch."""
+    run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "owner", lambda: datetime.now(UTC))
+    enrol(run)
+    return released(run, [Requested(day) for day in days])
 
 
 def events_of(api, prefix, since, n_events, seconds=20):

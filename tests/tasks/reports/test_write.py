@@ -27,6 +27,8 @@ from tasks.storage import kept_figures
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 
+pytestmark = pytest.mark.slow
+
 
 def write(house):
     ledger = house.ledger

@@ -1,7 +1,7 @@
 """`optstream serve` and its real server: nights run by cron, a killed one goes on, alarms come by schedule.
 
-Two streams at one server, each looked at every minute: "nights" goes well, and the worker of "killed" is
-killed in its first run, beside it, for the tests take as long as the slower of the two. Prints (`-s`) how
+Two streams at one server, each looked at every minute: "nights" goes well, and, in the nightly checks, the
+worker of "killed" is killed in its first run. Prints (`-s`) how
 long everything took. Heartbeats are every 30 s, the least that Prefect takes, and three missing ones are
 90 s; the default is 60 s, and so 180.
 """
@@ -72,7 +72,7 @@ def again(killed, nights, api):
         yield served
 
 
-def test_a_cron_makes_a_run_that_publishes_the_day(nights, killed, api):
+def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     day = nights.settings.watching.first_day + timedelta(days=2)
     nights.says("optstream-watch/nights: next at ")
 
@@ -121,6 +121,7 @@ def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(ni
     assert nights.state_of(skipped) is None
 
 
+@pytest.mark.nightly
 def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_later_one(
     nights, killed, api, request
 ):
@@ -160,6 +161,7 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     assert verified.returncode == 0, verified.stdout + verified.stderr
 
 
+@pytest.mark.nightly
 def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     """The control: by now most runs of the nights have been over for longer than the silence allowed."""
     runs = runs_of(api, nights.password, "optstream-nightly", "nights")
@@ -171,7 +173,13 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
     assert dead
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGTERM, 0), (signal.SIGKILL, -signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [
+        (signal.SIGKILL, -signal.SIGKILL),
+        pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly),
+    ],
+)
 def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
     settings = stream_of(tmp_path / "here", "early")
     with serving(settings) as served:
@@ -184,6 +192,7 @@ def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, co
     assert "dashboard" not in served.output.read_text()
 
 
+@pytest.mark.nightly
 def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     family = [again.process.pid, *descendants(again.process.pid)]
     again.process.send_signal(signal.SIGTERM)
