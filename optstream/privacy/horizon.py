@@ -171,7 +171,7 @@ def _windows_of(spent: Iterable[range], window_length: int) -> list[int]:
             parts[-1] = range(parts[-1].start, own.stop)
         else:
             parts.append(own)
-    return [ceil(Fraction(len(part), window_length)) for part in parts]
+    return [-(-len(part) // window_length) for part in parts]
 
 
 def _parts_of(spends: Iterable[Spend]) -> _Parts:

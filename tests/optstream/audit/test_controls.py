@@ -18,6 +18,7 @@ def of_kind(kind):
     return [pytest.param(case, id=case.subject.name) for case in CASES if case.kind == kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", of_kind("control"))
 def test_every_control_is_caught(case):
     result = case.run(n_runs=RUNS, noise=simulated_noise(7))
