@@ -20,6 +20,8 @@ from tasks.studies.evaluation.pictures import pictures
 from tasks.studies.evaluation.stream_pictures import stream_picture
 from tasks.studies.evaluation.tables import markdown
 
+pytestmark = pytest.mark.slow
+
 
 def synthetic(values: dict[tuple, float], experiment: int, **columns) -> pl.DataFrame:
     """Means by mechanism, scales and epsilon in all three months, as the results would have them."""
