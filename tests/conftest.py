@@ -15,7 +15,12 @@ from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
 FOLDERS = {"faults": "faults", "docs": "docs"}
 """The mark of every test below a folder."""
-FIXTURES = {"prefect_api": "server", "postgresql_cluster": "server", "s3_server": "server", "chromium": "browser"}
+FIXTURES = {
+    "prefect_api": "server",
+    "postgresql_cluster": "server",
+    "s3_server": "server",
+    "chromium": "browser",
+}
 """The mark of every test that asks for a fixture."""
 
 

@@ -58,6 +58,7 @@ def test_a_sound_release_passes_in_any_order_of_rows():
     check(rows(VALUES).reverse())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frame", "told"),
     [
@@ -89,6 +90,7 @@ def test_children_may_differ_by_half_a_unit_of_the_resolution():
     check(altered("FR", 1, VALUES[0, 1] + 0.00049))
 
 
+@pytest.mark.slow
 def test_the_bound_counts_for_each_leaf_below():
     low = TREE.add_up(np.full((3, 4), -0.1))
     check(rows(low), lower_bound=Fraction(-1, 10))
@@ -113,6 +115,7 @@ def test_each_part_of_the_lineage_that_is_absent_is_counted(key, empty):
         assert metrics_of(rows(VALUES), statement=statement)["lineage_absent"].sum() == absent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["load_noise_se", "load_se"])
 def test_standard_errors_are_finite_and_above_0_or_null(name):
     sound = rows(VALUES).with_columns(pl.lit(None, pl.Float64).alias(name))

@@ -33,6 +33,7 @@ def test_its_honest_twin_is_not_accused(case):
     assert case.passes(result)
 
 
+@pytest.mark.slow
 def test_the_papers_feature_scale_measures_well_above_epsilon():
     case = CASES[0]
     result = case.run(n_runs=1000, noise=simulated_noise(9))

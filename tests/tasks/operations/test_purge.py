@@ -30,7 +30,7 @@ RESULTS = 3 * 2
 
 @pytest.fixture
 def released(house):
-    house.released(*DAYS)
+    house.release(*DAYS)
     return house
 
 
