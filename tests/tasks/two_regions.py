@@ -109,16 +109,21 @@ class House:
         """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
 
         Other houses of the same content get a copy, with the same draws. Nothing outside of the folder may
-        be part of the state: with a ledger on PostgreSQL `build` is called each time.
+        be part of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
         """
-        if not self.settings.ledger_url.startswith("sqlite:"):
+        ledger = self.folder / "trusted/ledger.sqlite"
+        if not self.settings.ledger_url.startswith("sqlite:") or ledger.exists():
             return build(self, *days)
         before = sha256(repr(sorted(self.files(".").items())).encode()).hexdigest()
         key = (build, days, self.now, before)
         if key not in KEPT:
             build(self, *days)
             KEPT[key] = tempfile.TemporaryDirectory(prefix="optstream-kept-")
-            shutil.copytree(self.folder, KEPT[key].name, dirs_exist_ok=True)
+            # a connection that is closed meanwhile moves what its log holds
+            unsafe = shutil.ignore_patterns("ledger.sqlite*")
+            shutil.copytree(self.folder, KEPT[key].name, dirs_exist_ok=True, ignore=unsafe)
+            shutil.copymode(ledger, copy := self.copy_ledger())
+            shutil.move(copy, Path(KEPT[key].name, "trusted/ledger.sqlite"))
         else:
             shutil.copytree(KEPT[key].name, self.folder, dirs_exist_ok=True)
             self.run()  # the ledger notes once where the published folder lies now
