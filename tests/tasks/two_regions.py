@@ -1,12 +1,9 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
-import shutil
 import sqlite3
-import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -60,9 +57,6 @@ EITHER_AT_NIGHT = pytest.mark.parametrize(
 )
 """What does not differ between the databases: both in the nightly checks."""
 
-KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
-"""What `House.once` made in this process, by what there was before."""
-
 
 @dataclass
 class House:
@@ -106,30 +100,11 @@ class House:
         return {work.day: work for group in done for work in group}
 
     def once(self, build, *days):
-        """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
-
-        Other houses of the same content get a copy, with the same draws. Nothing outside of the folder may
-        be part of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
-        """
-        ledger = self.folder / "trusted/ledger.sqlite"
-        if not self.settings.ledger_url.startswith("sqlite:") or ledger.exists():
-            return build(self, *days)
-        before = sha256(repr(sorted(self.files(".").items())).encode()).hexdigest()
-        key = (build, days, self.now, before)
-        if key not in KEPT:
-            build(self, *days)
-            KEPT[key] = tempfile.TemporaryDirectory(prefix="optstream-kept-")
-            # a connection that is closed meanwhile moves what its log holds
-            unsafe = shutil.ignore_patterns("ledger.sqlite*")
-            shutil.copytree(self.folder, KEPT[key].name, dirs_exist_ok=True, ignore=unsafe)
-            shutil.copymode(ledger, copy := self.copy_ledger())
-            shutil.move(copy, Path(KEPT[key].name, "trusted/ledger.sqlite"))
-        else:
-            shutil.copytree(KEPT[key].name, self.folder, dirs_exist_ok=True)
-            self.run()  # the ledger notes once where the published folder lies now
+        """Leave the folder as `build(self, *days)` does."""
+        build(self, *days)
 
     def released(self, *days):
-        """Have these days published, as `release` does it; see `once`."""
+        """Have these days published, as `release` does it."""
         self.once(House.release, *days)
 
     def later(self, **time):
