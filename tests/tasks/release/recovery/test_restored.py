@@ -45,7 +45,7 @@ def told_by_doctor(house):
 @pytest.mark.parametrize("telling", TELLING)
 def test_ledger_and_published_folder_restored_together(either, telling):
     """Any one of what the trusted folder keeps is enough to notice it."""
-    either.release(FIRST)
+    either.released(FIRST)
     restore = back_up(either, "published")
     either.release(SECOND)
     restore()
@@ -62,7 +62,7 @@ def test_ledger_and_published_folder_restored_together(either, telling):
 
 
 def test_the_ledger_restored_and_the_published_folder_moved(either):
-    either.release(FIRST)
+    either.released(FIRST)
     restore = back_up(either)
     either.release(SECOND)
     restore()
@@ -76,7 +76,7 @@ def test_the_ledger_restored_and_the_published_folder_moved(either):
 def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, second):
     place = second.format(name=tmp_path.name)
     either.configure('[trusted]\nfolder = "trusted"', f'[trusted]\nfolder = "trusted"\nwitness = "{place}"')
-    either.release(FIRST)
+    either.released(FIRST)
     restore = back_up(either, "published", *(f"trusted/{name}" for name in TELLING))
     either.release(SECOND)
     restore()
@@ -106,7 +106,7 @@ def test_a_ledger_restored_to_the_middle_of_a_day(either):
 
 
 def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either):
-    either.release(FIRST)
+    either.released(FIRST)
     file = either.folder / "trusted/witness/ledger-heads.json"
     older = file.read_bytes()
     either.release(SECOND)
@@ -132,7 +132,7 @@ def test_a_copied_trusted_folder_run_elsewhere(house, tmp_path_factory, shared):
     else:
         place = house.folder / "published"
         house.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
-    house.release(FIRST)
+    house.released(FIRST)
     house.ledger.close()
     elsewhere = House(tmp_path_factory.mktemp("elsewhere") / "copy", house.now)
     shutil.copytree(house.folder, elsewhere.folder)
