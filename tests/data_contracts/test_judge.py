@@ -160,6 +160,7 @@ def test_exception_information_comes_flat_or_by_metric():
     assert not module.raised(SimpleNamespace())
 
 
+@pytest.mark.slow
 def test_judging_is_silent_and_does_not_phone_home():
     program = (
         "import sys, os, socket, polars as pl\n"
@@ -212,6 +213,7 @@ assert forked(judges) == 0
 """
 
 
+@pytest.mark.slow
 def test_a_judge_that_is_killed_stops_no_other():
     """Great Expectations holds a lock of tqdm, which processes forked from one share unless it is ours."""
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}

@@ -27,8 +27,8 @@ def rows(values):
     )
 
 
-def check(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes):
-    metrics = release_metrics(
+def metrics_of(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes):
+    return release_metrics(
         date(2025, 1, 15),
         frame,
         TREE,
@@ -40,7 +40,10 @@ def check(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes):
         statement=statement,
         **changes,
     )
-    for error in refusals(judge(CONTRACT, metrics)[1]).values():
+
+
+def check(frame, **changes):
+    for error in refusals(judge(CONTRACT, metrics_of(frame, **changes))[1]).values():
         raise error
 
 
@@ -55,6 +58,7 @@ def test_a_sound_release_passes_in_any_order_of_rows():
     check(rows(VALUES).reverse())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("frame", "told"),
     [
@@ -86,6 +90,7 @@ def test_children_may_differ_by_half_a_unit_of_the_resolution():
     check(altered("FR", 1, VALUES[0, 1] + 0.00049))
 
 
+@pytest.mark.slow
 def test_the_bound_counts_for_each_leaf_below():
     low = TREE.add_up(np.full((3, 4), -0.1))
     check(rows(low), lower_bound=Fraction(-1, 10))
@@ -98,13 +103,19 @@ def test_features_are_partitions_of_the_period():
         check(rows(VALUES), features=[Feature((range(0, 3),), "short")])
 
 
+def test_the_lineage_is_whole():
+    with pytest.raises(ContractError, match="must state its whole lineage"):
+        check(rows(VALUES), statement={**STATEMENT, LINEAGE[-1]: ""})
+
+
 @pytest.mark.parametrize("key", LINEAGE)
 @pytest.mark.parametrize("empty", [None, "", []])
-def test_the_lineage_is_whole(key, empty):
-    with pytest.raises(ContractError, match="must state its whole lineage"):
-        check(rows(VALUES), statement={**STATEMENT, key: empty})
+def test_each_part_of_the_lineage_that_is_absent_is_counted(key, empty):
+    for statement, absent in ((STATEMENT, 0), ({**STATEMENT, key: empty}, 1)):
+        assert metrics_of(rows(VALUES), statement=statement)["lineage_absent"].sum() == absent
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["load_noise_se", "load_se"])
 def test_standard_errors_are_finite_and_above_0_or_null(name):
     sound = rows(VALUES).with_columns(pl.lit(None, pl.Float64).alias(name))

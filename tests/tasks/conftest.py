@@ -10,9 +10,11 @@ import polars as pl
 import pytest
 
 from optstream.measurement.linear import open_private_period
+from optstream.stream import days_from
 from tasks.config import Settings, load_settings
 from tasks.ingest import discover, ingest
 from tasks.ingest.validate import validate
+from tasks.planning import long_spans, plan_horizon
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
 from tests.tasks.two_regions import House
@@ -100,6 +102,37 @@ class SmallStream:
         (ingested,) = self.ingest(day)
         assert ingested.period is not None, ingested.metrics.to_dicts()
         return open_private_period(ingested.period)
+
+
+SHORT_SPANS: dict = {}
+RELEASED = {"house", "watched", "open_house"}
+"""Fixtures of streams that are released: too slow for `make quick`."""
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if RELEASED.intersection(getattr(item, "fixturenames", ())):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture
+def whole_spans():
+    """What is planned for a month and a year is planned for a month and a year; see `short_spans`."""
+
+
+@pytest.fixture(autouse=True)
+def short_spans(request, monkeypatch):
+    """Statements and dry runs tell of two and of five days instead of a month and a year.
+
+    Three years of plans would cost seconds for each configuration.
+    """
+    if "whole_spans" in request.fixturenames:
+        return
+    monkeypatch.setattr(plan_horizon, "HORIZONS", (2, 5))
+    monkeypatch.setattr(
+        plan_horizon, "days_from", lambda first, _: days_from(first, first + timedelta(days=9))
+    )
+    monkeypatch.setattr(long_spans, "_made", SHORT_SPANS)
 
 
 @pytest.fixture

@@ -1,10 +1,15 @@
 """A small stream of two regions with simulated dumps, and the steps of the flow without an orchestrator."""
 
+import shutil
 import sqlite3
+import tempfile
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from hashlib import sha256
 from pathlib import Path
+
+import pytest
 
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
@@ -50,6 +55,14 @@ folder = "trusted"
 url = "sqlite:///trusted/ledger.sqlite"
 """
 
+EITHER_AT_NIGHT = pytest.mark.parametrize(
+    "either", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
+)
+"""What does not differ between the databases: both in the nightly checks."""
+
+KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
+"""What `House.once` made in this process, by what there was before."""
+
 
 @dataclass
 class House:
@@ -91,6 +104,33 @@ class House:
             for step in steps:
                 done[number] = step(run, done[number])
         return {work.day: work for group in done for work in group}
+
+    def once(self, build, *days):
+        """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
+
+        Each house of the same content gets a copy, with the same draws. Nothing outside of the folder may be
+        part of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
+        """
+        if not self.settings.ledger_url.startswith("sqlite:") or (self.folder / "trusted").exists():
+            return build(self, *days)
+        before = sha256(repr(sorted(self.files(".").items())).encode()).hexdigest()
+        key = (build, days, self.now, before)
+        if key not in KEPT:
+            place = tempfile.TemporaryDirectory(prefix="optstream-kept-")
+            made = replace(self, folder=Path(place.name))
+            shutil.copytree(self.folder, made.folder, dirs_exist_ok=True)
+            build(made, *days)
+            copy = made.copy_ledger()  # whole: what its log holds is in it
+            shutil.copymode(made.folder / "trusted/ledger.sqlite", copy)
+            made.bring_back(copy)
+            KEPT[key] = place
+        # the ledger knows the published folder that it was made with, which therefore nobody may change
+        shutil.copytree(KEPT[key].name, self.folder, dirs_exist_ok=True)
+        self.run()  # and notes where it lies now
+
+    def released(self, *days):
+        """Have these days published, as `release` does it; see `once`."""
+        self.once(House.release, *days)
 
     def later(self, **time):
         self.now += timedelta(**time)

@@ -18,6 +18,7 @@ def of_kind(kind):
     return [pytest.param(case, id=case.subject.name) for case in CASES if case.kind == kind]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", of_kind("control"))
 def test_every_control_is_caught(case):
     result = case.run(n_runs=RUNS, noise=simulated_noise(7))
@@ -32,6 +33,7 @@ def test_its_honest_twin_is_not_accused(case):
     assert case.passes(result)
 
 
+@pytest.mark.slow
 def test_the_papers_feature_scale_measures_well_above_epsilon():
     case = CASES[0]
     result = case.run(n_runs=1000, noise=simulated_noise(9))

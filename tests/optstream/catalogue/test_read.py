@@ -227,6 +227,7 @@ def test_a_manifest_that_says_less_is_found(tmp_path, put):
     assert len(check_files(tmp_path)) == 1
 
 
+@pytest.mark.slow
 def test_readers_see_whole_days_while_days_are_published_and_restated(tmp_path, put):
     days = [DAY + timedelta(days=number) for number in range(50)]
     put(tmp_path, days[0])

@@ -14,6 +14,7 @@ from optstream.catalogue import check_files, publish, read_catalogue, read_publi
 from optstream.catalogue.layout import signature_file
 from optstream.catalogue.signing import Signer, public_pem, read_public_keys
 from optstream.errors import ParameterError, PublicationError
+from tests.optstream.catalogue.folders import KINDS, make_folder
 
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
@@ -23,6 +24,14 @@ PEM, OTHER_PEM = public_pem(KEY.public_key()), public_pem(OTHER.public_key())
 
 def signer(key=KEY, confirm=lambda _entries: None):
     return Signer(key, confirm)
+
+
+@pytest.fixture(
+    params=["path", "memory", *(pytest.param(kind, marks=pytest.mark.nightly) for kind in ("file", "s3"))]
+)
+def published(request):
+    """An empty published folder: locally and in a store; in the nightly checks in every kind of place."""
+    return make_folder(request.param, request)
 
 
 @pytest.fixture
@@ -62,6 +71,7 @@ def refused(folder, match, key=PEM):
     )
 
 
+@pytest.mark.parametrize("published", KINDS, indirect=True)
 def test_what_is_signed_is_read_with_the_key_and_without(published, sign):
     sign(published)
     sign(published, NEXT)

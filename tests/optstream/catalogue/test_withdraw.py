@@ -179,6 +179,7 @@ def test_a_reader_that_is_overtaken_leaves_the_day_out(tmp_path, put, monkeypatc
     assert days_in(tmp_path) == [NEXT]
 
 
+@pytest.mark.slow
 def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, put):
     days = [DAY + timedelta(days=number) for number in range(20)]
     for day in days:

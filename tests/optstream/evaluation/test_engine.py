@@ -39,6 +39,7 @@ def numbers(results: list[CellResult]) -> dict:
     return {one.cell: (one.epsilon_plan, one.trials) for one in results}
 
 
+@pytest.mark.slow
 def test_processes_and_order_change_nothing(data):
     alone = numbers(list(run_cells(some_cells(), data, seed=SEED)))
     together = numbers(list(run_cells(some_cells()[::-1], data, seed=SEED, processes=2)))
@@ -77,12 +78,19 @@ def test_the_accountant_says_what_a_paper_costs(data, mechanism, calibration, pl
         assert float(trial.drawn_aligned) == pytest.approx(aligned, rel=1e-3)
 
 
-def test_no_strict_contender_costs_more_than_was_asked(data):
+def strict_contenders():
+    """Two of them in `make test`, all others in the nightly checks."""
     for name, contender in CONTENDERS.items():
-        study = "hierarchy" if name == LEVELS_APART else "regions"
         if "strict" in contender.calibrations:
-            result = run_cell(cell_of(study, name, "strict", Point("1"), FEBRUARY, (0, 1)), data, SEED)
-            assert result.trials[0].drawn <= result.epsilon_plan <= 1, name
+            often = name in ("OptStream ES", LEVELS_APART)
+            yield pytest.param(name, marks=pytest.mark.slow if often else pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("name", strict_contenders())
+def test_no_strict_contender_costs_more_than_was_asked(data, name):
+    study = "hierarchy" if name == LEVELS_APART else "regions"
+    result = run_cell(cell_of(study, name, "strict", Point("1"), FEBRUARY, (0, 1)), data, SEED)
+    assert result.trials[0].drawn <= result.epsilon_plan <= 1
 
 
 def test_last_week_is_the_release_seven_days_before(data):

@@ -34,6 +34,7 @@ def test_trials_are_those_of_the_issue():
             assert set(most.values()) == {wanted[experiment.number]}
 
 
+@pytest.mark.slow
 def test_the_grids_are_those_of_the_issue():
     by_number = {one.number: one.cells() for one in EXPERIMENTS}
     assert {cell.point.epsilon for cell in by_number[1]} == {"1", "0.1", "0.01", "inf"}
@@ -69,6 +70,7 @@ def test_equal_work_is_one_cell():
     assert len(cells) < sum(len(one.cells()) for one in EXPERIMENTS)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", range(1, 12))
 def test_every_mechanism_can_be_made_and_strict_costs_what_was_asked(number):
     made = {}

@@ -204,6 +204,7 @@ def both_at_once(ledger, kit, monkeypatch, streams):
         return sorted(pool.map(attempt, (0, 1)))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("streams", [("load", "load"), ("load", "second")], ids=["one stream", "two streams"])
 def test_adjacent_days_never_both_pass_when_only_one_fits(ledger, kit, monkeypatch, streams):
     ledger.enrol(kit.terms("second"), kit.now)
@@ -262,6 +263,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_of_two_processes_on_a_new_ledger_exactly_one_passes(url, kit):
     runs = [
         subprocess.Popen(

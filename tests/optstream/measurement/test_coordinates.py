@@ -40,7 +40,7 @@ def test_coordinates_are_the_rounded_integer_map_whatever_their_size(n_steps, la
 
 @pytest.mark.parametrize("n_steps", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("n_coordinates", [1, 3, 5, 7])
-@pytest.mark.parametrize("alpha", [1, 7, 1000])
+@pytest.mark.parametrize("alpha", [1, pytest.param(7, marks=pytest.mark.nightly), 1000])
 def test_no_change_of_one_series_moves_them_further_than_the_bound(n_steps, n_coordinates, alpha):
     """Every choice of steps and signs, on several series to be changed."""
     generator = np.random.default_rng(n_steps * alpha)
@@ -58,7 +58,7 @@ def test_no_change_of_one_series_moves_them_further_than_the_bound(n_steps, n_co
 
 
 @pytest.mark.parametrize(("per_step", "per_period"), [(1, 1), (1, 2), (1, None), (2, 2), (2, 3), (2, None)])
-@pytest.mark.parametrize("n_steps", [4, 47, 48])
+@pytest.mark.parametrize("n_steps", [4, pytest.param(47, marks=pytest.mark.nightly), 48])
 def test_no_customer_who_moves_moves_them_further_than_the_bound(n_steps, per_step, per_period):
     """Random signs and places, and what makes the most of the coordinates: each place its own steps."""
     alpha, generator = 1000, np.random.default_rng(n_steps)

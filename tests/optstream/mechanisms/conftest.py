@@ -92,7 +92,18 @@ ONLINE = [name for name in PLAIN if isinstance(MADE[name], OnlineMechanism) and 
 """Not those that revise: a day at once tells them more of its steps than the steps before."""
 
 
-@pytest.fixture(params=list(ALL), ids=str)
+DAILY_ON_TREES = ("Laplace", "Fourier", "PeGaSus", "BudgetDistribution")
+"""Of plain mechanisms on a tree: without memory, over a period, with raw state, with memory of outputs. The
+others go the same ways, in `make nightly-checks`.
+"""
+
+
+def _marks(name: str) -> list[Any]:
+    plain, _, on_tree = name.partition(" on a ")
+    return [pytest.mark.nightly] if on_tree and plain not in DAILY_ON_TREES else []
+
+
+@pytest.fixture(params=[pytest.param(name, marks=_marks(name)) for name in ALL], ids=str)
 def make(request) -> Make:
     return ALL[request.param]
 

@@ -20,7 +20,7 @@ from optstream.stream.state import public_part, raw_bytes, with_raw
 
 MODEL = PrivacyModel("1", 6, 1)
 RELAXED = settings(
-    max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=10, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 
@@ -123,6 +123,7 @@ def test_a_state_goes_through_the_ledgers_stores_and_changes_nothing(make, wavy)
         json.dumps(public_part(release.state), allow_nan=False)
 
 
+@pytest.mark.slow
 @RELAXED
 @given(data=st.data())
 def test_no_window_ever_costs_more_than_the_grant(make, data):

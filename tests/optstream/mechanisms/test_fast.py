@@ -324,6 +324,7 @@ def audited(kind, lengths=(6,), n_samples=3, n_runs=600, **changes):
     return max(audit(subject, n_runs=n_runs, noise=simulated_noise(7)).lower_bound for subject in subjects)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("lengths", "changes"),
     [((6,), {}), ((4, 1, 5), {}), ((6,), EAGER)],
@@ -332,10 +333,12 @@ def test_no_audit_exceeds_epsilon(lengths, changes):
     assert audited(Fast, lengths, **changes) <= 1
 
 
+@pytest.mark.slow
 def test_decisions_from_raw_values_are_found():
     assert audited(Raw) > 1
 
 
+@pytest.mark.slow
 def test_samples_beyond_the_cap_are_found():
     """Six of them in a window, each with the noise of one."""
     assert audited(Uncapped, **EAGER) > 1

@@ -256,7 +256,11 @@ class Unnormalised(Fourier):
         return super()._draw(PrivatePeriod(longer, resolution=period.resolution, first_step=0), noise, state)
 
 
-@pytest.mark.parametrize(("kind", "n_coefficients"), [(Fourier, 1), (Fourier, 4), (Unnormalised, 1)])
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "n_coefficients"),
+    [(Fourier, 1), pytest.param(Fourier, 4, marks=pytest.mark.nightly), (Unnormalised, 1)],
+)
 def test_the_audit_finds_nothing_but_the_unnormalised_transform(kind, n_coefficients):
     """False alarm of an audit below 1e-9; seeded, so that it counts the same every time."""
     model = PrivacyModel("1", 9, 1)

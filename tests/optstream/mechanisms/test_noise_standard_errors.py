@@ -184,12 +184,17 @@ def squares(mechanism, claim):
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize("name", SIMULATED)
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[] if name == "PeGaSus" else pytest.mark.nightly) for name in SIMULATED],
+)
 def test_over_many_draws_it_is_what_the_noise_does(name):
     mechanism = unbounded(SIMULATED[name])
     assert abs(squares(mechanism, lambda release: release.noise_standard_errors) - 1.0) < ROOM
 
 
+@pytest.mark.nightly
 def test_the_simulation_sees_a_filters_own_variance_taken_for_the_noise():
     """Control: how far the series is believed to wander between samples is no noise."""
     mechanism = unbounded(SIMULATED["Fast"])

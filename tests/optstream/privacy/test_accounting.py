@@ -90,7 +90,7 @@ def histories(draw):
     return spends
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
 def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     found = worst_window(spends, length)
@@ -104,7 +104,7 @@ def test_worst_window_is_that_of_brute_force(spends, length, start, size):
 FAR = 10**12
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13), st.data())
 def test_a_repeated_history_is_priced_as_one_that_is_written_out(spends, length, data):
     shifts = st.lists(st.sampled_from([0, 0, 3, 40, -7, FAR]), min_size=1, max_size=4)
@@ -142,7 +142,7 @@ def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
     assert touching.epsilon == worst_window(spends[1:], 9).epsilon < worst_window(spends[:1], 9).epsilon
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(0, 30), st.integers(0, 5))
 def test_a_range_that_ends_before_it_begins_asks_for_windows_with_both_ends(spends, length, end, gap):
     found = worst_window(spends, length, touching=range(end + gap, end)).epsilon
@@ -182,7 +182,7 @@ def test_an_unknown_kind_of_spend_is_refused():
         spend_from_document({"kind": "gift", "level": 0, "stage": "x", "first_step": 0})
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(st.sets(st.integers(-9, -1) | st.integers(6, 14)), st.sets(st.integers(0, 5)), st.integers(1, 4))
 def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(taken, chosen, cap):
     """And the rule and the plan together never charge more than the cap's points in any window."""

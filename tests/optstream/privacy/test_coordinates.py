@@ -48,7 +48,10 @@ def test_the_worst_window_is_that_of_the_worst_of_all_rows_of_periods(
     assert max(cost_of(change, (length,), "aligned") for length in ends) == change.worst("aligned")
 
 
-@pytest.mark.parametrize("shortest", [1, 3, 19, 46, 48, 96])
+@pytest.mark.parametrize(
+    "shortest",
+    [1, pytest.param(3, marks=pytest.mark.nightly), 19, pytest.param(46, marks=pytest.mark.nightly), 48, 96],
+)
 def test_the_bound_for_any_length_holds_for_each(shortest):
     for per_period in (1, 2, None):
         change = CoordinatesChange(19, 1000, 1, per_period, 48, shortest)

@@ -30,6 +30,7 @@ def test_coordinates_are_those_of_numpys_orthonormal_transform(n_steps, n_coeffi
     np.testing.assert_allclose(basis @ series, from_numpy(series)[: len(basis)], atol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_steps", LENGTHS)
 def test_the_basis_is_orthonormal_and_its_columns_are_equally_long(n_steps):
     whole = fourier_basis(n_steps, n_steps)

@@ -10,6 +10,8 @@ from tests.tasks.conftest import DAY
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION
 
+pytestmark = pytest.mark.slow
+
 FIRST = date(2016, 6, 1)
 SUITES = {
     "raw": ("rows", {"max_value": 1}),
@@ -42,7 +44,7 @@ def watched(tmp_path):
 
 def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):
     add(watched.folder, SUITES)
-    watched.release(FIRST)
+    watched.released(FIRST)
     assert watched.record(FIRST).state.value == "PUBLISHED"
     alarms = [one for one in watched.watch().alarms if one.kind == "user-suite"]
     assert [one.words.split(" of [contracts]")[0] for one in sorted(alarms, key=lambda one: one.words)] == [
@@ -81,7 +83,7 @@ def test_an_expectation_of_a_user_that_raises_stops_no_day(watched, method, erro
         place = watched.folder / "contracts" / frame
         place.mkdir(parents=True, mode=0o700)
         (place / "odd.py").write_text(RAISING.format(method=method, error=error))
-    watched.release(FIRST)
+    watched.released(FIRST)
     assert watched.record(FIRST).state.value == "PUBLISHED"
     words = [one.words for one in watched.watch().alarms if one.kind == "user-suite"]
     assert len([one for one in words if f"could not be evaluated: {error}" in one]) == len(SUITES)
@@ -98,7 +100,7 @@ def test_suites_change_no_byte_of_a_release(watched, tmp_path_factory):
 
 def test_a_user_suite_that_holds_is_kept_and_no_alarm(watched):
     add(watched.folder, {"raw": ("rows", {"min_value": 1})})
-    watched.release(FIRST)
+    watched.released(FIRST)
     assert watched.alarms() == []
     assert [one.suite for one in result_files(watched.settings) if "user" in one.suite] == [
         "user-raw-odd"
@@ -109,7 +111,7 @@ def test_a_user_suite_that_cannot_be_loaded_is_an_alarm(watched):
     place = watched.folder / "contracts/raw"
     place.mkdir(parents=True)
     (place / "odd.json").write_text("{")
-    watched.release(FIRST)
+    watched.released(FIRST)
     assert watched.record(FIRST).state.value == "PUBLISHED"
     assert watched.alarms() == [("user-suite", 1, None)]
 

@@ -38,7 +38,7 @@ def open_house(monkeypatch):
         house = House(folder)
         house.simulate(DAY)
         (folder / "dumps").chmod(0o700)
-        house.release(DAY)
+        house.released(DAY)
         yield house
     finally:
         os.umask(before)

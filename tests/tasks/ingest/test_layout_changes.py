@@ -13,6 +13,8 @@ from tasks.ingest import LateDumpError, discover
 from tasks.studies.evaluation.advice import public_days
 from tests.tasks.ingest.test_by_hand import Row, ingest_by_hand
 
+pytestmark = pytest.mark.slow
+
 BEFORE = date(2025, 3, 28)
 DAYS = [BEFORE + timedelta(days=number) for number in range(4)]
 """The third has 46 steps, and another layout than the second; the fourth another again."""

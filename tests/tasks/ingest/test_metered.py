@@ -9,6 +9,8 @@ from tasks.ingest import days
 from tasks.ingest.rows import ROW
 from tests.properties import footers
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture
 def stream(small):

@@ -58,6 +58,7 @@ def test_integers_count_as_defined(dtype, resolution, bounds):
     assert found["out_of_bounds"].to_list() == outside
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(st.floats(-200, 200), max_size=20), st.sampled_from(RESOLUTIONS), st.booleans())
 def test_floats_count_as_defined(values, resolution, single):
@@ -95,6 +96,7 @@ def test_what_cannot_be_counted_exactly_is_known_from_its_type(dtype):
 FACTORS = [Fraction(1, 1000), Fraction(1000), Fraction(1, 3), Fraction("0.0254")]
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(
     st.lists(st.one_of(st.floats(-200, 200), st.sampled_from([float(x) for x in AWKWARD])), max_size=20),

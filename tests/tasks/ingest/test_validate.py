@@ -10,6 +10,8 @@ import pytest
 from optstream.errors import ContractError
 from tasks.ingest.validate import validate
 
+pytestmark = pytest.mark.slow
+
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 PLANTED = 77.625
 FOLDER = "region=84/date=2025-01-15"

@@ -21,7 +21,7 @@ DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 @pytest.fixture
 def released(house):
-    house.release(*DAYS)
+    house.released(*DAYS)
     return house
 
 

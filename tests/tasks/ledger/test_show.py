@@ -159,7 +159,7 @@ def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
 
 def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(house):
     house.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     (page,) = read_book(house.settings, house.ledger)
     days = {room.day: room for room in page.days}
     assert days[DAYS[1]].may is True

@@ -16,7 +16,7 @@ ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 
 
 def test_a_released_day_is_published_and_no_alarm(watched):
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     view = watched.watch()
     assert [day.state.value for day in view.days] == ["published", "published"]
     assert view.alarms == ()
@@ -24,7 +24,7 @@ def test_a_released_day_is_published_and_no_alarm(watched):
 
 
 def test_a_day_skipped_by_the_orchestrator_is_missing_once_it_is_due(watched):
-    watched.release(TWO)
+    watched.released(TWO)
     assert watched.states() == {1: "missing", 2: "published"}
     assert watched.alarms() == [("missing", 1, None)]
     # 06:00 in Paris is 04:00 UTC
@@ -37,7 +37,7 @@ def test_a_day_skipped_by_the_orchestrator_is_missing_once_it_is_due(watched):
 
 @pytest.mark.parametrize(("clock", "state"), [("03:59:59", "waiting"), ("04:00:00", "late")])
 def test_a_dump_is_late_from_the_very_minute_on(watched, clock, state):
-    watched.release(ONE)
+    watched.released(ONE)
     (watched.folder / "dumps/region=84/date=2016-06-02/_SUCCESS").unlink()
     watched.at(f"2016-06-03T{clock}")
     assert watched.states() == {1: "published", 2: state}
@@ -45,7 +45,7 @@ def test_a_dump_is_late_from_the_very_minute_on(watched, clock, state):
 
 
 def test_a_day_without_any_dump_is_a_gap_of_the_root(watched):
-    watched.release(ONE)
+    watched.released(ONE)
     for leaf in ("84", "11"):
         shutil.rmtree(watched.folder / f"dumps/region={leaf}/date=2016-06-02")
     (day,) = (day for day in watched.watch().days if day.day == TWO)
@@ -71,7 +71,7 @@ def test_a_dump_that_breaks_its_contract_is_an_alarm_before_it_is_due(watched):
     broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
     pl.read_parquet(broken).with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
     watched.at("2016-06-03T01:00:00")
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     assert watched.states() == {1: "published", 2: "failed"}
     assert watched.alarms() == [("failed", 2, None)]
 
@@ -80,7 +80,7 @@ def test_of_several_verdicts_the_newest_counts(watched):
     broken = watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet"
     rows = pl.read_parquet(broken)
     rows.with_columns(load_mw=pl.lit(None, pl.Float64)).write_parquet(broken)
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     assert watched.states()[2] == "failed"
     rows.write_parquet(broken)
     watched.later(hours=1)
@@ -90,13 +90,13 @@ def test_of_several_verdicts_the_newest_counts(watched):
 
 def test_a_dump_without_files_names_its_region_at_once(watched):
     (watched.folder / "dumps/region=84/date=2016-06-02/part-0.parquet").unlink()
-    watched.release(ONE)
+    watched.released(ONE)
     watched.at("2016-06-03T01:00:00")
     assert watched.alarms() == [("failed", 2, "84")]
 
 
 def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
-    watched.release(ONE)
+    watched.released(ONE)
     watched.release(TWO, steps=chunk.STEPS[:5], lease=timedelta(hours=3))
     assert watched.states() == {1: "published", 2: "running"}
     assert watched.alarms() == []
@@ -109,7 +109,7 @@ def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
 @pytest.mark.parametrize("steps", [5, 6])
 def test_a_run_that_takes_up_an_old_day_is_not_stuck_for_what_another_left(watched, steps):
     """Reserved, or drawn, by a run that died yesterday: the one that lives has only begun."""
-    watched.release(ONE)
+    watched.released(ONE)
     watched.release(TWO, steps=chunk.STEPS[:steps])
     watched.later(hours=20)
     watched.release(TWO, steps=chunk.STEPS[:steps], lease=timedelta(hours=3))
@@ -120,7 +120,7 @@ def test_a_run_that_takes_up_an_old_day_is_not_stuck_for_what_another_left(watch
 
 
 def test_a_run_that_died_is_an_alarm_when_its_lease_is_over(watched):
-    watched.release(ONE)
+    watched.released(ONE)
     watched.release(TWO, steps=chunk.STEPS[:6])
     assert watched.states() == {1: "published", 2: "running"}
     watched.later(minutes=15, seconds=1)
@@ -132,7 +132,7 @@ def test_a_run_that_died_is_an_alarm_when_its_lease_is_over(watched):
 
 def test_a_held_day_is_no_alarm_until_its_hour_and_a_while(watched):
     watched.configure('folder = "published"\n', 'folder = "published"\nnot_before = "20:00"\n')
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     # of the first day the hour is past
     assert watched.states() == {1: "published", 2: "held"}
     watched.at("2016-06-03T18:59:00")
@@ -143,7 +143,7 @@ def test_a_held_day_is_no_alarm_until_its_hour_and_a_while(watched):
 
 def test_void_withdrawn_and_restated(watched):
     watched.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
-    watched.release(ONE)
+    watched.released(ONE)
     watched.release(TWO, steps=chunk.STEPS[:6])
     watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)
     watched.ledger.withdraw("two-regions", str(ONE), 0, "a wrong meter", watched.now)
@@ -155,14 +155,14 @@ def test_void_withdrawn_and_restated(watched):
 
 
 def test_an_accepted_gap_keeps_its_state_and_raises_nothing(watched):
-    watched.release(TWO)
+    watched.released(TWO)
     watched.configure("max_runtime", "accepted_gaps = [2016-06-01]\nmax_runtime")
     assert watched.states() == {1: "missing", 2: "published"}
     assert watched.alarms() == []
 
 
 def test_a_published_day_that_readers_cannot_find_is_an_alarm(watched):
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     (watched.folder / "published/catalogue.json").unlink()
     assert watched.alarms() == [("unlisted", 1, None), ("unlisted", 2, None)]
     (watched.folder / "published/catalogue.json").write_text("{}")
@@ -170,7 +170,7 @@ def test_a_published_day_that_readers_cannot_find_is_an_alarm(watched):
 
 
 def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_error(watched):
-    watched.release(ONE)
+    watched.released(ONE)
     copy = watched.copy_ledger()
     watched.release(TWO)
     assert watched.alarms() == []
@@ -182,13 +182,13 @@ def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_er
 
 
 def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_room(watched):
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     compromise(watched.settings, watched.ledger, TWO, "a stolen disk", watched.now)
     assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]
 
 
 def test_a_drawn_day_of_seeded_noise_is_never_published_and_found(watched):
-    watched.release(ONE)
+    watched.released(ONE)
     watched.release(TWO, noise=simulated_noise(1))
     watched.later(hours=1)
     assert watched.alarms() == [("failed", 2, None)]
@@ -196,7 +196,7 @@ def test_a_drawn_day_of_seeded_noise_is_never_published_and_found(watched):
 
 def test_raw_readings_that_expire_warn_a_week_before(watched):
     watched.configure("[input]\n", "[input]\nraw_retention_days = 10\n")
-    watched.release(TWO)
+    watched.released(TWO)
     # the first day's end and ten days: 2016-06-11 22:00 UTC
     kinds = {}
     for clock in ("2016-06-04T21:59:00", "2016-06-04T22:00:00", "2016-06-11T21:59:00", "2016-06-11T22:01:00"):
@@ -219,7 +219,7 @@ def test_the_span_of_an_archive_ends_where_ledger_and_dumps_do(watched):
     assert watched.watch(live=False).days == ()
     assert watched.watch(live=False).alarms == ()
     assert [alarm.kind for alarm in watched.watch().alarms] == [Kind.NOT_BEGUN]
-    watched.release(ONE)
+    watched.released(ONE)
     assert [day.state.value for day in watched.watch(live=False).days] == ["published", "missing"]
     assert len(watched.watch().days) == (date(2026, 5, 31) - ONE).days + 1
 
@@ -233,7 +233,7 @@ def test_a_stream_whose_first_day_is_still_to_come_has_begun(watched):
 
 
 def test_the_budget_is_what_the_ledger_grants_whatever_the_configuration_says_by_now(watched):
-    watched.release(ONE, TWO)
+    watched.released(ONE, TWO)
     before = watched.watch().facts.budget
     watched.configure('epsilon = "1"', 'epsilon = "4"')
     assert watched.watch().facts.budget == before
@@ -243,7 +243,7 @@ def test_looking_makes_no_ledger_and_changes_no_file(watched):
     before = watched.files(".")
     watched.watch()
     assert watched.files(".") == before
-    watched.release(ONE)
+    watched.released(ONE)
     before = watched.files("dumps", "published", "trusted/measurements", "trusted/validation")
     watched.watch()
     assert watched.files("dumps", "published", "trusted/measurements", "trusted/validation") == before

@@ -19,7 +19,7 @@ FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 
 @pytest.fixture
 def released(watched):
-    watched.release(FIRST, SECOND)
+    watched.released(FIRST, SECOND)
     ledger = watched.ledger
     write_pages(watched.settings, ledger, watched.now)
     ledger.close()
@@ -71,7 +71,7 @@ def test_no_file_is_opened_to_look(released, monkeypatch):
 
 
 def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched):
-    watched.release(FIRST)
+    watched.released(FIRST)
     catalogue = read_catalogue(watched.folder / "published")
     harm(file_of(watched), "not as long")
     assert lost_files(watched.settings, catalogue) == {}

@@ -20,7 +20,7 @@ def test_the_newest_counts_whichever_was_kept_last(watched):
 
 
 def test_one_that_failed_is_an_alarm_until_the_configuration_is_another(watched):
-    watched.release(FIRST)
+    watched.released(FIRST)
     watched.at("2016-06-02T12:00:00")
     keep_audit(watched.settings, {"passed": False}, LATER)
     assert watched.alarms() == [("audit", None, None)]

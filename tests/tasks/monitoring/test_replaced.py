@@ -102,7 +102,7 @@ def test_a_region_in_another_unit_is_seen_in_its_published_figures(watched, fact
     for path in (house.folder / f"dumps/region=84/date={SPAN[-1]}").glob("*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)
     house.at("2016-06-12 12:00")
-    house.release(*SPAN[:-1])
+    house.released(*SPAN[:-1])
     ledger = house.ledger
     write_pages(house.settings, ledger, house.now)
     assert [kind for kind, _, _ in house.alarms()] == ["missing"]

@@ -31,6 +31,7 @@ def test_a_region_in_another_unit_or_sign_shows_where_it_leaves_the_bounds(small
     assert shares(stream, DAY) == {"84": Suspect(clamped, 0.0, 0.0), "11": NOTHING}
 
 
+@pytest.mark.slow
 def test_shares_are_of_the_regions_own_rows(small):
     stream = small(schema="metered")
     own = [stream.metered(name, 1.0) for name in "abc"]
@@ -46,6 +47,7 @@ def test_shares_are_of_the_regions_own_rows(small):
     assert found["11"] == Suspect(clamped=0.0, absent=0.0, doubled=96 / 144)
 
 
+@pytest.mark.slow
 def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
     stream = small()
     assert shares(stream, DAY) == {}

@@ -33,7 +33,7 @@ def unlike(house):
 
 
 def test_it_is_a_warning_of_that_day_until_the_next(house):
-    house.release(*DAYS[:8])
+    house.released(*DAYS[:8])
     assert unlike(house) == []  # ordinary days are no news
     house.release(DARK)
     (alarm,) = unlike(house)
@@ -44,7 +44,7 @@ def test_it_is_a_warning_of_that_day_until_the_next(house):
 
 
 def test_measurements_that_are_gone_or_another_mechanisms_are_no_news(house):
-    house.release(*DAYS[:9])
+    house.released(*DAYS[:9])
     assert unlike(house)
     settings = house.folder / "optstream.toml"
     kept = settings.read_text()

@@ -20,7 +20,7 @@ def released(house):
     """Two days released at alpha 10, and a configuration that says alpha 1."""
     house.configure('alpha = "1"', 'alpha = "10"')
     house.simulate(*DAYS)
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     house.configure('alpha = "10"', 'alpha = "1"')
     return house
 
@@ -71,7 +71,7 @@ def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(house,
     path.write_text(text[: text.index("[sampling]")] + text[text.index("[input]") :])
     house.configure('alpha = "1"', 'alpha = "10"')
     house.simulate(*DAYS)
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     house.configure('alpha = "10"', 'alpha = "1"')
     waits = rehearse(house.settings, house.ledger)
     house.ledger.amend(terms_of(house.settings), "smaller customers", house.now)
@@ -82,7 +82,7 @@ def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(house,
 
 
 def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(house):
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     house.configure("[budget]", '[budget]\nrestatement_share = "9/10"')
     house.release(DAYS[1])
     folder = house.folder / "published"

@@ -80,8 +80,15 @@ def thresholds_of(house, days):
     return found
 
 
-@pytest.mark.parametrize("threshold", ["0", "20", "100"])
-@pytest.mark.parametrize("leaked", [1, 2])
+@pytest.mark.parametrize(
+    ("threshold", "leaked"),
+    [
+        ("0", 1),
+        ("20", 2),
+        ("100", 1),
+        *(pytest.param(*one, marks=pytest.mark.nightly) for one in (("0", 2), ("20", 1), ("100", 2))),
+    ],
+)
 def test_exactly_the_days_that_share_a_threshold_are_marked(pegasus, threshold, leaked):
     configure(pegasus, f'name = "PeGaSus"\nthreshold = "{threshold}"')
     pegasus.release(*FOUR)
@@ -143,12 +150,12 @@ def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
 )  # fmt: skip
 def test_mechanisms_that_remember_outputs_only_share_no_noise(house, mechanism):
     configure(house, mechanism)
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     assert all(house.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
     assert leak(house, DAYS[1]) == [DAYS[1]]
 
 
 def test_groups_from_below_are_groups_too(house):
     configure(house, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     assert leak(house, DAYS[1]) == DAYS[:3]

@@ -49,7 +49,7 @@ def test_a_run_that_is_about_to_publish_publishes_nothing(house):
 
 
 def test_a_run_that_is_about_to_draw_draws_nothing(house):
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     run = house.run()
     works = taken(run, DAYS[1], chunk.STEPS[:5])
     assert house.record(DAYS[1]).state is ReleaseState.RESERVED
@@ -67,7 +67,7 @@ def test_a_run_that_is_about_to_draw_draws_nothing(house):
 def test_days_outside_the_lost_windows_go_on(house):
     later = date(2016, 6, 5)
     house.simulate(later)
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     works = taken(run := house.run(), later, chunk.STEPS[:5])
     became_known(house)
     assert isinstance(chunk.STEPS[5](run, works)[0], Drawn)

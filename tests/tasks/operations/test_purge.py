@@ -30,7 +30,7 @@ RESULTS = 3 * 2
 
 @pytest.fixture
 def released(house):
-    house.release(*DAYS)
+    house.released(*DAYS)
     return house
 
 

@@ -38,7 +38,7 @@ def problems(house):
 
 
 def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(house, take_back):
-    house.release(DAY, NEXT)
+    house.released(DAY, NEXT)
     spent = house.ledger.worst("people")
     (outcome,) = take_back(DAY)
     assert outcome.status is Status.WITHDRAWN
@@ -56,7 +56,7 @@ def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(house, take_back
 
 def test_a_restatement_takes_a_withdrawn_days_place(house, take_back):
     house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
-    house.release(DAY)
+    house.released(DAY)
     take_back(DAY)
     assert house.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
     assert read_catalogue(house.folder / "published").entry(DAY).revision == 1
@@ -130,6 +130,6 @@ def test_a_withdrawal_cut_short_is_found_and_completed(house, take_back, monkeyp
 
 
 def test_what_was_never_released_cannot_be_withdrawn(house, take_back):
-    house.release(NEXT)
+    house.released(NEXT)
     (outcome,) = take_back(DAY)
     assert (outcome.status, "never released" in outcome.message) == (Status.FAILED, True)

@@ -32,7 +32,7 @@ def plan(house, days):
 
 
 def test_every_day_of_the_span_is_told_apart(house, there):
-    house.release(there[0])
+    house.released(there[0])
     house.release(there[1], steps=steps.STEPS[:6])
     days = [there[0] - timedelta(days=1), *there]
     found = plan(house, days)
@@ -45,7 +45,7 @@ def test_every_day_of_the_span_is_told_apart(house, there):
 
 
 def test_what_a_person_gave_up_or_took_back_is_not_run_again(house, there):
-    house.release(there[0])
+    house.released(there[0])
     house.release(there[1], steps=steps.STEPS[:6])
     house.ledger.void("two-regions", str(there[1]), 0, "a person said so", house.now)
     house.ledger.withdraw("two-regions", str(there[0]), 0, "a wrong meter", house.now)
@@ -68,7 +68,7 @@ def test_a_folder_of_another_name_is_no_day(house, there):
 
 
 def test_the_price_is_what_the_ledger_then_charges(house, there):
-    house.release(there[0])
+    house.released(there[0])
     priced = cost_of(house.settings, house.ledger, there[1:])
     assert priced.refused == ()
     assert 0 < priced.before <= priced.after <= priced.grant == 1
@@ -108,7 +108,7 @@ def test_the_days_that_would_be_refused_are_those_that_are(house, there):
 
 
 def test_another_promise_has_no_price(house, there):
-    house.release(there[0])
+    house.released(there[0])
     file = house.folder / "optstream.toml"
     file.write_text(file.read_text().replace('alpha = "1"', 'alpha = "2"'))
     with pytest.raises(LedgerError, match="alpha of stream"):
@@ -162,7 +162,7 @@ def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(ho
 
 
 def test_data_whose_catalogue_was_lost_are_refused(house, there):
-    house.release(there[0])
+    house.released(there[0])
     (house.folder / "published/catalogue.json").unlink()
     with pytest.raises(LedgerError, match="holds data but no catalogue"):
         look_at_folders(house.run())

@@ -17,6 +17,8 @@ from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
 from tasks.release.build_mechanism import mechanism_for
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 1, 15)
 
 

@@ -16,6 +16,8 @@ from tasks.planning.dry_run import dry_run
 from tasks.planning.preview import dry_run_document
 from tasks.release.build_mechanism import mechanism_for
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 1, 15)
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
 KNOWN = {"Laplace": 480.0, "Uniform": 480.0, "Sample": 10.0}
@@ -77,8 +79,14 @@ def test_a_number_of_points_is_suggested_for_optstream_alone(settings_of):
         dry_run(settings_of("Laplace"), [DAY], 5.0)
 
 
-@pytest.mark.parametrize("name", OTHERS)
-def test_a_month_and_a_year_are_told_beside_the_plain_sum(settings_of, name):
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[] if name in ("Laplace", "BudgetAbsorption") else pytest.mark.nightly)
+        for name in OTHERS
+    ],
+)
+def test_a_month_and_a_year_are_told_beside_the_plain_sum(settings_of, whole_spans, name):
     found = dry_run(settings_of(name), [DAY])
     assert [n_days for n_days, _ in found.horizons] == [30, 365]
     month, year = (loss for _, loss in found.horizons)

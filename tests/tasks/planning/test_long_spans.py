@@ -10,11 +10,13 @@ from tasks.planning.dry_run import dry_run
 from tasks.planning.long_spans import long_spans_of
 from tasks.planning.plan_horizon import plan_horizons
 
+pytestmark = pytest.mark.slow
+
 DAY, LATER, NEXT_YEAR = date(2016, 6, 1), date(2016, 10, 30), date(2017, 6, 1)
 
 
 @pytest.fixture(autouse=True)
-def as_a_new_process(monkeypatch):
+def as_a_new_process(whole_spans, monkeypatch):
     monkeypatch.setattr(long_spans, "_made", {})
 
 

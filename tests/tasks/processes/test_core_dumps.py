@@ -11,6 +11,8 @@ import pytest
 
 from tests.tasks.two_regions import House
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2016, 6, 1)
 PROGRAM = """
 import sys

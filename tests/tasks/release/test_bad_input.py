@@ -171,6 +171,7 @@ METERED = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("fault", METERED)
 def test_no_metered_reading_decides_whether_a_day_appears(metered, fault):
     rewrite(metered, METERED[fault])

@@ -62,7 +62,7 @@ class Published:
                 path.unlink()
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def database(request, house):
     if request.param == "postgresql":
         url = request.getfixturevalue("postgresql_url")
@@ -72,7 +72,7 @@ def database(request, house):
 
 @pytest.fixture
 def published(database):
-    database.release(DAY, NEXT)
+    database.released(DAY, NEXT)
     return Published(database)
 
 
@@ -90,9 +90,11 @@ def spoil(path):
     path.write_bytes(bytes(data))
 
 
-@pytest.mark.parametrize("harm", [lose, truncate, spoil])
+@pytest.mark.parametrize(
+    ("harm", "which"),
+    [(lose, "file"), (truncate, "file"), (spoil, "manifest"), (lose, "manifest"), (spoil, "both")],
+)
 @pytest.mark.parametrize("source", ["staging", "measurements"])
-@pytest.mark.parametrize("which", ["file", "manifest", "both"])
 def test_the_same_bytes_are_back(published, harm, source, which):
     before = published.bytes()
     if source == "measurements":
@@ -108,6 +110,7 @@ def test_the_same_bytes_are_back(published, harm, source, which):
     assert published.bytes() == before
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_a_whole_folder_that_was_lost_is_made_again(published):
     before = read_published(published.folder)
     for path in sorted(published.folder.rglob("*"), reverse=True):
@@ -127,6 +130,7 @@ def test_a_withdrawn_day_is_refused(published):
     assert days_published(published.house.run()) == {NEXT}
 
 
+@pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
 def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(published, monkeypatch):
     """The withdrawal comes between the look at the ledger and the turn at the folder."""
     from tasks.release import publish_again as module
@@ -186,7 +190,7 @@ def test_another_version_takes_the_statement_from_the_manifest(published, monkey
 
 def test_a_restated_day_comes_back_in_its_newest_revision(house):
     house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
-    house.release(DAY)
+    house.released(DAY)
     house.release(DAY, restate=True)
     published = Published(house)
     published.forget_staging()
@@ -197,18 +201,22 @@ def test_a_restated_day_comes_back_in_its_newest_revision(house):
     assert read_catalogue(published.folder).entry(DAY).revision == 1
 
 
+def three_nights(house):
+    for day in DAYS[:3]:
+        night(house, day)
+
+
 @pytest.mark.parametrize("source", ["staging", "measurements"])
 def test_a_new_estimate_comes_back_as_readers_had_it(learning, source):
-    for day in DAYS[:4]:
-        night(learning, day)
+    learning.once(three_nights)
     published = Published(learning)
     before = published.bytes()
     assert read_catalogue(published.folder).entry(DAYS[0]).vintage == 2
     if source == "measurements":
         published.forget_staging()
-    for day in DAYS[:4]:
+    for day in DAYS[:3]:
         lose(published.file(day))
-    assert {one.status for one in published.again(*DAYS[:4])} == {Status.PUBLISHED}
+    assert {one.status for one in published.again(*DAYS[:3])} == {Status.PUBLISHED}
     assert published.bytes() == before
     assert verify(learning.settings, learning.ledger).problems == ()
 

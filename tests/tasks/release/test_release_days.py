@@ -49,7 +49,7 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(house):
 
 
 def test_a_second_run_changes_nothing_and_says_so(house):
-    house.release(FIRST)
+    house.released(FIRST)
     before, head = house.files("published", "trusted/measurements"), house.ledger.head("two-regions")
     house.later(days=3)
     works = house.release(FIRST)
@@ -82,7 +82,7 @@ def test_a_day_that_fails_stops_no_other(house):
 
 
 def test_a_full_window_is_refused_before_anything_is_drawn(house):
-    house.release(FIRST)
+    house.released(FIRST)
     house.configure('epsilon = "1"', 'epsilon = "1"\ncalibration = "paper"')
     house.configure('"two-regions"', '"another-stream"')
     house.configure('folder = "published"', 'folder = "published-elsewhere"')
@@ -95,7 +95,7 @@ def test_a_full_window_is_refused_before_anything_is_drawn(house):
 
 
 def test_a_renamed_stream_gets_no_fresh_grant(house):
-    house.release(FIRST)
+    house.released(FIRST)
     house.configure('"two-regions"', '"renamed"')
     house.configure('folder = "published"', 'folder = "published-again"')
     works = house.release(FIRST)
@@ -104,7 +104,7 @@ def test_a_renamed_stream_gets_no_fresh_grant(house):
 
 
 def test_changed_privacy_terms_are_refused(house):
-    house.release(FIRST)
+    house.released(FIRST)
     house.configure('alpha = "1"', 'alpha = "2"')
     with pytest.raises(Exception, match="alpha"):
         house.run()
@@ -241,7 +241,7 @@ def test_one_day_that_cannot_be_published_keeps_no_other_back(house):
 
 
 def test_the_trusted_zone_is_closed_to_others(house):
-    house.release(FIRST)
+    house.released(FIRST)
     for path in (house.folder / "trusted").rglob("*"):
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode & 0o077 == 0, f"{path}: {mode:o}"
@@ -259,7 +259,7 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(house):
 
 
 def test_lineage_names_inputs_columns_and_privacy(house):
-    house.release(FIRST)
+    house.released(FIRST)
     (line,) = (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
     event = json.loads(line)
     assert len(event["inputs"]) == 2

@@ -22,7 +22,7 @@ UNTIL_DRAW = steps.STEPS[:6]
 def kept_back(house):
     """A tenth of epsilon is kept back; two days are released from the rest."""
     house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
-    house.release(DAY, NEXT)
+    house.released(DAY, NEXT)
     return house
 
 
@@ -59,7 +59,7 @@ def test_the_share_holds_one_restatement_of_a_day(kept_back):
 
 
 def test_without_a_share_nothing_is_measured_again(house):
-    house.release(DAY)
+    house.released(DAY)
     before = house.files("published")
     (refused,) = restate(house, DAY)
     assert refused.status is Status.REFUSED
@@ -112,7 +112,7 @@ def test_l1_plans_of_one_share_do_not_look_at_the_other(house):
     house.configure(*L1)
     house.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
     house.simulate(date(2016, 6, 3))
-    house.release(DAY, NEXT)
+    house.released(DAY, NEXT)
     assert [outcome.status for outcome in restate(house, NEXT, DAY)] == [Status.PUBLISHED] * 2
     first = house.release(date(2016, 6, 3))[date(2016, 6, 3)]
     assert first.outcome.status is Status.PUBLISHED
@@ -124,7 +124,7 @@ def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(hous
     house.configure('name = "OptStream"', 'name = "PeGaSus"')
     house.configure('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
     house.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
-    house.release(DAY)
+    house.released(DAY)
 
     def raw():
         return sorted(house.folder.rglob("*.raw"))

@@ -46,7 +46,7 @@ def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
 
 def test_a_second_run_of_a_night_changes_nothing(learning):
     house = learning
-    night(house, *DAYS[:3])
+    house.once(night, *DAYS[:3])
     before = house.files("published"), house.ledger.head("two-regions")
     assert revised(house) == {}
     assert (house.files("published"), house.ledger.head("two-regions")) == before
@@ -54,7 +54,7 @@ def test_a_second_run_of_a_night_changes_nothing(learning):
 
 def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
     house = learning
-    night(house, DAYS[0])
+    house.once(night, DAYS[0])
     night(house, DAYS[1])
     entry = read_catalogue(house.folder / "published").entry(DAYS[0])
     data = [path.name for path in (house.folder / f"published/data/date={DAYS[0]}").iterdir()]
@@ -73,7 +73,7 @@ def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(lea
 
 def test_an_amendment_stops_smoothing_across_it(learning):
     house = learning
-    night(house, *DAYS[:2])
+    house.once(night, *DAYS[:2])
     house.configure('alpha = "1"', 'alpha = "2"')
     from tasks.release.run import terms_of
 
@@ -93,7 +93,7 @@ def test_an_amendment_stops_smoothing_across_it(learning):
 def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
     house = learning
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     house.release(DAYS[2], steps=steps.STEPS[:-1])
     assert house.record(DAYS[2]).state is ReleaseState.DRAWN
     (work,) = due(house.run())
@@ -103,7 +103,7 @@ def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
 def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learning):
     house = learning
     house.configure("revise_days = 2", "revise_days = 10")
-    night(house, *DAYS[:3])
+    house.once(night, *DAYS[:3])
     (work,) = house.release(DAYS[1], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
     assert set(night(house, DAYS[3])) == {DAYS[2]}
@@ -114,7 +114,7 @@ def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learni
 
 def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
     house = learning
-    house.release(*DAYS[:4])
+    house.released(*DAYS[:4])
     (work,) = house.release(DAYS[2], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
     record = house.ledger.find("two-regions", DAYS[2].isoformat(), 1)
@@ -130,7 +130,7 @@ def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
 
 def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
     house = learning
-    night(house, *DAYS[:2])
+    house.once(night, *DAYS[:2])
     night(house, DAYS[2])
     ended = withdraw(house.run(), Requested(DAYS[0]), "wrong dump")
     assert ended.outcome.status is Status.WITHDRAWN
@@ -143,7 +143,7 @@ def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
 
 def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
     house = learning
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     found = []
     for _ in range(2):
         run = house.run()
@@ -156,7 +156,7 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
     house = learning
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     before = read_published(house.folder / "published")
     for path in house.settings.measurements_of(DAYS[1], 0).iterdir():
         path.unlink()
@@ -177,7 +177,7 @@ class Forbidden:
 
 def test_nothing_is_drawn_for_it(learning):
     house = learning
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     assert revised(house, noise=Forbidden())[DAYS[0]].status is Status.PUBLISHED
     assert house.release(DAYS[2], noise=Forbidden())[DAYS[2]].outcome.status is Status.FAILED  # control
 
@@ -201,7 +201,7 @@ def test_learning_that_fails_voids_no_day(learning, monkeypatch):
 
 def test_days_of_another_mechanism_keep_their_estimate(house):
     house.simulate(*DAYS)
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     path = house.folder / "optstream.toml"
     text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"')
     path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
@@ -237,7 +237,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     """
     house = learning
     house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     known = set(range(house.record(DAYS[0]).first_step, house.record(DAYS[1]).first_step))
     assert blocks_before(house, DAYS[2]) & known
     compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)
@@ -257,7 +257,7 @@ def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
     """What a later day remembers began after it."""
     house = learning
     house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
-    house.release(*DAYS[2:4])
+    house.released(*DAYS[2:4])
     house.release(DAYS[0])
     compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)
     night(house, DAYS[4])

@@ -61,7 +61,7 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(house, tmp_
     assert (house.folder / "page.html").read_bytes() == page_of(house)
 
 
-def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(house):
+def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(house, whole_spans):
     house.release(DAY, NEXT)
     write(house)
     report, public = report_of(house), page_of(house).decode()

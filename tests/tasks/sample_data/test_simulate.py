@@ -15,6 +15,8 @@ from tasks.sample_data import write_dumps
 from tasks.sample_data.load_shapes import FRENCH_REGIONS, daily_load
 from tasks.sample_data.simulate import simulate
 
+pytestmark = pytest.mark.slow
+
 PARIS = Calendar(30, "Europe/Paris")
 MONDAY = date(2016, 2, 1)
 LISTED = Layout("load_mw", marker=None, file_list="_FILES")

@@ -18,6 +18,8 @@ from tasks.studies.audit_record import keep_audit
 from tests.tasks.monitoring.conftest import WATCH, Watched
 from tests.tasks.two_regions import CONFIGURATION
 
+pytestmark = pytest.mark.slow
+
 FIRST = date(2016, 6, 1)
 DAYS = [FIRST + timedelta(days=number) for number in range(8)]
 SCHEMAS = ("optstream.status-3", "optstream.manifest-1", "optstream.catalogue-1")
@@ -41,7 +43,7 @@ def house(tmp_path_factory):
     (folder / "optstream.toml").write_text(text + accepted)
     house = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
     house.simulate(*DAYS)
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     house.release(DAYS[1], restate=True)
     withdraw(house.run(), Requested(DAYS[0]), reason="a wrong meter")
     house.release(DAYS[3], steps=steps.STEPS[:6])

@@ -16,6 +16,8 @@ from tasks.studies.audit import (
     run_audit,
 )
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 1, 15)
 QUICK = [
     *audit_cases(only="points only: all steps"),

@@ -21,6 +21,8 @@ from tasks.studies.audit_compromised import (
 )
 from tasks.studies.audit_rows import broken_row_subjects, row_subjects
 
+pytestmark = pytest.mark.slow
+
 ROWS, BROKEN_ROWS = row_subjects(), broken_row_subjects()
 RUNS = {"first leaf of the day": 1000, "far from 0": 1000, "leaked noise": 1500}
 """Of controls that need fewer than 3,000."""

@@ -20,6 +20,8 @@ from tasks.studies.leakage import chain_of, leakage_document, leakage_of
 from tasks.studies.leakage_chart import points_of, write_chart
 from tasks.studies.transition_file import TransitionFile
 
+pytestmark = pytest.mark.slow
+
 NOW = datetime(2025, 6, 1, tzinfo=UTC)
 DAY = date(2025, 3, 29)  # the next day has 46 steps
 FORWARD = np.array([[0.9, 0.1], [0.3, 0.7]])

@@ -65,6 +65,7 @@ def test_days_that_wait_or_take_less_keep_the_first_promise(subject):
     assert case.passes(result), result
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("subject", by_name(HASTY))
 def test_days_that_the_second_promise_alone_allows_are_caught(subject):
     case = Case("control", subject)

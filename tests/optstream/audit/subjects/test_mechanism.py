@@ -21,13 +21,16 @@ SMALL = CASES[: sum(isinstance(case.subject, MechanismSubject) for case in our_c
 
 
 def quick_cases():
-    """Each mechanism on its whole window, and across a border."""
+    """Each mechanism across a border; on its whole window in the nightly checks."""
     first = {}
     for case in SMALL:
         first.setdefault((case.subject.name, "across" in case.subject.neighbours), case)
-    return [pytest.param(case, id=case.name) for case in first.values()]
+    for (name, across), case in first.items():
+        rarely = not across and (name, True) in first
+        yield pytest.param(case, id=case.name, marks=pytest.mark.nightly if rarely else [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", quick_cases())
 def test_no_audit_exceeds_the_accountant(case):
     result = case.run(n_runs=400, noise=simulated_noise(21))
@@ -41,18 +44,21 @@ def test_what_a_change_is_charged_is_within_the_accountants_figure(case):
     assert case.charged is None or case.charged <= case.accountant
 
 
+@pytest.mark.slow
 def test_two_points_measure_much_of_what_they_claim():
     result = SMALL[0].run(n_runs=5000, noise=simulated_noise(22))
     assert 0.35 < result.lower_bound <= 1
 
 
-@pytest.mark.parametrize("name", ["deepest leaf", "one sum"])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", [pytest.param("deepest leaf", marks=pytest.mark.nightly), "one sum"])
 def test_leaves_deep_in_a_tree_and_sums_measure_much_of_what_they_claim(name):
     case = next(case for case in SMALL if case.subject.name.endswith(name))
     result = case.run(n_runs=4000, noise=simulated_noise(27))
     assert 0.2 < result.lower_bound <= case.charged <= 1
 
 
+@pytest.mark.slow
 def test_leaves_that_roam_below_one_node_add_up_there():
     """Charged for one leaf at the node above both, this would measure above 1."""
     case = next(case for case in SMALL if "window of 2, two leaves roaming" in case.subject.name)
@@ -72,12 +78,14 @@ class Starved:
         return self.source.discrete_laplace(scale / self.divisor, size)
 
 
+@pytest.mark.slow
 def test_our_own_mechanism_with_too_little_noise_is_found():
     result = SMALL[0].run(n_runs=2000, noise=Starved(simulated_noise(24), 3.0))
     assert result.lower_bound > SMALL[0].accountant
     assert not SMALL[0].passes(result)
 
 
+@pytest.mark.slow
 def test_the_l1_sampler_with_too_little_noise_is_found():
     case = next(case for case in SMALL if case.subject.name.startswith("OptStream, L1"))
     result = case.run(n_runs=400, noise=Starved(simulated_noise(25), 30.0))
@@ -112,6 +120,7 @@ def test_levels_that_chose_other_steps_are_seen_apart():
     assert np.array_equal(~np.isnan(outputs.numbers), outputs.answers == 1)
 
 
+@pytest.mark.slow
 def test_the_state_travels_from_period_to_period():
     """Two points in any window of 6: what the second period may take depends on the first's choice."""
     mechanism = short_l1(5)
@@ -128,6 +137,7 @@ def test_a_short_change_is_charged_less_than_a_whole_window():
     assert one_step.charged < whole.charged <= whole.accountant == one_step.accountant
 
 
+@pytest.mark.slow
 def test_a_mechanism_may_be_held_to_another_claim():
     subject = replace(SMALL[0].subject, claims=0.1)
     result = audit(subject, n_runs=2000, noise=simulated_noise(3))

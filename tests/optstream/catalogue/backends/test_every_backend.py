@@ -216,6 +216,17 @@ def test_cut_altered_and_stray_files_are_found(published, put):
     assert len(problems) == 4
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "published",
+    [
+        "path",
+        pytest.param("file", marks=pytest.mark.nightly),
+        "memory",
+        pytest.param("s3", marks=pytest.mark.nightly),
+    ],
+    indirect=True,
+)
 def test_publishers_at_once_lose_no_day_and_readers_see_whole_ones(published, put, put_all):
     """Every day is published by two threads, in twos and threes; readers verify what they read meanwhile."""
     days = [DAY + timedelta(days=number) for number in range(12)]

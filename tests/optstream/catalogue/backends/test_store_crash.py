@@ -84,12 +84,26 @@ SCENARIOS = {
 }
 
 
-@pytest.mark.parametrize(("before", "work"), SCENARIOS.values(), ids=SCENARIOS)
-@pytest.mark.parametrize("fault", [dying_at, losing_answer])
+FAULTS = [
+    *(("memory", scenario, fault) for scenario in SCENARIOS for fault in (dying_at, losing_answer)),
+    # the same requests, carried out by a server
+    ("s3", "first", dying_at),
+    ("s3", "first", losing_answer),
+    *(
+        pytest.param("s3", scenario, fault, marks=pytest.mark.nightly)
+        for scenario in ("another day", "newer", "withdrawal")
+        for fault in (dying_at, losing_answer)
+    ),
+]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("kind", "scenario", "fault"), FAULTS)
 def test_a_fault_at_every_request_leaves_whole_days_and_the_same_call_completes(
-    in_store, put, monkeypatch, before, work, fault
+    request, put, monkeypatch, kind, scenario, fault
 ):
     """Of each fault a folder of its own, below one bucket."""
+    (before, work), in_store = SCENARIOS[scenario], make_folder(kind, request)
     for n in range(100):
         name = f"{in_store.name}/{n}"
         for day, revision in before:
@@ -138,11 +152,12 @@ OTHERS = {
 WHERE = [
     *(("memory", other, listed) for other in OTHERS for listed in (True, False)),
     # the same requests, carried out by a server
-    ("s3", "a newer revision", True),
+    pytest.param("s3", "a newer revision", True, marks=pytest.mark.nightly),
     ("s3", "a withdrawal", False),
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "other", "listed"), WHERE)
 def test_another_publisher_between_any_two_requests(request, put, monkeypatch, kind, other, listed):
     """It comes through whole, at each point in turn; what it did is never undone, and nobody loses a day.

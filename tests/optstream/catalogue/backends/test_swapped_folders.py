@@ -115,6 +115,7 @@ def swapping_before(monkeypatch, folder, n, work):
     return done
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("name", "target"), CASES)
 def test_a_folder_swapped_before_any_call_leads_nowhere(
     begun, victim, put, tmp_path, monkeypatch, name, target
@@ -152,6 +153,7 @@ while True:
 """
 
 
+@pytest.mark.slow
 def test_a_process_that_swaps_all_the_time_reaches_nothing(begun, victim, put, tmp_path):
     before = seen(victim)
     away = tmp_path / "away"

@@ -98,6 +98,7 @@ def test_wild_values_pull_less_than_under_gaussian_noise():
     assert np.all(np.abs(robust) < 0.5 * np.abs(plain))
 
 
+@pytest.mark.slow
 def test_laplace_noise_is_estimated_better_than_by_its_variance_alone():
     """60 histories of a constant in Laplace noise that is large beside it: less mean square error."""
     asked, plain, robust = Blocks.at(np.arange(120, 132)), [], []

@@ -97,6 +97,7 @@ def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
     assert ledger.verify() == []  # and may be used again
 
 
+@pytest.mark.slow
 def test_a_child_and_its_parent_both_go_on(ledger, kit):
     reserve_in(ledger, kit, 0)
 
@@ -112,6 +113,7 @@ def test_a_child_and_its_parent_both_go_on(ledger, kit):
     assert ledger.verify() == []
 
 
+@pytest.mark.slow
 def test_a_child_opens_its_own_connection(ledger, kit, opened):
     reserve_in(ledger, kit, 0)
 
@@ -123,6 +125,7 @@ def test_a_child_opens_its_own_connection(ledger, kit, opened):
     assert opened == []
 
 
+@pytest.mark.slow
 def test_what_a_child_writes_after_its_parent_let_go_is_kept(ledger, kit):
     """On an inherited SQLite connection, which has no lock, it would go into a log deleted by then."""
     reserve_in(ledger, kit, 0)
@@ -170,6 +173,7 @@ def test_a_deleted_file_is_seen_and_none_made(ledger, url, publish, kit):
     assert ledger.find("load", "day 0")
 
 
+@pytest.mark.slow
 @ONLY_SQLITE
 def test_a_ledger_written_over_while_it_is_open_is_refused_and_not_written_to(ledger, url, publish, kit):
     """`cp` of a backup over the file, its log removed: the log that is still held must not be copied in."""

@@ -201,6 +201,7 @@ def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
         assert list(pool.map(opening, range(6))) == [[]] * 6
 
 
+@pytest.mark.slow
 def test_threads_that_open_different_ledgers_do_not_mix_them(tmp_path):
     """Alembic keeps what it works on in its modules."""
     together = Barrier(6)

@@ -26,6 +26,7 @@ def plan_for(alpha_units, first_step, charge):
     return (StepSpend(0, "samples", first_step, (Fraction(charge),) * 4, Fraction(alpha_units), alpha_units),)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change",
     [{"epsilon": "2"}, {"window_length": 5}, {"windows": "aligned"}, {"hierarchy": "x"}, {"alpha": "3"}],

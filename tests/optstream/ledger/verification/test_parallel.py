@@ -51,6 +51,7 @@ def spawned(monkeypatch):
     return asked
 
 
+@pytest.mark.slow
 def test_shares_find_what_the_whole_does(town, kit, round_the_library):
     for statement in TAMPERING:
         with round_the_library() as connection:
@@ -63,6 +64,7 @@ def test_shares_find_what_the_whole_does(town, kit, round_the_library):
             assert parallel._joined(connection, reports) == found
 
 
+@pytest.mark.slow
 def test_processes_find_what_one_finds(town, spawned, kit, round_the_library):
     assert town.verify(processes=2) == []
     with round_the_library() as connection:
@@ -74,6 +76,7 @@ def test_processes_find_what_one_finds(town, spawned, kit, round_the_library):
     assert spawned == [2, 2]
 
 
+@pytest.mark.slow
 def test_an_overspend_of_streams_that_different_processes_read_is_found(town, kit, publish, let_through):
     """Each by itself is within the grant."""
     for stream in ("load", "second"):
@@ -94,6 +97,7 @@ def test_every_stream_is_read_once_and_the_work_is_even(town, publish, kit):
     assert [sum(len(part.stream_ids) for part in share) for share in shares] == [2, 2]
 
 
+@pytest.mark.slow
 def test_processes_see_one_moment(town, url, kit, monkeypatch):
     """Somebody writes between the snapshots of two: on SQLite they are opened again."""
     writer, told, looked = open_ledger(url), [], []
@@ -120,6 +124,7 @@ def test_processes_see_one_moment(town, url, kit, monkeypatch):
     assert len(looked) == (2 if url.startswith("sqlite") else 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_process_that_dies_leaves_the_work_to_the_one_that_asked(town, spawned, monkeypatch):
     monkeypatch.setattr(parallel, "_serve", dies)
@@ -132,6 +137,7 @@ def dies(url, end):
     raise SystemExit(1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("url", ["sqlite"], indirect=True)
 def test_a_writer_that_never_rests_leaves_it_to_one(town, monkeypatch):
     monkeypatch.setattr(parallel, "_moment", lambda connection: object())

@@ -94,6 +94,7 @@ def test_after_another_mechanism_it_waits_too():
     assert sum(second[1].spends[0].weights) > 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_tree", [False, True], ids=["series", "tree"])
 def test_it_beats_what_does_not_look_back(on_tree):
     """After a fortnight, at an epsilon where noise on every step hides the shape of the day."""
@@ -130,6 +131,7 @@ def test_levels_are_measured_at_the_same_blocks_and_add_up():
     assert worst_window(spends_of(released), SLOTS).epsilon <= MODEL.epsilon
 
 
+@pytest.mark.slow
 def test_standard_errors_cover_what_they_should():
     """15 days, 3 series: at 95 % the mean cover of correlated errors is between 85 and 99.9 %."""
     stream = load(24, seed=3)
@@ -140,6 +142,7 @@ def test_standard_errors_cover_what_they_should():
     assert (errors < bands / 4).mean() < 0.6
 
 
+@pytest.mark.slow
 def test_it_learns_on_schedule_from_what_was_drawn_before():
     released = run(informed(), load(16))
     priors = [release.measured.before["prior"] for release in released]
@@ -197,6 +200,7 @@ class FittedOnRawValues(HistoryInformed):
         return replace(drawn, choices={**drawn.choices, "prior": [raw]})
 
 
+@pytest.mark.slow
 def test_a_parameter_fitted_on_raw_values_is_found_by_the_audit():
     """400 runs a side, error 1e-9: over two days, a window across the border between them."""
     model = PrivacyModel("1", 2, 1)
@@ -279,6 +283,7 @@ def test_what_is_prepared_before_a_draw_changes_nothing_of_it():
     assert one == other
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("on_tree", [False, True], ids=["series", "tree"])
 def test_later_measurements_sharpen_an_earlier_day_at_no_cost(on_tree):
     mechanism = HistoryInformedTree(informed(), TREE, ["1/2", "1/2"]) if on_tree else informed()
@@ -304,6 +309,7 @@ def test_a_revision_without_later_measurements_is_the_release_itself():
     assert np.allclose(again.values, released[-1].values)
 
 
+@pytest.mark.slow
 def test_a_day_unlike_all_others_is_followed_and_remembered():
     """A blackout of half a day, then a usual one: neither is taken for the other."""
     stream = load(18)
@@ -319,6 +325,7 @@ def test_a_day_unlike_all_others_is_followed_and_remembered():
     assert after < 1.3 * usual
 
 
+@pytest.mark.slow
 def test_step_by_step_it_filters_and_costs_the_same():
     mechanism = informed(block_length=1, relearn_days=7)
     stream = load(9)
@@ -380,9 +387,17 @@ def joins(stream, at):
     stream[2, :at] = 0
 
 
-@pytest.mark.parametrize("happens", [blackout, new_customer, holiday, heat_wave, joins])
-@pytest.mark.parametrize("epsilon", ["1/10", "1"])
-def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(happens, epsilon):
+def on_odd_days():
+    """Two of them in `make test`, all others in the nightly checks."""
+    usual = {("1", blackout), ("1/10", new_customer)}
+    for epsilon in ("1/10", "1"):
+        for happens in (blackout, new_customer, holiday, heat_wave, joins):
+            marks = pytest.mark.slow if (epsilon, happens) in usual else pytest.mark.nightly
+            yield pytest.param(epsilon, happens, marks=marks)
+
+
+@pytest.mark.parametrize(("epsilon", "happens"), on_odd_days())
+def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(epsilon, happens):
     """On the day and the next, over 4 streams: at most 1.5 times OptStream's error."""
     model, mine, others = replace(MODEL, epsilon=Fraction(epsilon)), [], []
     star = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "C": "all"})

@@ -52,6 +52,7 @@ def learn(values):
     return learn_from_public(Measured.from_public(values, []), DAYS)
 
 
+@pytest.mark.slow
 def test_what_a_public_series_shows_is_found():
     found = medians_of(learn(drawn(CALM, 2 * STRETCH_DAYS, seed=3)))
     before = medians_of(COMPONENTS)
@@ -61,6 +62,7 @@ def test_what_a_public_series_shows_is_found():
     assert found["short memory"][1] < before["short memory"][1] / 2
 
 
+@pytest.mark.slow
 def test_sizes_and_events_stay_as_they_are():
     found = {one.name: one for one in learn(drawn(CALM, STRETCH_DAYS, seed=3))}
     for one in COMPONENTS:

@@ -33,8 +33,12 @@ def expected(tree, noise, shares):
     return expected_error_of(tree, Figures(SLOTS, SLOTS, noise), tuple(map(Fraction, shares)), blocks)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tree", [FLAT, RAGGED, ALONE])
-@pytest.mark.parametrize("noise", [1e-4, 1e-3, 0.02, 0.5])
+@pytest.mark.parametrize(
+    "noise",
+    [pytest.param(1e-4, marks=pytest.mark.nightly), 1e-3, pytest.param(0.02, marks=pytest.mark.nightly), 0.5],
+)
 def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, noise):
     shares = choose_level_shares(tree, Figures(SLOTS, SLOTS, noise))
     assert sum(shares) == 1
@@ -43,6 +47,7 @@ def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, nois
     assert expected(tree, noise, shares) <= expected(tree, noise, equal)
 
 
+@pytest.mark.slow
 def test_they_are_as_good_as_what_a_grid_finds():
     noise = 1e-3
     grid = [expected(FLAT, noise, [Fraction(n, 16), Fraction(16 - n, 16)]) for n in range(15)]
@@ -67,6 +72,7 @@ def informed(**given):
     return HistoryInformed(PrivacyModel("1/10", SLOTS, 1), **{"scale": 1500.0} | given)
 
 
+@pytest.mark.slow
 def test_a_tree_by_the_model_is_the_tree_with_these_shares():
     chosen = HistoryInformedTree(informed(), FLAT, "model")
     noise = float(1 / Fraction("1/10")) / 1500.0

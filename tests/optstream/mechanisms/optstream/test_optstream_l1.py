@@ -49,6 +49,7 @@ def history_of(lengths, shortest, seed, **changes):
     return plans, spends
 
 
+@pytest.mark.nightly
 def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_by_its_past():
     lengths = [48] * 86 + [46] + [48] * 216 + [50] + [48] * 62
     plans, spends = history_of(lengths, 46, 1)

@@ -78,6 +78,7 @@ def test_any_periods_in_any_order_cost_at_most_epsilon(kind, lengths, seed, wind
     assert cost(mechanism, spends) <= mechanism.epsilon
 
 
+@pytest.mark.slow
 @settings(max_examples=40, deadline=None)
 @given(kinds, periods, st.integers(0, 10**6))
 def test_periods_in_a_row_are_one_stream_and_the_ledger_recalls_the_same(kind, lengths, seed):

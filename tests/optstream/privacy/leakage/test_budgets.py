@@ -13,6 +13,7 @@ from optstream.privacy.leakage import Budgets, constant_budget, exact_budgets, s
 alphas = st.floats(0.01, 20)
 
 
+@pytest.mark.slow
 @settings(max_examples=80, deadline=None)
 @given(st.data(), alphas)
 def test_a_constant_budget_never_exceeds_alpha_and_none_larger_would_do(chains, data, alpha):

@@ -28,6 +28,7 @@ def test_degenerate_matrices_against_the_programs(degenerate, a):
     assert loss_by_row_pairs(degenerate, a) == pytest.approx(loss(a), rel=1e-12, abs=1e-15)
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(st.data(), st.floats(1e-3, 9))
 def test_random_matrices_against_the_programs(chains, data, a):

@@ -19,6 +19,8 @@ from tasks.config.example import EXAMPLE
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.release.build_mechanism import mechanism_for
 
+pytestmark = pytest.mark.slow
+
 DAY = date(2025, 1, 15)
 PLAIN = [name for name in MECHANISMS if getattr(mechanisms, name).tree_class]
 

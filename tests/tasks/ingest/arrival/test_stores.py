@@ -13,6 +13,8 @@ from tasks.ingest import LateDumpError, discover, ingest
 from tasks.release.guards.input_hashes import hashing
 from tests.tasks.conftest import DAY, SmallStream
 
+pytestmark = pytest.mark.slow
+
 NEXT = DAY + timedelta(days=1)
 
 

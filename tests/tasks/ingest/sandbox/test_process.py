@@ -31,6 +31,8 @@ from tasks.release.day import Judged, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.tasks.conftest import DAY, NOW
 
+pytestmark = pytest.mark.slow
+
 NEXT = DAY + timedelta(days=1)
 READ_HERE = "import sys; from tests.tasks.ingest.sandbox.test_process import read; read(*sys.argv[1:])"
 

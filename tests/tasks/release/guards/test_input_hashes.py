@@ -30,7 +30,7 @@ def expected(house, name):
 
 
 def test_with_the_key_an_auditor_can_tell_which_files_a_release_came_from(house):
-    house.release(FIRST)
+    house.released(FIRST)
     files = {name: tag for source in stated(house) for name, tag in source.items()}
     assert files == {
         f"region={leaf}/date={FIRST}/part-0.parquet": expected(
@@ -41,7 +41,7 @@ def test_with_the_key_an_auditor_can_tell_which_files_a_release_came_from(house)
 
 
 def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere(house):
-    house.release(FIRST)
+    house.released(FIRST)
     data = (house.folder / "dumps" / DUMP).read_bytes()
     keyed = expected(house, DUMP).encode()
     assert not [path for path, bytes_ in house.files("published").items() if keyed in bytes_]

@@ -230,7 +230,7 @@ def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
 @pytest.mark.parametrize("forgotten", [FIRST, SECOND], ids=["the first day", "the second day"])
 def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
     other = SECOND if forgotten == FIRST else FIRST
-    house.release(other)
+    house.released(other)
     older = house.copy_ledger()
     house.release(forgotten)
     house.bring_back(older)
@@ -283,7 +283,7 @@ def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
 
 
 def test_a_lost_catalogue_stops_every_reservation(house):
-    house.release(FIRST)
+    house.released(FIRST)
     (house.folder / "published/catalogue.json").unlink()
     works = house.release(SECOND)
     assert "holds data but no catalogue" in works[SECOND].outcome.message

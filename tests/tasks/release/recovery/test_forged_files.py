@@ -46,14 +46,14 @@ def forge(house, change):
 
 @pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))
 def test_a_page_names_a_forged_file_as_damaged(house, change):
-    house.release(DAY)
+    house.released(DAY)
     forge(house, change)
     written = write_pages(house.settings, house.ledger, house.now)
     assert (written.problem, written.lost) == (None, (DAY,))
 
 
 def test_folders_in_folders_are_strays_however_deep(house):
-    house.release(DAY)
+    house.released(DAY)
     deep = house.folder.joinpath("published/data", *["a"] * 300)
     deep.mkdir(parents=True)
     (line,) = check_files(house.folder / "published")
@@ -78,7 +78,7 @@ def test_a_forged_manifest_is_no_statement(house, monkeypatch, text):
 
 
 def test_a_folder_in_the_place_of_a_file_is_named(house):
-    house.release(DAY)
+    house.released(DAY)
     path = house.folder / "published" / read_catalogue(house.folder / "published").entries[0].file
     path.unlink()
     path.mkdir()

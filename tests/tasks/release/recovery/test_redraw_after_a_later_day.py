@@ -22,7 +22,7 @@ def test_the_plan_that_was_charged_is_drawn(house, mechanism, deaths):
     text = path.read_text().replace('name = "OptStream"', f'name = "{mechanism}"')
     path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
     house.simulate(*DAYS)
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     for _ in range(deaths):
         run, works = house.run(), [Requested(DAYS[1])]
         for step in BEFORE_DRAW:

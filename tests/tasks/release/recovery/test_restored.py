@@ -9,7 +9,7 @@ from optstream.noise import secure_noise
 from tasks.doctor import examine
 from tasks.release.day import Drawn, Status
 from tests.tasks.release.recovery.backups import back_up
-from tests.tasks.two_regions import House
+from tests.tasks.two_regions import EITHER_AT_NIGHT, House
 
 FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 TELLING = ("witness", "measurements", "staging", "lineage")
@@ -41,10 +41,11 @@ def told_by_doctor(house):
     return [one.rule for one in examine(house.settings, {}, house.now, lambda _: None)]
 
 
+@EITHER_AT_NIGHT
 @pytest.mark.parametrize("telling", TELLING)
 def test_ledger_and_published_folder_restored_together(either, telling):
     """Any one of what the trusted folder keeps is enough to notice it."""
-    either.release(FIRST)
+    either.released(FIRST)
     restore = back_up(either, "published")
     either.release(SECOND)
     restore()
@@ -61,7 +62,7 @@ def test_ledger_and_published_folder_restored_together(either, telling):
 
 
 def test_the_ledger_restored_and_the_published_folder_moved(either):
-    either.release(FIRST)
+    either.released(FIRST)
     restore = back_up(either)
     either.release(SECOND)
     restore()
@@ -75,7 +76,7 @@ def test_the_ledger_restored_and_the_published_folder_moved(either):
 def test_everything_restored_is_noticed_by_the_second_place(either, tmp_path, second):
     place = second.format(name=tmp_path.name)
     either.configure('[trusted]\nfolder = "trusted"', f'[trusted]\nfolder = "trusted"\nwitness = "{place}"')
-    either.release(FIRST)
+    either.released(FIRST)
     restore = back_up(either, "published", *(f"trusted/{name}" for name in TELLING))
     either.release(SECOND)
     restore()
@@ -105,7 +106,7 @@ def test_a_ledger_restored_to_the_middle_of_a_day(either):
 
 
 def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either):
-    either.release(FIRST)
+    either.released(FIRST)
     file = either.folder / "trusted/witness/ledger-heads.json"
     older = file.read_bytes()
     either.release(SECOND)
@@ -131,7 +132,7 @@ def test_a_copied_trusted_folder_run_elsewhere(house, tmp_path_factory, shared):
     else:
         place = house.folder / "published"
         house.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
-    house.release(FIRST)
+    house.released(FIRST)
     house.ledger.close()
     elsewhere = House(tmp_path_factory.mktemp("elsewhere") / "copy", house.now)
     shutil.copytree(house.folder, elsewhere.folder)

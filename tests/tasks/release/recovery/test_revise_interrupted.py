@@ -23,7 +23,7 @@ def stages(house, work):
 
 def half_shown(house):
     """The new estimate of the first of two released days, `stages` of it."""
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     (work,) = due(house.run())
     return stages(house, work)
 
@@ -74,7 +74,7 @@ def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
 
 def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
     house = learning
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     work = next(work for work in due(house.run()) if work.day == DAYS[0])
     publish.publish(*(lambda run, staged: (run, [staged]))(*stages(house, work)))
     house.later(hours=1)
@@ -122,7 +122,7 @@ def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning
 
 def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
     house = learning
-    house.release(*DAYS[:3])
+    house.released(*DAYS[:3])
     work = next(work for work in due(house.run()) if work.day == DAYS[1])
     stages(house, work)
     compromise(house.settings, house.ledger, DAYS[0], "a stolen disk", house.now)

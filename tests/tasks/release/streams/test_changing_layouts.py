@@ -81,7 +81,7 @@ def test_what_is_measured_does_not_depend_on_the_layout(house, archive):
 
 def test_lineage_names_the_raw_column_of_each_day(archive):
     house = archive()
-    house.release(*DAYS)
+    house.released(*DAYS)
     events = [
         json.loads(line) for line in (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
     ]

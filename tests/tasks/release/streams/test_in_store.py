@@ -47,6 +47,12 @@ def moved(house, request):
     return house
 
 
+IN_MEMORY = pytest.mark.parametrize(
+    "moved", ["memory", pytest.param("s3", marks=pytest.mark.nightly)], indirect=True
+)
+"""A server's store as well in the nightly checks: the requests are the same."""
+
+
 def statuses(done):
     return [work.outcome.status for work in done.values()]
 
@@ -75,6 +81,7 @@ def test_days_are_released_published_and_read(moved):
         assert all(day["file"].startswith("data/date=") for day in document["days"])
 
 
+@IN_MEMORY
 def test_a_second_run_does_nothing(moved):
     moved.release(*DAYS)
     before = moved.filesystem.find(f"{moved.root}/public", detail=True)
@@ -102,6 +109,7 @@ def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
         assert tag not in said
 
 
+@IN_MEMORY
 def test_a_copy_of_the_folder_is_a_published_folder(moved, tmp_path):
     moved.release(*DAYS)
     for path in moved.filesystem.find(f"{moved.root}/public"):
@@ -129,6 +137,7 @@ def test_a_restated_and_a_withdrawn_day(moved):
     assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
 
 
+@IN_MEMORY
 def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
     moved.release(NEXT)
     moved.release(DAY, steps=steps.STEPS[:7])
@@ -145,6 +154,7 @@ class DeathError(BaseException):
     """Nothing may catch it."""
 
 
+@IN_MEMORY
 @pytest.mark.parametrize("method", ["put_new", "put_instead", "delete"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monkeypatch, method, moment):
@@ -172,6 +182,7 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
     assert problems(moved) == []
 
 
+@IN_MEMORY
 def test_an_older_copy_of_the_ledger_is_refused(moved):
     moved.release(DAY)
     copy = moved.copy_ledger()
@@ -182,6 +193,7 @@ def test_an_older_copy_of_the_ledger_is_refused(moved):
     assert "ledger" in done[NEXT].outcome.message
 
 
+@IN_MEMORY
 def test_staged_bytes_are_purged_once_the_store_has_them(moved):
     moved.release(*DAYS)
     lost = read_catalogue(moved.settings.published_folder).entry(NEXT).file
@@ -218,6 +230,7 @@ def test_what_stays_local(moved):
         _ = moved.settings
 
 
+@IN_MEMORY
 @pytest.mark.parametrize("harm", ["lost", "damaged"])
 @pytest.mark.parametrize("which", ["file", "manifest"])
 def test_a_lost_or_damaged_object_comes_back(moved, harm, which):

@@ -204,7 +204,7 @@ def test_restatements_use_no_more_than_their_share(house):
     house.configure("window = 48", "window = 96")
     house.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
     first, second = date(2016, 6, 1), date(2016, 6, 2)
-    house.release(first)
+    house.released(first)
     for _ in range(3):  # each costs a quarter: two use up the half that is kept back
         house.release(first, restate=True)
         house.later(hours=1)

@@ -84,7 +84,7 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
     house = with_mechanism(name)
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     house.release(DAYS[1], steps=steps.STEPS[:6])
     drawn = {
         path: data for path, data in house.files("trusted/measurements").items() if ".raw" not in path.name
@@ -98,7 +98,7 @@ def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measureme
 @pytest.mark.parametrize("name", [name for name in ADAPTIVE if not getattr(mechanisms, name).revises])
 def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
     house = with_mechanism(name)
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     first, second = measured(house, DAYS[0]), measured(house, DAYS[1])
     assert first.before is None or "levels" in first.before
     for level, left in first.state["levels"].items():
@@ -109,7 +109,7 @@ def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
 
 def test_what_was_measured_before_informs_the_next_day(with_mechanism):
     house = with_mechanism("HistoryInformed")
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     first, second = measured(house, DAYS[0]), measured(house, DAYS[1])
     for place, level in enumerate(first.state["levels"].values()):
         assert second.parts[place].before["history"] == level["history"]
@@ -119,7 +119,7 @@ def test_what_was_measured_before_informs_the_next_day(with_mechanism):
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
     house = with_mechanism(name)
-    house.release(*DAYS[:2])
+    house.released(*DAYS[:2])
     for path in house.files("trusted/measurements"):
         (house.folder / path).unlink()
     works = house.release(DAYS[2])
@@ -137,7 +137,7 @@ def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
 
 def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_takes_them(with_mechanism):
     house = with_mechanism("PeGaSus")
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     (path,) = raw_files(house)
     assert (house.folder / path).stat().st_mode & 0o077 == 0
     assert path.parent == (house.settings.measurements_of(DAYS[0], 0)).relative_to(house.folder)
@@ -200,7 +200,7 @@ def test_groups_run_on_across_midnight(with_mechanism):
 
 def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanism):
     house = with_mechanism("PeGaSus")
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     (path,) = raw_files(house)
     (house.folder / path).rename((house.folder / path).with_name("1-0000.raw"))
     house.release(DAYS[1])
@@ -211,7 +211,7 @@ def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanis
 
 def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_mechanism):
     house = with_mechanism("PeGaSus")
-    house.release(DAYS[0])
+    house.released(DAYS[0])
     assert raw_files(house)
     house.configure('name = "PeGaSus"', 'name = "Laplace"')
     house.release(DAYS[2])

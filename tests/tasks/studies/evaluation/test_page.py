@@ -19,6 +19,8 @@ from tasks.studies.evaluation.page import UNMET, write_page
 from tasks.studies.evaluation.pictures import pictures
 from tasks.studies.evaluation.tables import TABLES, markdown
 
+pytestmark = pytest.mark.slow
+
 
 def synthetic(values: dict[tuple, float], experiment: int, **columns) -> pl.DataFrame:
     """Means by mechanism, scales and epsilon in all three months, as the results would have them."""
