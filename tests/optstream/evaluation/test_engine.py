@@ -86,7 +86,7 @@ def strict_contenders():
             yield pytest.param(name, marks=pytest.mark.slow if often else pytest.mark.nightly)
 
 
-@pytest.mark.parametrize("name", strict_contenders())
+@pytest.mark.parametrize("name", [*strict_contenders()])
 def test_no_strict_contender_costs_more_than_was_asked(data, name):
     study = "hierarchy" if name == LEVELS_APART else "regions"
     result = run_cell(cell_of(study, name, "strict", Point("1"), FEBRUARY, (0, 1)), data, SEED)

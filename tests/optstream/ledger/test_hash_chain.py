@@ -85,7 +85,7 @@ def edits():
         yield pytest.param("postgresql", statement, finding, marks=[] if often else pytest.mark.nightly)
 
 
-@pytest.mark.parametrize(("url", "statement", "finding"), edits(), indirect=["url"])
+@pytest.mark.parametrize(("url", "statement", "finding"), [*edits()], indirect=["url"])
 def test_an_edit_is_found(tamper, statement, finding):
     found = tamper(statement)
     assert re.search(finding, found), found

@@ -31,7 +31,7 @@ def quick_cases():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("case", quick_cases())
+@pytest.mark.parametrize("case", [*quick_cases()])
 def test_no_audit_exceeds_the_accountant(case):
     result = case.run(n_runs=400, noise=simulated_noise(21))
     assert result.lower_bound <= case.accountant

@@ -396,7 +396,7 @@ def on_odd_days():
             yield pytest.param(epsilon, happens, marks=marks)
 
 
-@pytest.mark.parametrize(("epsilon", "happens"), on_odd_days())
+@pytest.mark.parametrize(("epsilon", "happens"), [*on_odd_days()])
 def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(epsilon, happens):
     """On the day and the next, over 4 streams: at most 1.5 times OptStream's error."""
     model, mine, others = replace(MODEL, epsilon=Fraction(epsilon)), [], []
