@@ -156,13 +156,24 @@ class ReleaseStatement:
         """
         document: dict[str, Any] = {
             "format": FORMAT,
-            **{name: getattr(self, name) for name in PLAIN},
-            **{name: str(getattr(self, name)) for name in ("epsilon_plan", "epsilon_own")},
+            "stream": self.stream,
             "period": self.period.isoformat(),
-            "mechanism": dict(self.mechanism),
+            "revision": self.revision,
+            "vintage": self.vintage,
+            "value_column": self.value_column,
+            "step_minutes": self.step_minutes,
+            "time_zone": self.time_zone,
+            "day": self.day,
             "privacy_model": self.model.to_document(),
             "privacy_in_words": self.in_words(),
+            "mechanism": dict(self.mechanism),
+            "calibration": self.calibration,
+            "epsilon_plan": str(self.epsilon_plan),
+            "epsilon_own": str(self.epsilon_own),
             "noise": [entry.to_document(self.model.resolution) for entry in self.noise],
+            "simulated": self.simulated,
+            "code_version": self.code_version,
+            "configuration_hash": self.configuration_hash,
         }
         if self.supplier_rounding:
             document["supplier_rounding"] = str(self.supplier_rounding)

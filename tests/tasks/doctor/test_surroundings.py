@@ -88,7 +88,7 @@ def test_a_distant_ledger_without_encryption_is_told(open_house, around, monkeyp
     def away(url):
         raise LedgerError("does not answer")
 
-    monkeypatch.setattr("tasks.doctor.record.open_ledger", away)
+    monkeypatch.setattr("tasks.doctor.record.find_ledger", away)
     assert first(("sqlite:///trusted/ledger.sqlite", "postgresql://db.example/ledger")) == ["ledger.url"]
     assert first(("db.example/ledger", "db.example/ledger?sslmode=verify-full")) == []
     assert first(("db.example/ledger?sslmode=verify-full", "localhost/ledger")) == []

@@ -191,7 +191,7 @@ def test_another_mechanisms_state_is_refused():
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
-        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got '1'"),
+        ({"perturber_share": "1"}, r"perturber_share of PeGaSus must be in \(0, 1\); got 1"),
         ({"perturber_share": 0}, r"perturber_share of PeGaSus must be in \(0, 1\); got 0"),
         ({"perturber_share": 0.8}, "perturber_share of PeGaSus must be exact"),
         ({"threshold": -1}, "threshold of PeGaSus must be at least 0; got -1"),
