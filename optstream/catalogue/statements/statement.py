@@ -21,7 +21,7 @@ FORMAT = "optstream.statement/1"
 LONGEST_TEXT = 200
 TEXTS = ("stream", "code_version", "configuration_hash", "time_zone")
 PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "calibration", "simulated")
-"""Fields that stand in the document as they are."""
+"""Fields that are read from the document as they are."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -154,6 +154,7 @@ class ReleaseStatement:
         """Return the statement as JSON-ready text and integers; fractions exact, as
         "numerator/denominator".
         """
+        # each by itself, for their order is that of the stored bytes, which signatures and hashes cover
         document: dict[str, Any] = {
             "format": FORMAT,
             "stream": self.stream,
