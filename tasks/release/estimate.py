@@ -1,19 +1,12 @@
 """From stored measurements to the bytes that will be published. Repeatable, and free."""
 
-from collections.abc import Sequence
 from contextlib import suppress
 from datetime import date
 
-import polars as pl
-
-from data_contracts.judge import judge as judge_metrics
-from data_contracts.release import CONTRACT, refusals, release_metrics
 from optstream.catalogue import StagedRelease, find_catalogue, read_staged, stage
-from optstream.errors import ContractError, LedgerError
+from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured
-from tasks.contracts.judging import judge_by_users, keep
-from tasks.contracts.results import RELEASE
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
 from tasks.release.records.rows import published_rows
 from tasks.release.records.statement import statement_of
@@ -40,31 +33,6 @@ def estimate(run: Run, drawn: Drawn) -> Estimated | Staged | Ended:
     rows = published_rows(settings, day, release, revision, vintage=0)
     statement = statement_of(settings, day, release, revision, vintage=0)
     return Estimated(day, revision, drawn.lease, rows, statement)
-
-
-def judge(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
-    """Hold the rows that are to be published against their contract: each day's error, or None."""
-    settings, now = run.settings, run.clock()
-    metrics = pl.concat(
-        release_metrics(
-            day.day,
-            day.rows,
-            settings.tree,
-            settings.features(day.day),
-            value_column=settings.published.value,
-            resolution=settings.privacy.resolution,
-            lower_bound=settings.privacy.lower_bound,
-            n_steps=settings.calendar.n_steps(day.day),
-            statement=day.statement.to_document(),
-        )
-        for day in days
-    )
-    result, broken = judge_metrics(CONTRACT, metrics)
-    errors = refusals(broken)
-    stopped = {day: str(error) for day, error in errors.items()}
-    alarms = judge_by_users(settings, RELEASE, metrics, now)
-    keep(settings, result, RELEASE, [day.day for day in days], now, stopped=stopped, alarms=alarms)
-    return [errors.get(day.day.isoformat()) for day in days]
 
 
 def keep_staged(run: Run, day: Estimated) -> Staged:

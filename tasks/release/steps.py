@@ -5,14 +5,12 @@ A chunk is one day at night and a month in a backfill. A day that fails ends, an
 
 from collections.abc import Sequence
 from functools import cache, partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from optstream.catalogue import Publication
 from optstream.errors import ContractError, DumpError, LedgerError
 from optstream.ledger import ReleaseState
 from tasks.ingest import Dump, IngestedDay, LateDumpError, discover, ingest
-from tasks.ingest.validate import Judged as Verdict
-from tasks.ingest.validate import validate
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.release import draw, estimate, publish, reserve, revise
 from tasks.release import run as release
@@ -38,6 +36,9 @@ from tasks.release.guards.input_hashes import Inputs, hashing
 from tasks.release.records.lineage import emit_lineage
 from tasks.release.revise import Revised, StagedVintage
 from tasks.release.run import Run
+
+if TYPE_CHECKING:
+    from tasks.ingest.validate import Judged as Verdict
 
 Day = TypeVar("Day", bound=Stage)
 
@@ -88,17 +89,20 @@ def _ingested(run: Run, dumps: Sequence[Dump]) -> list[tuple[IngestedDay, Inputs
 
 def validate_days(run: Run, days: Sequence[Ingested | Ahead]) -> list[Judged | Ahead]:
     """Judge the contracts, before any budget is touched; verdicts are kept in the trusted zone."""
-    now = run.clock()
 
-    def then(day: Ingested, verdict: Verdict) -> Judged:
+    def then(day: Ingested, verdict: "Verdict") -> Judged:
         if verdict.error:
             raise verdict.error
         assert verdict.period is not None  # as `Verdict` says
         return Judged(day.day, day.revision, verdict.period, day.inputs)
 
-    return together(
-        days, Ingested, lambda read: validate(run.settings, [day.read for day in read], now=now), then
-    )
+    return together(days, Ingested, partial(_validated, run), then)
+
+
+def _validated(run: Run, days: Sequence[Ingested]) -> "list[Verdict]":
+    from tasks.ingest.validate import validate  # seconds of imports: only where a day is judged
+
+    return validate(run.settings, [day.read for day in days], now=run.clock())
 
 
 def reserve_budget(run: Run, days: Sequence[Judged | Ahead]) -> list[Reserved | Ahead]:
@@ -121,7 +125,13 @@ def estimate_releases(run: Run, days: Sequence[Drawn | Ended]) -> list[Staged | 
         return estimate.keep_staged(run, day)
 
     estimated = each(days, Drawn, partial(estimate.estimate, run))
-    return together(estimated, Estimated, partial(estimate.judge, run), then)
+    return together(estimated, Estimated, partial(_judged, run), then)
+
+
+def _judged(run: Run, days: Sequence[Estimated]) -> list[ContractError | None]:
+    from tasks.release.judge_rows import judge  # as above
+
+    return judge(run, days)
 
 
 def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
@@ -160,7 +170,7 @@ def revise_estimates(run: Run, days: Sequence[Due]) -> list[StagedVintage | Ende
         return revise.keep_vintage(run, day)
 
     revised = each(days, Due, partial(revise.revise, run, revise.measurements_of(run)))
-    return together(revised, Revised, partial(estimate.judge, run), then)
+    return together(revised, Revised, partial(_judged, run), then)
 
 
 def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[Ended]:
