@@ -190,7 +190,7 @@ class OptStream(Mechanism):
     def _spends(
         self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
     ) -> tuple[Spend, ...]:
-        """points: chosen for each level, or None while they are not."""
+        """Return the levels' spends of a period; `points` is None while they are not chosen."""
         return tuple(
             spend
             for level in self.levels
