@@ -3,6 +3,7 @@
 import builtins
 import inspect
 import pkgutil
+import sys
 from collections import defaultdict
 from dataclasses import dataclass, fields, is_dataclass
 from functools import cached_property
@@ -57,9 +58,15 @@ def listed(value):
 def wrong_in_text(value):
     """What is wrong whatever the docstring is of: its first line, or an error that does not exist."""
     first = (value.__doc__ or "").split("\n")[0]
-    raised = [name for name in listed(value)[Sections.raises] if not hasattr(errors, name)]
+    known = {
+        *vars(builtins),
+        *vars(errors),
+        *vars(sys.modules.get(getattr(value, "__module__", None), errors)),
+    }
     wrong = [] if first.endswith(".") and first == first.strip() else [FIRST_LINE]
-    return wrong + [f"Raises has {name}, no error" for name in raised if not hasattr(builtins, name)]
+    return wrong + [
+        f"Raises has {name}, no error" for name in listed(value)[Sections.raises] if name not in known
+    ]
 
 
 def wrong_in_function(function, *, is_method=False, overrides=False):
