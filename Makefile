@@ -20,7 +20,7 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/french-load/report.html'
 
 test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" --durations 10
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" --durations 10
 
 quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: while one works.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (server or faults or docs or browser or slow or nightly)"

@@ -16,9 +16,9 @@ def nursery(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
         yield opened
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module", params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def bench(request: pytest.FixtureRequest) -> Bench:
-    """On either database."""
+    """On either database; on PostgreSQL by night, where a test does not ask for it."""
     made: Bench = request.getfixturevalue(f"{request.param}_bench")
     return made
 

@@ -40,6 +40,7 @@ def verdict(judge, said=SAID):
     return " ".join(judge.at_the_end([DAY], said))
 
 
+@pytest.mark.nightly
 def test_a_whole_world_passes(judge):
     assert verdict(judge) == ""
 

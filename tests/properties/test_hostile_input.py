@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.properties.inputs import INPUTS
 from tests.properties.world import World
 
-EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 8, "transition matrix": 200, "catalogue": 60,
+EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 5, "transition matrix": 200, "catalogue": 60,
             "measurements": 150}  # fmt: skip
 
 

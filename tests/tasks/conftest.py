@@ -210,9 +210,11 @@ def learning(house):
     return house
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def either(request, house):
-    """The small stream with its ledger on either database."""
+    """The small stream with its ledger on either database: on PostgreSQL by night, for what differs between
+    them is the ledger's, whose own tests run on both.
+    """
     if request.param == "postgresql":
         url = request.getfixturevalue("postgresql_url")
         house.configure("sqlite:///trusted/ledger.sqlite", url)

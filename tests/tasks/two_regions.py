@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-import pytest
-
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
@@ -54,11 +52,6 @@ folder = "trusted"
 [ledger]
 url = "sqlite:///trusted/ledger.sqlite"
 """
-
-EITHER_AT_NIGHT = pytest.mark.parametrize(
-    "either", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
-)
-"""What does not differ between the databases: both in the nightly checks."""
 
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `House.once` made in this process, by what there was before."""

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.by_night import few, on_both
 from tests.faults.judge import Judge
-from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 
@@ -27,7 +27,6 @@ def test_runs_of_the_same_day(bench, runs):
     assert world.samplings() == [DAYS[0]]
 
 
-@SQLITE
 def test_a_chunk_of_days_beside_nights(bench):
     """What a backfill will be: many days in one chunk, while each of them is also asked for alone."""
     world = bench.world()
@@ -40,7 +39,6 @@ def test_a_chunk_of_days_beside_nights(bench):
     assert sorted(world.samplings()) == list(days)
 
 
-@SQLITE
 def test_the_same_run_delivered_twice(bench):
     """The same owner, as a scheduler that believes the first delivery lost would start it."""
     world = bench.world()
@@ -85,7 +83,6 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
-@SQLITE
 def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
     world = bench.world()
@@ -104,7 +101,6 @@ def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     assert judge.voids() == 0
 
 
-@SQLITE
 def test_an_owner_that_wakes_up_while_another_draws(bench):
     """Both have sampled: only what the newest owner drew may be recorded."""
     world = bench.world()

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from tests.by_night import few, on_both
 from tests.faults.judge import Judge
 from tests.faults.mounts import mounted, why_not
-from tests.faults.pairs import few, on_both
 from tests.faults.world import DAYS
 
 BEFORE = [

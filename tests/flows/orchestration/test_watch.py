@@ -152,6 +152,7 @@ def artifact(key):
     return Artifact.get(key).description
 
 
+@pytest.mark.nightly
 def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_address_is_no_secret_lost(
     here, told
 ):
@@ -205,6 +206,7 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
 
 
+@pytest.mark.nightly
 def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefect_api):
     from flows.orchestration.watch import watch_stream
 
@@ -266,6 +268,7 @@ def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
     assert watch(settings).told == {}
 
 
+@pytest.mark.nightly
 def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, told):
     """It would hold the one place of its deployment, and no other would ever look."""
     from flows.orchestration.watch import watch_stream

@@ -65,6 +65,7 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
     assert n > 15
 
 
+@pytest.mark.nightly
 def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def prepare(folder):
         put(folder, DAY)

@@ -339,6 +339,7 @@ def test_decisions_from_raw_values_are_found():
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_samples_beyond_the_cap_are_found():
     """Six of them in a window, each with the noise of one."""
     assert audited(Uncapped, **EAGER) > 1

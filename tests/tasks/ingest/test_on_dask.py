@@ -63,6 +63,7 @@ def same(client, stream):
     return there
 
 
+@pytest.mark.nightly
 def test_every_leaf_is_read_by_itself_and_nothing_else_changes(client, small):
     stream = small(schema="metered")
     mover = stream.metered("m", 5.0)

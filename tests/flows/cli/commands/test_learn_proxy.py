@@ -35,6 +35,7 @@ def learn(config, *changes, data="public", last=DAYS[-1]):
     return invoke("learn-proxy", *words, "--from", str(DAYS[0]), "--to", str(last), *changes)
 
 
+@pytest.mark.nightly
 def test_what_it_prints_is_a_table_of_the_configuration(config):
     said = learn(config, "--country", "FR")
     assert said.exit_code == 0, said.output

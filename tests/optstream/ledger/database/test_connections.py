@@ -98,6 +98,7 @@ def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_child_and_its_parent_both_go_on(ledger, kit):
     reserve_in(ledger, kit, 0)
 

@@ -387,16 +387,9 @@ def joins(stream, at):
     stream[2, :at] = 0
 
 
-def on_odd_days():
-    """Two of them in `make test`, all others in the nightly checks."""
-    usual = {("1", blackout), ("1/10", new_customer)}
-    for epsilon in ("1/10", "1"):
-        for happens in (blackout, new_customer, holiday, heat_wave, joins):
-            marks = pytest.mark.slow if (epsilon, happens) in usual else pytest.mark.nightly
-            yield pytest.param(epsilon, happens, marks=marks)
-
-
-@pytest.mark.parametrize(("epsilon", "happens"), [*on_odd_days()])
+@pytest.mark.parametrize("epsilon", ["1/10", "1"])
+@pytest.mark.parametrize("happens", [blackout, new_customer, holiday, heat_wave, joins])
+@pytest.mark.nightly
 def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(epsilon, happens):
     """On the day and the next, over 4 streams: at most 1.5 times OptStream's error."""
     model, mine, others = replace(MODEL, epsilon=Fraction(epsilon)), [], []

@@ -172,6 +172,7 @@ def subject(kind, lengths, epsilon):
 @pytest.mark.slow
 @BOTH
 @LENGTHS
+@pytest.mark.nightly
 def test_no_audit_exceeds_the_accountant(kind, lengths):
     result = audit(subject(kind, lengths, 4), n_runs=1500, noise=simulated_noise(31))
     assert 0 < result.lower_bound <= 4

@@ -120,6 +120,7 @@ def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monk
     one.end()
 
 
+@pytest.mark.nightly
 def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
     """Its days would be taken for the next one's, and released as those."""
     monkeypatch.setattr(process, "IDLE", [])

@@ -15,7 +15,6 @@ from tasks.release.day import Status
 from tasks.release.guards.input_hashes import drawn_inputs
 from tasks.release.run import let_go, release_lease
 from tests.tasks.release.recovery.test_draw_once import FailingNoise
-from tests.tasks.two_regions import EITHER_AT_NIGHT
 
 DAY = date(2016, 6, 1)
 
@@ -74,7 +73,6 @@ def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     assert either.ledger.verify() == []
 
 
-@EITHER_AT_NIGHT
 def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
     """Cut short after their name was durable, as no file system should: their own hash tells."""
     away(either.ledger, monkeypatch, 10**6)
@@ -138,7 +136,6 @@ def unreachable(*_):
     raise LedgerUnavailableError("the database is away")
 
 
-@EITHER_AT_NIGHT
 def test_a_library_that_does_not_load_costs_no_day(either):
     class Missing:
         simulated = False
@@ -165,7 +162,7 @@ def test_a_forked_process_is_refused_before_its_draw_begins(either, monkeypatch)
     assert not either.record(DAY).drawing
 
 
-@EITHER_AT_NIGHT
+@pytest.mark.nightly
 def test_the_lease_of_a_long_draw_does_not_end(either):
     """Another run, by real clocks, is refused long after the lease of the draw's start."""
     refused = threading.Event()

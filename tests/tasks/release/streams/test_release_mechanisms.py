@@ -19,6 +19,7 @@ from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
 from tasks.storage.private_files import read_verified
+from tests.by_night import few
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
@@ -81,7 +82,7 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", few(OTHERS, 2))
 def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
     house = with_mechanism(name)
     house.released(DAYS[0])
@@ -95,7 +96,7 @@ def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measureme
     assert drawn.items() <= house.files("trusted/measurements").items()
 
 
-@pytest.mark.parametrize("name", [name for name in ADAPTIVE if not getattr(mechanisms, name).revises])
+@pytest.mark.parametrize("name", few([name for name in ADAPTIVE if not getattr(mechanisms, name).revises], 2))
 def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
     house = with_mechanism(name)
     house.released(*DAYS[:2])
@@ -127,7 +128,7 @@ def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name)
     assert budget_of(house.settings, house.ledger).spent <= 1
 
 
-@pytest.mark.parametrize("name", ADAPTIVE)
+@pytest.mark.parametrize("name", few(ADAPTIVE, 2))
 def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
     house = with_mechanism(name)
     works = house.release(DAYS[0], DAYS[2]) | house.release(DAYS[1])
