@@ -39,7 +39,11 @@ class LedgerUnavailableError(LedgerError):
 
 
 class HeldError(LedgerError):
-    """Another run holds the release; what it holds is free again at `until`."""
+    """Another run holds the release; what it holds is free again at `until`.
+
+    Attributes:
+        until: Instant (UTC) at which the other run's lease ends, unless it is renewed.
+    """
 
     def __init__(self, message: str, until: datetime) -> None:
         super().__init__(message)
