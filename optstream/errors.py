@@ -39,10 +39,11 @@ class LedgerUnavailableError(LedgerError):
 
 
 class HeldError(LedgerError):
-    """Another run holds the release; what it holds is free again at `until`.
+    """Another run holds the release.
 
-    Attributes:
-        until: Instant (UTC) at which the other run's lease ends, unless it is renewed.
+    Args:
+        message: For people.
+        until: When what the other run holds is free again.
     """
 
     def __init__(self, message: str, until: datetime) -> None:

@@ -116,7 +116,11 @@ class Catalogue:
         return replace(self, ledger_head=head, entries=tuple(ordered))
 
     def to_bytes(self) -> bytes:
-        """Return the catalogue as JSON, the same bytes every time."""
+        """Return the catalogue as JSON.
+
+        Returns:
+            UTF-8 text; the same catalogue gives the same bytes.
+        """
         numbered = self.sequence is not None
         document = {
             "format": NUMBERED if numbered else FORMAT,

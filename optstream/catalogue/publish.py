@@ -34,7 +34,11 @@ class Publication:
     changed: bool
 
     def in_words(self) -> str:
-        """Return one line for the operator."""
+        """Return one line for the operator.
+
+        Returns:
+            Text that holds no published value.
+        """
         what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
         return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
 

@@ -35,8 +35,8 @@ def read_published(
 
     Returns:
         Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
-            the value column, its two standard errors (`error_columns`; null where not known), revision,
-            vintage; without rows where every period was withdrawn.
+        the value column, its two standard errors (`error_columns`; null where not known), revision, vintage;
+        without rows where every period was withdrawn.
 
     Raises:
         ParameterError: The URL or a public key cannot be one.

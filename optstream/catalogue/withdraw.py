@@ -26,7 +26,11 @@ class Withdrawal:
     changed: bool
 
     def in_words(self) -> str:
-        """Return one line for the operator."""
+        """Return one line for the operator.
+
+        Returns:
+            Text that holds no published value.
+        """
         if self.entry is None:
             return "given up before it was published; it stays charged"
         what = f"{self.entry.period} revision {self.entry.revision}"

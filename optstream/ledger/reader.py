@@ -264,8 +264,7 @@ class Reader(Survey):
         return self.head_after(stream, None)
 
     def head_after(self, stream: str, known: str | None) -> str:
-        """Return the head as `head` does, after checking that the ledger contains the one the catalogue
-        carries.
+        """Return the head as `head` does, if the ledger contains the one that the catalogue carries.
 
         Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest
         head of a catalogue stand for all of them. Each publication then carries the last event of a chain
@@ -291,8 +290,7 @@ class Reader(Survey):
             return row.head
 
     def verify(self, processes: int = 1) -> list[str]:
-        """Return every edit, gap and reordering that the hash chain and the replay of the events show, in
-        words.
+        """Return every edit, gap and reordering that hash chain and replay of the events show.
 
         Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
@@ -303,7 +301,7 @@ class Reader(Survey):
                 spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
 
         Returns:
-            A line for each problem; empty where the ledger is whole.
+            A line in words for each problem; empty where the ledger is whole.
         """
         return problems_by_processes(self._engine, processes)
 

@@ -65,8 +65,11 @@ class StreamTerms:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
     def guarantee(self) -> dict[str, str | int]:
-        """Return, by name, the parts of the terms that only an amendment changes once the stream has
-        releases.
+        """Return the parts of the terms that only an amendment changes once the stream has releases.
+
+        Returns:
+            By name: the privacy budget's, the model's, hierarchy, calibration and calendar; amounts as exact
+            text.
         """
         return {
             "grant": self.grant,
@@ -84,7 +87,7 @@ class StreamTerms:
 
         Returns:
             Names of the parts, as in `guarantee`; empty where the guarantees are the same. `document` is not
-                compared.
+            compared.
         """
         theirs = other.guarantee()
         return [name for name, value in self.guarantee().items() if theirs[name] != value]

@@ -70,7 +70,11 @@ class Survey:
             return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
-        """Return the names of all enrolled streams, sorted."""
+        """Return the names of all enrolled streams.
+
+        Returns:
+            Sorted; empty for a new ledger.
+        """
         with reading(self._engine) as connection:
             return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
 
@@ -198,17 +202,18 @@ class Survey:
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
     ) -> list[GuaranteeLoss]:
-        """Return what the worst window of each privacy guarantee would lose with a plan, as `reserve` judges
-        it.
+        """Return what the worst window of each privacy guarantee would lose with a plan.
+
+        The plan is judged as by `reserve`; nothing is charged.
 
         Args:
             grant: Name of the privacy budget.
-            plan: At least one spend; steps are running indices. Nothing is charged.
+            plan: At least one spend; steps are running indices.
             amended: Judge as if this were the privacy guarantee in force.
 
         Returns:
             The privacy guarantee in force first, then the earlier ones that days in the plan's windows were
-                released under.
+            released under.
 
         Raises:
             LedgerError: There is no such privacy budget.

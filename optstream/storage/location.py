@@ -48,7 +48,11 @@ class StoreUrl:
         return self.text
 
     def as_uri(self) -> str:
-        """Return the URL itself."""
+        """Return the URL itself.
+
+        Returns:
+            The same as `text`; paths have this method as well.
+        """
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
@@ -83,8 +87,9 @@ Location = Path | StoreUrl
 
 
 def locate(place: Location | str) -> Location:
-    """Return what a text names: a path, or where it holds "://" the URL of an object store; file:// is a
-    path.
+    """Return what a text names: a path, or the URL of an object store.
+
+    A text with "://" is a URL; file:// is a path.
 
     Args:
         place: The text; anything else is returned as it is.

@@ -19,7 +19,11 @@ class ConflictError(Exception):
 
 
 class OtherBytes(PublicationError):  # noqa: N818
-    """A file of a published folder has other bytes than its name says; nothing was overwritten."""
+    """A file of a published folder has other bytes than its name says; nothing was overwritten.
+
+    Args:
+        name: Of the file, relative to the published folder.
+    """
 
     def __init__(self, name: str) -> None:
         super().__init__(
@@ -78,7 +82,7 @@ class Transaction(Readable, Protocol):
             False if the name held the same bytes already, else True; either way the file is durable.
 
         Raises:
-            OtherBytes: The name holds other bytes.
+            PublicationError: The name holds other bytes (`OtherBytes`).
         """
 
     def replace_catalogue(self, data: bytes) -> None:
@@ -92,8 +96,9 @@ class Transaction(Readable, Protocol):
         """
 
     def confirm_catalogue(self) -> None:
-        """Make the catalogue that this transaction has read durable: who wrote it may have died before it
-        was.
+        """Make the catalogue that this transaction has read durable.
+
+        Who wrote it may have died before it was.
 
         Raises:
             ConflictError: There is another catalogue by now.

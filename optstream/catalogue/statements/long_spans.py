@@ -70,7 +70,11 @@ class LongSpan:
         return cls(n_days, _rounded_up(Fraction(epsilon)), delta, _rounded_up(plain_sum), composed)
 
     def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document; amounts are exact, as "numerator/denominator"."""
+        """Return a JSON-ready document.
+
+        Returns:
+            The fields by name; amounts exact, as "numerator/denominator".
+        """
         amounts = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "plain_sum")}
         return {"n_days": self.n_days, **amounts, "composed": self.composed}
 
@@ -85,7 +89,10 @@ class LongSpan:
             The span.
 
         Raises:
-            KeyError, TypeError, ValueError, ParameterError: The document is something else.
+            KeyError: A key is missing.
+            TypeError: A value is of another type.
+            ValueError: A value is out of range (ParameterError), or no exact number.
+            ZeroDivisionError: A denominator is 0.
         """
         epsilon, delta, plain = (
             exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum")

@@ -32,7 +32,7 @@ class NoiseScale:
 
         Returns:
             `scale` in the unit of the values and `scale_units` in units of the resolution, both exact, and
-                the rest.
+            the rest.
         """
         scale = None if self.scale is None else str(self.scale * resolution)
         units = None if self.scale is None else str(self.scale)
@@ -49,7 +49,10 @@ class NoiseScale:
             The scale.
 
         Raises:
-            KeyError, TypeError, ValueError: The document is something else.
+            KeyError: A key is missing.
+            TypeError: A value is of another type.
+            ValueError: A value is no number.
+            ZeroDivisionError: A denominator is 0.
         """
         units = document["scale_units"]
         return cls(

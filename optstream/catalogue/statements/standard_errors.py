@@ -100,6 +100,8 @@ class StandardErrors:
             The standard errors.
 
         Raises:
-            KeyError, TypeError, ParameterError: The document is something else.
+            KeyError: A key is missing.
+            TypeError: The document is no mapping.
+            ParameterError: A value is none of "all", "some" and "none".
         """
         return cls(document["noise"], document["posterior"])

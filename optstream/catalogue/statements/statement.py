@@ -112,7 +112,12 @@ class ReleaseStatement:
         return max(self.model.epsilon, self.epsilon_plan)
 
     def in_words(self) -> str:
-        """Return what one customer's protection covers, and what it does not."""
+        """Return what one customer's protection covers, and what it does not.
+
+        Returns:
+            Sentences for data users. Costs are rounded up and what is covered is rounded down, to four
+            decimals.
+        """
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."
         model = self.model
@@ -163,8 +168,10 @@ class ReleaseStatement:
         return " ".join(sentences)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the statement as JSON-ready text and integers; fractions are exact, as
-        "numerator/denominator".
+        """Return a JSON-ready document.
+
+        Returns:
+            Text and integers, in the order of the stored bytes; fractions exact, as "numerator/denominator".
         """
         # each by itself, for their order is that of the stored bytes, which signatures and hashes cover
         document: dict[str, Any] = {

@@ -73,7 +73,6 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
     what they would change of the privacy budget; `document` may change at any time.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         terms: Name, privacy guarantee and calendar.
         now: The caller's time.
 
@@ -111,7 +110,6 @@ def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime
     judged across the change. What was reserved and not drawn is planned again.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         terms: The terms from now on; privacy budget and calendar as before.
         reason: Why, short printable text.
         now: The caller's time.

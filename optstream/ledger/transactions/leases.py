@@ -16,7 +16,6 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
     """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: The newest one of the release.
         now: The caller's time.
         lease: Greater than 0, a day at most.
@@ -39,7 +38,6 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
     Does nothing while a draw is open, and for a VOID release. No event is written.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: The newest one of the release.
         now: The caller's time, at which the lease ends.
 
@@ -62,7 +60,6 @@ def release_lease(
     What that run drew and did not record counts as a death, as if the lease had ended by itself.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
@@ -94,7 +91,6 @@ def adopt(
     """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.

@@ -92,7 +92,6 @@ def reserve(
     that draw is the one to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: 0 for the first release of the period, from 1 on for restatements.
@@ -109,7 +108,7 @@ def reserve(
 
     Returns:
         The right to draw. A LedgerError, which the method of `Ledger` raises once the change is durable,
-            where this has made the release VOID.
+        where this has made the release VOID.
 
     Raises:
         BudgetError: Some window would lose more than a privacy guarantee gives it, the one in force or one

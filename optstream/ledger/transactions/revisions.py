@@ -55,7 +55,6 @@ def revise(
     Earlier reservations become stale.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
@@ -82,7 +81,6 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
     Spends and measurements stay as they are.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: From `revise`, the newest one of the release.
         vintage: Not yet published; its number is above all others of the release.
         now: The caller's time.
@@ -121,7 +119,6 @@ def record_vintage_published(
     """Record that the catalogue lists a staged vintage, and end the lease. Repeating changes nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: From `revise`, the newest one of the release.
         number: Of the vintage.
         now: The caller's time.

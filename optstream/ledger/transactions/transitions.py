@@ -21,7 +21,6 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
     """Record that the first noise sample is about to be drawn; only once this has returned may it be.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: The newest one of the release.
         now: The caller's time.
 
@@ -57,7 +56,6 @@ def call_off_draw(connection: Connection, reservation: Reservation, now: datetim
     Does nothing where no draw is open.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: The newest one of the release.
         now: The caller's time.
 
@@ -96,7 +94,6 @@ def record_drawn(
     guarantee of the budget, the release becomes VOID and stays charged for its plan.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         reservation: The newest one of the release.
         measurements_hash: Of the measurements, which must be durable before this is called.
         outcome: What the draw cost; steps are running indices.
@@ -104,7 +101,7 @@ def record_drawn(
 
     Returns:
         None; a LedgerError, which the method of `Ledger` raises once the change is durable, where the release
-            became VOID.
+        became VOID.
 
     Raises:
         LedgerError: The draw was not begun, the release is neither RESERVED nor DRAWN with this hash, or the
@@ -150,11 +147,11 @@ def record_staged(
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
-    """Record the bytes that a DRAWN release will be published as. They never change; repeating changes
-    nothing.
+    """Record the bytes that a DRAWN release will be published as.
+
+    They never change; repeating changes nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
@@ -196,7 +193,6 @@ def record_published(
     Repeating it changes nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
@@ -233,7 +229,6 @@ def void(
     Repeating it changes nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
@@ -270,7 +265,6 @@ def withdraw(
     A release that is not published is made VOID instead. Repeating it changes nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
@@ -301,7 +295,6 @@ def compromise(
     changes nothing.
 
     Args:
-        connection: A writing transaction; the method of `Ledger` brings its own.
         stream: Name of the stream.
         period: Key of the period.
         revision: Of the release.
