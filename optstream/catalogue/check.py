@@ -38,6 +38,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         A line for each problem, with the remedy; empty where the folder is whole.
 
     Raises:
+        OSError: A folder below the published one may not be entered.
         ParameterError: The URL or a public key cannot be one.
         PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it.
     """

@@ -86,10 +86,11 @@ def reserve(
 ) -> Reservation | LedgerError:
     """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
 
-    A RESERVED release is taken over when its lease is over; if no owner began to draw, it may be under
-    another plan, which is then charged instead. If its owner died while drawing, this counts as a redraw,
-    under the same plan only, and the third makes the release VOID; with `is_drawn` it does not count, and
-    that draw is the one to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
+    A RESERVED release is taken over when its lease is over, or by its own owner; if no owner died while
+    drawing, it may be under another plan, which is then charged instead. If its owner died while drawing,
+    this counts as a redraw, under the same plan only, and the third makes the release VOID; with `is_drawn`
+    it does not count, and that draw is the one to be recorded. Later revisions need the earlier one PUBLISHED
+    or VOID.
 
     Args:
         stream: Name of the stream.
