@@ -36,11 +36,20 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class DayState:
-    """One day. revision: the newest that the ledger knows. listed, file: what the catalogue lists, or None.
+    """How one day stands.
 
-    waiting_for: the fewest nodes that cover the leaves without a complete dump. levels: for each level, how
-    many of its nodes cannot be known without these. raw_expires: when the readings of a day that still needs
-    them are deleted; None for other days, or without a retention.
+    Attributes:
+        day: The local day.
+        state: As far as ledger, catalogue, folders and clock tell.
+        note: Why, in words; may be empty.
+        revision: The newest that the ledger knows; None without a release.
+        listed: The revision that the catalogue lists; None where it lists none.
+        file: The file that it lists, relative to the published folder; None as `listed`.
+        waiting_for: The fewest nodes that cover the leaves without a complete dump.
+        levels: For each level, how many of its nodes cannot be known without these.
+        raw_expires: When the readings of a day that still needs them are deleted; None for other days, or
+            without a retention.
+        accepted: Whether `[watch] accepted_gaps` names the day.
     """
 
     day: date

@@ -35,7 +35,12 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day. files: for each leaf, in tree order, its Parquet files by name."""
+    """The complete dump of one day.
+
+    Attributes:
+        day: The local day.
+        files: For each leaf, in tree order, its Parquet files by name.
+    """
 
     day: date
     files: tuple[tuple[Location, ...], ...]
@@ -59,7 +64,14 @@ class Arrival:
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
-    """The days of which some region of the hierarchy has a folder, whole or not."""
+    """Return the days of which some region of the hierarchy has a folder, whole or not.
+
+    Args:
+        settings: Of the stream.
+
+    Returns:
+        Local days; a region's folder that cannot be listed counts as empty.
+    """
     found = set()
     for leaf in settings.tree.leaves:
         with suppress(OSError):
@@ -71,11 +83,18 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of these days; a day that fails is an error as a value, in place of its dump.
+    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump.
 
     A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
-    becomes a path unless it is a plain name. LateDumpError: a dump or marker is absent. DumpError:
-    the day holds an unknown region, or its files are not those that it should have.
+    becomes a path unless it is a plain name.
+
+    Args:
+        settings: Of the stream.
+        days: Local days.
+
+    Returns:
+        For each day its dump. LateDumpError where a dump or marker is absent, or the input folder cannot be
+        listed; DumpError where the day holds an unknown region, or files other than it should have.
     """
     try:
         arrivals = arrivals_of(settings, days)
@@ -88,9 +107,17 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """What is there of these days' dumps; None for a day of which a store does not tell.
+    """Return what is there of the dumps of some days.
 
-    Raises OSError where the input folder cannot be listed.
+    Args:
+        settings: Of the stream.
+        days: Local days.
+
+    Returns:
+        For each day what has arrived; None for a day of which a store does not tell.
+
+    Raises:
+        OSError: The input folder cannot be listed.
     """
     found = sorted(names_in(settings.input_folder))
     known = {PREFIX + leaf for leaf in settings.tree.leaves}
