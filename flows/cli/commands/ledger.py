@@ -22,7 +22,7 @@ from flows.cli.options import (
     parse_day,
     parse_delta,
 )
-from flows.cli.show.ledger import show_book, show_horizon
+from flows.cli.show.ledger_book import show_book, show_horizon
 from tasks.config import load_settings
 from tasks.ledger.documents import book_document, export_document, horizon_document, verification_document
 from tasks.ledger.export import export as write

@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from itertools import groupby
 
 from flows.cli.console import Terminal
-from flows.cli.show.ledger import rounded_down
+from flows.cli.show.ledger_book import rounded_down
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
 from tasks.monitoring.alarms import DEPENDS

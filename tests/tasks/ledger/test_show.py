@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flows.cli.console import Terminal
-from flows.cli.show.ledger import show_book
+from flows.cli.show.ledger_book import show_book
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar

@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli.main import app
-from flows.cli.show.ledger import clock
+from flows.cli.show.ledger_book import clock
 from optstream.errors import LedgerError
 from optstream.ledger import open_ledger
 from optstream.stream import Calendar
