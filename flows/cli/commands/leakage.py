@@ -14,7 +14,7 @@ from optstream.errors import ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.studies.charged_history import By, history_of
-from tasks.studies.leakage import Leakage, chain_of, empty_document, leakage_document, leakage_of
+from tasks.studies.temporal_leakage import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from tasks.studies.transition_file import read_transition
 
 FOR_EVER = "if the last day came for ever"
