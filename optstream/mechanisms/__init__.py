@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from optstream.mechanisms.optstream.optstream import OptStream as OptStream
     from optstream.mechanisms.pegasus.pegasus import PeGaSus as PeGaSus
     from optstream.mechanisms.pegasus.tree import PeGaSusTree as PeGaSusTree
-    from optstream.mechanisms.release import Release as Release
+    from optstream.mechanisms.period_release import Release as Release
     from optstream.mechanisms.sample import Sample as Sample
     from optstream.mechanisms.uniform import Uniform as Uniform
     from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
