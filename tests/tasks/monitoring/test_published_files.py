@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from optstream.catalogue import find_catalogue, read_catalogue
+from tasks.monitoring import published_files
 from tasks.monitoring.published_files import lost_files
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
