@@ -247,13 +247,13 @@ def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> It
         return
     unreleased = {one.day for one in days if one.revision is None and not one.accepted}
     wanted = unreleased | {facts.last + timedelta(days=1)}
-    for room in facts.page.days:
-        if room.may is False and room.day in wanted:
+    for one in facts.page.days:
+        if one.may is False and one.day in wanted:
             yield Alarm(
                 Kind.BUDGET,
                 settings.stream.name,
-                f"{room.day}: a run would be refused: the windows over it have "
-                f"{max(0.0, float(room.left)):.3g} of epsilon {float(facts.budget.grant):g} left; "
+                f"{one.day}: a run would be refused: the windows over it have "
+                f"{max(0.0, float(one.left)):.3g} of epsilon {float(facts.budget.grant):g} left; "
                 "`optstream ledger show` says what was spent",
-                room.day,
+                one.day,
             )

@@ -22,7 +22,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from tests.faults.points.acts import Act
 
 HOUSE = Path(__file__).parents[2]
-ROOMS = tuple(f"{HOUSE / room}{os.sep}" for room in ("optstream", "tasks", "flows", "data_contracts"))
+PACKAGES = tuple(f"{HOUSE / tree}{os.sep}" for tree in ("optstream", "tasks", "flows", "data_contracts"))
 ON_PATHS = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 ON_DESCRIPTORS = ("fsync", "fdatasync", "posix_fallocate", "ftruncate")
 CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
@@ -169,7 +169,7 @@ def _callers() -> list[str]:
     frame, found = sys._getframe(2), []
     while frame is not None:
         code = frame.f_code
-        if code.co_filename.startswith(ROOMS):
+        if code.co_filename.startswith(PACKAGES):
             name = code.co_qualname
             if name == "transaction.<locals>.method":
                 name = f"Ledger.{frame.f_locals['work'].__name__}"

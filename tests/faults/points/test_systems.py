@@ -151,13 +151,13 @@ def test_a_folder_that_becomes_read_only(bench, case):
 
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
-@pytest.mark.parametrize("room_kb", few([150, 300], 1))
-def test_a_small_disk_that_is_full(sqlite_bench, room_kb):
+@pytest.mark.parametrize("size_kb", few([150, 300], 1))
+def test_a_small_disk_that_is_full(sqlite_bench, size_kb):
     """The world lies on a tmpfs of this size; the rerun finds it larger."""
     world = sqlite_bench.world()
     judge = Judge(world)
     configuration = world.configuration.read_bytes()
-    mounted("-t", "tmpfs", "-o", f"size={room_kb}k", "tmpfs", world.folder)
+    mounted("-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", world.folder)
     try:
         world.configuration.write_bytes(configuration)
         filled = Path(world.folder, "filler")

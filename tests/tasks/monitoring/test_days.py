@@ -181,7 +181,7 @@ def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_er
         watched.watch()
 
 
-def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_room(watched):
+def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_headroom(watched):
     watched.released(ONE, TWO)
     compromise(watched.settings, watched.ledger, TWO, "a stolen disk", watched.now)
     assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]
