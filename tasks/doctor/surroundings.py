@@ -158,7 +158,7 @@ def _is_loopback_entry(address: str) -> bool:
 
 
 def ask_server(url: str) -> Mapping[str, Any] | None:
-    """Ask for the settings, past the proxy for loopback, as a stranger would: without credentials."""
+    """Ask for the settings, past the proxy for loopback, without credentials."""
     opener = build_opener(ProxyHandler({})) if is_loopback(urlsplit(url).hostname or "") else build_opener()
     try:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:

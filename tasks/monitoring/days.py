@@ -95,7 +95,7 @@ def _released(
     if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
         note = "the ledger has it as published, and the published folder does not list it"
     elif not state.is_out and revision is not None:
-        note = f"{note}; revision {revision} is out"
+        note = f"{note}; revision {revision} is published"
     needs_raw = release.state is ReleaseState.RESERVED
     expires = raw_expires(settings, day) if needs_raw else None
     return DayState(
@@ -140,8 +140,8 @@ def _of_folders(settings: Settings, arrival: Arrival | None, refused: bool, due:
     """Of a day that was never reserved: what its dump's folders and its verdict say."""
     if arrival is None:
         return (State.LATE if due else State.WAITING), "the input folder cannot be listed"
-    if arrival.strangers:
-        listed = ", ".join(f"region={shown(name)}" for name in arrival.strangers[:3])
+    if arrival.unknown_regions:
+        listed = ", ".join(f"region={shown(name)}" for name in arrival.unknown_regions[:3])
         return State.FAILED, f"{listed}: no leaf is called so"
     if arrival.broken:
         return State.FAILED, next(iter(arrival.broken.values()))
