@@ -29,7 +29,7 @@ class State(StrEnum):
     VOID = "void"
 
     @property
-    def is_out(self) -> bool:
+    def is_done(self) -> bool:
         """Whether nothing is left to be done."""
         return self in (State.PUBLISHED, State.RESTATED, State.WITHDRAWN)
 
@@ -94,7 +94,7 @@ def _released(
     state, note = _of_ledger(settings, release, hold, day, now)
     if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
         note = "the ledger has it as published, and the published folder does not list it"
-    elif not state.is_out and revision is not None:
+    elif not state.is_done and revision is not None:
         note = f"{note}; revision {revision} is published"
     needs_raw = release.state is ReleaseState.RESERVED
     expires = raw_expires(settings, day) if needs_raw else None

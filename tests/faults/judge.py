@@ -164,7 +164,7 @@ class Judge:
         return []
 
     def _sharpened(self, books: Books) -> list[str]:
-        """Every day's newest estimate is out and recorded, and every one that is due was made."""
+        """Every day's newest estimate is published and recorded, and every one that is due was made."""
         catalogue = find_catalogue(self.world.settings.published_folder)
         broken = []
         for (period, _), vintages in books.vintages.items():

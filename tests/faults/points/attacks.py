@@ -22,7 +22,7 @@ class Tally:
     kinds: dict[str, int] = field(default_factory=dict)
 
     def add(self, judges: Iterable[Judge], broken: Iterable[str], tried: int) -> None:
-        """Count what was tried on these worlds, and let go of them."""
+        """Count what was tried on these worlds, and forget them."""
         self.tried += tried
         self.broken += broken
         for judge in judges:

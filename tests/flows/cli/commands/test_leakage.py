@@ -54,7 +54,7 @@ def test_a_person_sees_the_history_the_bounds_and_the_caveat(released):
     assert "3 releases, 144 steps of 30 minutes, 2016-06-01 to 2016-06-03" in shown
     assert "chain of 2 states: M.csv; backward: derived by Bayes" in shown
     assert "to keep the total at 1 or below" in shown
-    assert "a step, for ever (Algorithm 7)" in shown
+    assert "a step, permanently (Algorithm 7)" in shown
     assert "for 144 steps (Algorithm 8)" in shown
     assert "alpha = 10 of each other" in shown
     assert "the privacy guarantee does not cover such knowledge" in shown
@@ -88,7 +88,7 @@ def test_leakage_without_bound_is_said(released):
     assert "3 days as steps" in shown
     (released / "same.csv").write_text("1,0\n0,1\n")
     shown = invoke("leakage", "--transition", "same.csv", "--backward", "same.csv").output
-    assert "no epsilon above 0, for ever" in shown
+    assert "no epsilon above 0, permanently" in shown
 
 
 def test_nothing_released_yet_is_said(here):

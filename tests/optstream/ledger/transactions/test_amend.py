@@ -162,7 +162,7 @@ def test_a_reason_is_short_printable_text(ledger, publish, kit):
         ledger.amend(changed(kit, epsilon="2"), "", kit.now)
 
 
-def test_compromised_noise_has_lost_everything_for_ever(ledger, publish, reserve, kit):
+def test_compromised_noise_has_lost_everything_permanently(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/8"))
     publish("far", kit.plan(100, "1/8"))
     ledger.compromise("load", "day 0", 0, "the sampler was seeded", kit.now)

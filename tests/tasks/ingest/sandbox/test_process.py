@@ -201,7 +201,7 @@ def read(folder, writer):
 
 
 def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):
-    """A pipe in a file's place: whoever opens it waits for ever. It is the first that is looked at."""
+    """A pipe in a file's place: whoever opens it waits without end. It is the first that is looked at."""
     path = metered.folder("84") / "part-0.parquet"
     dumps = dumps_of(metered, DAY, NEXT)
     path.unlink()
