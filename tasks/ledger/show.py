@@ -45,7 +45,7 @@ def read_book(
     return tuple(_page(settings, ledger, members, first, last) for members in grants.values())
 
 
-def promise_changed(settings: Settings, ledger: Ledger) -> list[str]:
+def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
     """Return the parts of the privacy guarantee in which the configuration differs from the ledger: every
     run would be refused.
     """

@@ -1,7 +1,7 @@
-"""The one judge: looks at a world after each fault and at its end, and says which promise is broken.
+"""The one judge: looks at a world after each fault and at its end, and says which guarantee is broken.
 
-The promises: no window above the grant; at most one live release a period, from one draw; the catalogue lists
-only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
+The guarantees: no window above the grant; at most one live release a period, from one draw; the catalogue
+lists only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
 """
 
 import hashlib
@@ -37,7 +37,7 @@ class Judge:
     releases_checked: int = 0
 
     def look(self) -> list[str]:
-        """What is broken now, whatever is under way: empty if every promise holds."""
+        """What is broken now, whatever is under way: empty if every guarantee holds."""
         return self._always(read_books(self.world))
 
     def at_the_end(self, days: list[date], last: LastWords | None) -> list[str]:

@@ -14,7 +14,7 @@ from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar
 from tasks.ledger.documents import book_document
-from tasks.ledger.show import promise_changed, read_book
+from tasks.ledger.show import guarantee_changed, read_book
 from tasks.ledger.show_pages import calendar_of
 from tasks.release.records.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
@@ -134,10 +134,10 @@ def test_the_calendar_of_the_terms_is_read_back(house, day):
     assert calendar_of(terms_of(house.settings)) == Calendar(30, "Europe/Paris", day)
 
 
-def test_a_changed_promise_is_told(released):
-    assert promise_changed(released.settings, released.ledger) == []
+def test_a_changed_guarantee_is_told(released):
+    assert guarantee_changed(released.settings, released.ledger) == []
     released.configure('epsilon = "1"', 'epsilon = "2"')
-    assert promise_changed(released.settings, released.ledger) == ["epsilon"]
+    assert guarantee_changed(released.settings, released.ledger) == ["epsilon"]
 
 
 def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):

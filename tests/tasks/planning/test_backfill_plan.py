@@ -107,7 +107,7 @@ def test_the_days_that_would_be_refused_are_those_that_are(house, there):
     assert priced.before == Fraction(1)
 
 
-def test_another_promise_has_no_price(house, there):
+def test_another_guarantee_has_no_price(house, there):
     house.released(there[0])
     file = house.folder / "optstream.toml"
     file.write_text(file.read_text().replace('alpha = "1"', 'alpha = "2"'))
