@@ -37,7 +37,7 @@ _OTHERS = {
     "Hierarchical": "hierarchical",
     "HistoryInformedTree": "history_informed.tree",
     "PeGaSusTree": "pegasus.tree",
-    "Release": "release",
+    "Release": "period_release",
 }
 
 __all__ = sorted([*MECHANISMS, *_OTHERS])
