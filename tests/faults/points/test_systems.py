@@ -37,7 +37,7 @@ def stop_and_do(bench, point, fault, repair):
     """Stop a night at a point, let the fault come, go on to the end, repair; what the judge says then."""
     world = bench.world()
     judge = Judge(world)
-    night = bench.nursery.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
+    night = bench.fork_server.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
     assert night.wait() == "stopped"
     fault(world)
     night.go_on()
@@ -106,7 +106,7 @@ def test_a_polite_stop(sqlite_bench, point):
     """SIGTERM: at once where nothing is drawn, after the draw where noise is sampled; never a VOID day."""
     world = sqlite_bench.world()
     judge = Judge(world)
-    night = sqlite_bench.nursery.start(sqlite_bench.night(world, act="stop", point=point))
+    night = sqlite_bench.fork_server.start(sqlite_bench.night(world, act="stop", point=point))
     assert night.wait() == "stopped"
     night.terminate()
     night.go_on()
