@@ -60,6 +60,16 @@ EITHER_AT_NIGHT = pytest.mark.parametrize(
 )
 """What does not differ between the databases: both in the nightly checks."""
 
+READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
+RELEASING = (
+    chunk.reserve_budget,
+    chunk.draw_measurements,
+    chunk.estimate_releases,
+    chunk.publish_releases,
+)
+STEPS = READING + RELEASING
+"""The steps of a first release, in order."""
+
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `House.once` made in this process, by what there was before."""
 
@@ -96,7 +106,7 @@ class House:
         enrol(run)
         return replace(run, **changes)
 
-    def release(self, *days, steps=chunk.STEPS, **changes):
+    def release(self, *days, steps=STEPS, **changes):
         """Take the days through these steps; return them by date."""
         run, works = self.run(**changes), [Requested(day) for day in days]
         done = chunk.groups(run, works)

@@ -17,7 +17,7 @@ from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tasks.release.run import terms_of
-from tasks.release.steps import RELEASING, STEPS
+from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 

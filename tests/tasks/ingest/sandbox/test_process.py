@@ -26,10 +26,10 @@ from tasks.ingest.days import read_days
 from tasks.ingest.sandbox import process
 from tasks.ingest.sandbox.messages import answer
 from tasks.ingest.sandbox.process import reading_apart
-from tasks.release import steps
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.tasks.conftest import DAY, NOW
+from tests.tasks.two_regions import READING
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     enrol(run)
     works = [Requested(DAY), Requested(NEXT)]
     with reading_apart() as read:
-        for step in steps.READING:
+        for step in READING:
             works = step(replace(run, read=read), works)
     ledger.close()
     refused, sound = works
