@@ -78,7 +78,7 @@ def _named_server(environment: Mapping[str, str], url: str, ask: Ask) -> Iterato
     if host.rstrip(".").endswith("prefect.cloud"):
         yield wrong(
             "PREFECT_API_URL",
-            "flow parameters, logs and error messages would leave the house",
+            "flow parameters, logs and error messages would leave your own machines",
             "name a server of your own, or none",
         )
         return

@@ -2,7 +2,7 @@
 
 It wraps the primitives themselves (`os.fsync`, `os.replace`, the writes of files, SQLAlchemy's commit, …) in
 the process that it is installed in, for paths below one folder. So a new write in the code is a new point by
-itself. A point is named by moment, primitive, the functions of the house that called, and how often before:
+itself. A point is named by moment, primitive, the functions of the project that called, and how often before:
 "after fsync in _write < DrawingFile.fill, 1".
 """
 
@@ -165,7 +165,7 @@ class _Watched:
 
 
 def _callers() -> list[str]:
-    """The two innermost functions of the house, without lambdas; of the ledger, its method."""
+    """The two innermost functions of the project, without lambdas; of the ledger, its method."""
     frame, found = sys._getframe(2), []
     while frame is not None:
         code = frame.f_code

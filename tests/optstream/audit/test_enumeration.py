@@ -1,4 +1,4 @@
-"""Exact probabilities: they add up, agree with sampling, and with the house's own sampler."""
+"""Exact probabilities: they add up, agree with sampling, and with the project's own sampler."""
 
 import numpy as np
 import pytest

@@ -61,7 +61,7 @@ def one_by_one(mechanism, measured):
 
 
 def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
-    """Every mechanism of the house, whatever it chose: exactly, or nan, or None, never something else."""
+    """Every mechanism of the project, whatever it chose: exactly, or nan, or None, never something else."""
     mechanism = unbounded(make(MODEL, 6))
     release = mechanism.release(wavy(6), noise=simulated_noise(8))
     found = release.noise_standard_errors

@@ -40,7 +40,7 @@ def measurements(house, day=DAYS[0]):
     return house.settings.measurements_of(day, 0)
 
 
-def test_a_whole_house_has_no_problem(released):
+def test_a_whole_installation_has_no_problem(released):
     found = verify(released.settings, released.ledger)
     assert (found.problems, found.notes, found.n_releases, found.n_listed) == ((), (), 2, 2)
 

@@ -78,7 +78,7 @@ def test_show_says_when_a_run_would_be_refused(charged):
     assert "the configuration's epsilon differ from the ledger's terms: a run would be refused" in shown
 
 
-def test_verify_is_0_for_a_whole_house_and_1_with_a_line_for_each_problem(charged):
+def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):
     result = invoke("ledger", "verify")
     assert result.exit_code == 0
     assert "no edit, gap, reordering or difference found: 3 releases, 0 days" in result.output

@@ -83,7 +83,7 @@ def test_wrong_words_are_explained(here, words, told):
     assert told in " ".join(result.output.split())
 
 
-def test_errors_are_those_of_the_house(here):
+def test_errors_are_those_of_the_project(here):
     change(here, 'method = "equally_spaced"', 'method = "l1"')
     with pytest.raises(ConfigurationError):
         invoke(*DRY)
