@@ -118,8 +118,8 @@ class House:
     def once(self, build, *days):
         """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
 
-        Each house of the same content gets a copy, with the same draws. Nothing outside of the folder may be
-        part of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
+        Each of the same content gets a copy, with the same draws. Nothing outside of the folder may be part
+        of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
         """
         if not self.settings.ledger_url.startswith("sqlite:") or (self.folder / "trusted").exists():
             return build(self, *days)

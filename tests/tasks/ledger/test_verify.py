@@ -1,4 +1,4 @@
-"""Ledger, catalogue and files against each other: a line for each difference, and none in a whole house."""
+"""Ledger, catalogue and files against each other: a line for each difference, none where all is whole."""
 
 import hashlib
 import json
