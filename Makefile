@@ -68,7 +68,7 @@ faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: 
 mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quick tests must catch.
 	$(BIN)/python -m tests.mutations
 
-histories: $(BIN)/.installed  ## Random histories of amended promises against brute force, on both databases: HISTORIES, SEED.
+histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optstream.stream import AggregationTree as AggregationTree
     from optstream.stream import Feature as Feature
 
-_ROOMS = {
+_PACKAGES = {
     "AggregationTree": "optstream.stream",
     "EquallySpaced": "optstream.measurement",
     "Feature": "optstream.stream",
@@ -62,8 +62,8 @@ def __getattr__(name: str) -> Any:
     """
     if name == "__version__":
         value: Any = _installed_version()
-    elif name in _ROOMS:
-        value = getattr(import_module(_ROOMS[name]), name)
+    elif name in _PACKAGES:
+        value = getattr(import_module(_PACKAGES[name]), name)
     else:
         raise AttributeError(f"module 'optstream' has no attribute {name!r}")
     globals()[name] = value

@@ -59,7 +59,7 @@ class Settings(Folders):
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """What is promised. Its alpha is of what is delivered: what one customer moves, and with it the
+        """The privacy guarantee. Its alpha is of what is delivered: what one customer moves, and with it the
         supplier's rounding (Lemma 2a, docs/privacy.md)."""
         return PrivacyModel(
             epsilon=self.privacy.epsilon,
@@ -72,7 +72,7 @@ class Settings(Folders):
         )
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """The part of the promise that a release is planned under: its epsilon is its share of the grant.
+        """The part of the guarantee that a release is planned under: its epsilon is its share of the grant.
 
         First releases (revision 0) have what is not kept back, all restatements together what is.
         Raises BudgetError for a restatement where nothing is kept back.

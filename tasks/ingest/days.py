@@ -15,7 +15,7 @@ from tasks.ingest.cells import cells_of, nobody_of
 from tasks.ingest.metrics import metrics_of
 from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of
-from tasks.ingest.rows import is_readable
+from tasks.ingest.row_expressions import is_readable
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.ingest.spread import Spread
 

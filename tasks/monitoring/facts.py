@@ -15,7 +15,7 @@ from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import GrantPage
 from tasks.monitoring.deadlines import last_ended
-from tasks.monitoring.files import lost_files
+from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
 from tasks.release.records.outcomes import Budget, budget_of

@@ -41,7 +41,7 @@ class Page(HTMLParser):
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether it names a host, so that reading it leaves the house."""
+    """Whether it names a host, so that reading it leaves the site."""
     return bool(urlsplit(address).netloc)
 
 

@@ -1,4 +1,4 @@
-"""Whatever strangers write, it is read or refused with an OptStreamError, shows no reading and costs nothing.
+"""Whatever others write, it is read or refused with an OptStreamError, shows no reading and costs nothing.
 
 The short form of `make fuzz`, the same examples on every run.
 """

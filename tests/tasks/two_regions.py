@@ -53,6 +53,16 @@ folder = "trusted"
 url = "sqlite:///trusted/ledger.sqlite"
 """
 
+READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
+RELEASING = (
+    chunk.reserve_budget,
+    chunk.draw_measurements,
+    chunk.estimate_releases,
+    chunk.publish_releases,
+)
+STEPS = READING + RELEASING
+"""The steps of a first release, in order."""
+
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `House.once` made in this process, by what there was before."""
 
@@ -89,7 +99,7 @@ class House:
         enrol(run)
         return replace(run, **changes)
 
-    def release(self, *days, steps=chunk.STEPS, **changes):
+    def release(self, *days, steps=STEPS, **changes):
         """Take the days through these steps; return them by date."""
         run, works = self.run(**changes), [Requested(day) for day in days]
         done = chunk.groups(run, works)
@@ -101,8 +111,8 @@ class House:
     def once(self, build, *days):
         """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
 
-        Each house of the same content gets a copy, with the same draws. Nothing outside of the folder may be
-        part of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
+        Each of the same content gets a copy, with the same draws. Nothing outside of the folder may be part
+        of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
         """
         if not self.settings.ledger_url.startswith("sqlite:") or (self.folder / "trusted").exists():
             return build(self, *days)

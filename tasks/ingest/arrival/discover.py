@@ -50,13 +50,13 @@ class Dump:
 class Arrival:
     """What is there of one day's dump.
 
-    strangers: regions that no leaf is called, with a folder of that day. files: of each leaf whose dump is
-    complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is broken.
-    absent: those of the waiting that have not even a folder.
+    unknown_regions: those that no leaf is called, with a folder of that day. files: of each leaf whose dump
+    is complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is
+    broken. absent: those of the waiting that have not even a folder.
     """
 
     day: date
-    strangers: tuple[str, ...]
+    unknown_regions: tuple[str, ...]
     files: Mapping[str, tuple[Location, ...]]
     waiting: Mapping[str, str]
     broken: Mapping[str, str]
@@ -121,14 +121,14 @@ def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival 
     """
     found = sorted(names_in(settings.input_folder))
     known = {PREFIX + leaf for leaf in settings.tree.leaves}
-    strangers = [name for name in found if name.startswith(PREFIX) and name not in known]
-    return {day: _arrival(settings, day, strangers) for day in days}
+    unknown = [name for name in found if name.startswith(PREFIX) and name not in known]
+    return {day: _arrival(settings, day, unknown) for day in days}
 
 
-def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival | None:
+def _arrival(settings: Settings, day: date, unknown: Sequence[str]) -> Arrival | None:
     within = f"{DATED}{day.isoformat()}"
     try:
-        unknown = [name for name in strangers if is_anything(settings.input_folder / name / within)]
+        delivered = [name for name in unknown if is_anything(settings.input_folder / name / within)]
     except OSError:
         return None
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
@@ -147,7 +147,7 @@ def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival
     for leaf, told in _shared(files, within).items():
         broken[leaf] = told
         del files[leaf]
-    names = tuple(name.removeprefix(PREFIX) for name in unknown)
+    names = tuple(name.removeprefix(PREFIX) for name in delivered)
     return Arrival(day, names, files, waiting, broken, tuple(absent))
 
 
@@ -176,8 +176,8 @@ def _shared(files: Mapping[str, tuple[Location, ...]], within: str) -> dict[str,
 def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | DumpError:
     if arrival is None:
         return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
-    if arrival.strangers:
-        listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.strangers[:12])
+    if arrival.unknown_regions:
+        listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.unknown_regions[:12])
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )

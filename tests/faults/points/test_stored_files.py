@@ -19,7 +19,7 @@ SPOILED = {
 
 def stopped_at(bench, world, point):
     """A night that stands still there."""
-    night = bench.nursery.start(bench.night(world, act="stop", point=point))
+    night = bench.fork_server.start(bench.night(world, act="stop", point=point))
     assert night.wait() == "stopped"
     return night
 

@@ -176,7 +176,7 @@ def test_a_gap_makes_the_next_prediction_less_sure():
         assert variance == pytest.approx(at_end + 36.0 * (first_step - 47))
 
 
-def test_a_lost_memory_starts_anew_where_there_is_room():
+def test_a_lost_memory_starts_anew_where_there_is_headroom():
     mechanism = build(sampling="fixed")
     first, _ = in_periods(mechanism, WALK, [48, 48])
     full = mechanism.recall([replace(first.spends[0], weights=(0,) * 38 + (1,) * 10)])

@@ -11,11 +11,11 @@ import pytest
 from optstream.ledger import ReleaseState
 from optstream.stream import Measured
 from tasks.operations.compromise import compromise
-from tasks.release import steps as chunk
 from tasks.release.day import Status
 from tasks.storage.private_files import read_verified
 from tests.by_night import few
 from tests.tasks.release.streams.test_known_attacks import pegasus, raws
+from tests.tasks.two_regions import STEPS
 
 __all__ = ["pegasus"]
 
@@ -116,7 +116,7 @@ def test_a_day_that_left_nothing_joins_nothing(pegasus):
     """VOID before its measurements were recorded: the next day began groups of its own."""
     pegasus.simulate(*DAYS)
     pegasus.release(DAYS[0])
-    pegasus.release(DAYS[1], steps=chunk.STEPS[:5])
+    pegasus.release(DAYS[1], steps=STEPS[:5])
     pegasus.ledger.void("two-regions", DAYS[1].isoformat(), 0, "given up", pegasus.now)
     pegasus.later(hours=1)
     pegasus.release(DAYS[2])

@@ -14,12 +14,13 @@ from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release import revise, steps
+from tasks.release import revise
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Requested, Status
 from tasks.release.due import due
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
+from tests.tasks.two_regions import STEPS
 
 
 def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
@@ -94,7 +95,7 @@ def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
     house = learning
     house.released(*DAYS[:2])
-    house.release(DAYS[2], steps=steps.STEPS[:-1])
+    house.release(DAYS[2], steps=STEPS[:-1])
     assert house.record(DAYS[2]).state is ReleaseState.DRAWN
     (work,) = due(house.run())
     assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])

@@ -1,4 +1,4 @@
-"""The mechanisms of the house: no audit exceeds the accountant, and too little noise is found.
+"""The mechanisms of the project: no audit exceeds the accountant, and too little noise is found.
 
 400 runs of each side and more, error 1e-9 an audit; the long audit is `optstream audit`.
 """

@@ -10,7 +10,7 @@ import pytest
 
 from optstream.audit import MechanismSubject, audit, make_neighbours
 from optstream.measurement import distance
-from optstream.mechanisms.w_event import base as publish_by_distance
+from optstream.mechanisms.w_event import publish_by_distance
 from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise

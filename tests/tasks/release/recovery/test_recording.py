@@ -10,11 +10,11 @@ from optstream.ledger import ReleaseState
 from optstream.noise import secure, secure_noise
 from tasks.doctor.noise import noise as noise_findings
 from tasks.release import draw as draw_module
-from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.guards.input_hashes import drawn_inputs
 from tasks.release.run import let_go, release_lease
 from tests.tasks.release.recovery.test_draw_once import FailingNoise
+from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
 
@@ -116,7 +116,7 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
             if self.calls < 3:
                 return secure_noise().discrete_laplace(scale, size)
             either.later(hours=1)
-            taken.update(either.release(DAY, steps=steps.STEPS[:5], owner="successor"))
+            taken.update(either.release(DAY, steps=STEPS[:5], owner="successor"))
             if not ledger_answers:
                 for method in ("void", "find"):
                     monkeypatch.setattr(type(either.ledger), method, unreachable)
@@ -126,7 +126,7 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     monkeypatch.undo()
     run = either.run(owner="successor")
     works = list(taken.values())
-    for step in steps.STEPS[5:]:
+    for step in STEPS[5:]:
         works = step(run, works)
     assert works[0].outcome.status is Status.PUBLISHED
     assert either.record(DAY).state is ReleaseState.PUBLISHED
@@ -194,7 +194,7 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
         either.release(DAY, patience=timedelta(0), owner="ahead")
         monkeypatch.undo()
     else:
-        either.release(DAY, steps=steps.STEPS[:5], owner="ahead")
+        either.release(DAY, steps=STEPS[:5], owner="ahead")
     either.later(days=-3650)
     before = measurements(either)
     works = either.release(DAY)

@@ -7,11 +7,11 @@ import pytest
 
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
-from tasks.release import steps
 from tasks.release.day import Requested, Status
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]
-BEFORE_DRAW = steps.STEPS[:5]
+BEFORE_DRAW = STEPS[:5]
 
 
 @pytest.mark.parametrize("mechanism", ["BudgetAbsorption", "BudgetDistribution", "Fast"])

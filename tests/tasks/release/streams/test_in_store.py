@@ -19,7 +19,6 @@ from tasks.monitoring import watch
 from tasks.monitoring.document import status_document
 from tasks.operations.purge import purge
 from tasks.operations.withdraw import withdraw
-from tasks.release import steps
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.release.publish_again import publish_again
@@ -27,6 +26,7 @@ from tasks.release.records.lineage import EVENTS
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.sample_data.simulate import simulate
 from tests.memory_store import MemoryStore
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 DAY, NEXT = DAYS
@@ -135,7 +135,7 @@ def test_a_restated_and_a_withdrawn_day(moved):
 
 def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
     moved.release(NEXT)
-    moved.release(DAY, steps=steps.STEPS[:7])
+    moved.release(DAY, steps=STEPS[:7])
     assert moved.record(DAY).state is ReleaseState.DRAWN
     moved.later(hours=1)
     (work,) = each([Requested(DAY)], Requested, partial(withdraw, moved.run(), reason="a wrong meter"))
