@@ -59,8 +59,11 @@ class Settings(Folders):
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """The privacy guarantee. Its alpha is of what is delivered: what one customer moves, and with it the
-        supplier's rounding (Lemma 2a, docs/privacy.md)."""
+        """The privacy guarantee of the stream.
+
+        Its alpha is of what is delivered: what one customer moves, and with it the supplier's rounding (Lemma
+        2a, docs/privacy.md).
+        """
         return PrivacyModel(
             epsilon=self.privacy.epsilon,
             window_length=self.privacy.window,
@@ -72,10 +75,19 @@ class Settings(Folders):
         )
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """The part of the guarantee that a release is planned under: its epsilon is its share of the grant.
+        """Return the part of the privacy guarantee that a release is planned under.
 
-        First releases (revision 0) have what is not kept back, all restatements together what is.
-        Raises BudgetError for a restatement where nothing is kept back.
+        Its epsilon is its share: first releases have what is not kept back, all restatements together what
+        is.
+
+        Args:
+            revision: 0 for first releases.
+
+        Returns:
+            The model, with that epsilon.
+
+        Raises:
+            BudgetError: It is a restatement, and nothing is kept back for them.
         """
         share = self.budget.restatement_share
         if revision and not share:

@@ -50,9 +50,13 @@ class Dump:
 class Arrival:
     """What is there of one day's dump.
 
-    unknown_regions: those that no leaf is called, with a folder of that day. files: of each leaf whose dump
-    is complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is
-    broken. absent: those of the waiting that have not even a folder.
+    Attributes:
+        day: The local day.
+        unknown_regions: Those that no leaf is called, with a folder of that day.
+        files: Of each leaf whose dump is complete.
+        waiting: Of other leaves, in words, what is not there yet.
+        broken: Of other leaves, in words, which rule is broken.
+        absent: Those of the waiting that have not even a folder.
     """
 
     day: date
