@@ -39,6 +39,7 @@ def calls_in(path):
     return {ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
 
 
+@pytest.mark.slow
 def test_only_measurement_opens_a_private_period():
     opening = {"open_private_period", "_PrivatePeriod__units", "__units"}
     allowed = {Path("optstream/stream/private_period.py")}
@@ -56,6 +57,7 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
     assert writers == {Path("tasks/release/draw.py"), Path("tasks/studies/audit_compromised.py")}
 
 
+@pytest.mark.slow
 def test_only_measurement_builds_measurements():
     allowed = {Path("optstream/stream/measured.py")}
     builders = {path for path in SOURCES if "Measured" in calls_in(path)} - allowed
@@ -124,6 +126,7 @@ def undated(tree):
     ]
 
 
+@pytest.mark.slow
 def test_no_reader_asks_for_a_column_without_saying_of_which_day():
     others = [
         path.relative_to(CHECKOUT)

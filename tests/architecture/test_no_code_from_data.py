@@ -53,6 +53,7 @@ def findings(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=str)
+@pytest.mark.slow
 def test_no_module_makes_code_of_data(path):
     found = set(findings((CHECKOUT / path).read_text()))
     assert found == OWN_PROCESSES.get(str(path), set())

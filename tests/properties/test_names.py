@@ -38,6 +38,7 @@ def world(tmp_path_factory):
 @example("a/../b")
 @example("a%2Fb")
 @example("a\\b")
+@pytest.mark.slow
 def test_a_node_name_is_one_plain_part_of_a_path(name):
     if not is_node_name(name):
         return

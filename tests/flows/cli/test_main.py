@@ -33,6 +33,7 @@ def test_init_writes_an_example_that_loads_and_never_overwrites(here):
     assert (here / "optstream.toml").read_text() == "mine"
 
 
+@pytest.mark.slow
 def test_simulate_and_status_of_a_stream_that_has_not_begun(here):
     invoke("init")
     assert "36 dumps written" in invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-03").output

@@ -45,6 +45,7 @@ def test_shared_noise_over_queries_that_rise_and_fall():
     assert exact[1] == exact[3] == 0
 
 
+@pytest.mark.slow
 def test_one_query_against_a_sum_by_hand():
     values = np.arange(-400, 401)
     first, second = (np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale) for scale in (2.0, 4.0))
@@ -73,6 +74,7 @@ def test_the_l1_score_by_hand():
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+@pytest.mark.slow
 def test_the_enumerated_sampler_is_the_one_that_is_released(sampler):
     """The mechanism's own choices, drawn, are as likely as this package computes them to be."""
     runs, noise = 1000, simulated_noise(11)
@@ -84,6 +86,7 @@ def test_the_enumerated_sampler_is_the_one_that_is_released(sampler):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+@pytest.mark.slow
 def test_no_change_of_a_period_costs_the_sampler_more_than_it_is_charged(sampler):
     result = sampler.enumerate()
     assert 0 < result.lower_bound <= sampler.claimed

@@ -137,6 +137,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
     assert check_files(in_store.name) == []
 
 
+@pytest.mark.slow
 def test_one_that_is_always_overtaken_gives_up_in_words(tmp_path, put):
     days = iter(DAY + timedelta(days=number) for number in range(MOST_TRIES + 2))
     put(tmp_path, next(days))

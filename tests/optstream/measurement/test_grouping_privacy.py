@@ -97,6 +97,7 @@ def test_the_groups_come_out_as_often_as_enumerated():
         assert not agrees(groupings(values, kind="threshold drawn for each comparison"))
 
 
+@pytest.mark.slow
 def test_a_change_loses_at_most_epsilon_for_each_step_in_any_groups():
     """All streams of four steps on a grid, all changes of one and of several steps by up to alpha."""
     largest = dict.fromkeys(range(1, 5), 0.0)

@@ -12,6 +12,7 @@ from tests.flows.command import invoke
 CASES = [*audit_cases(only="inverted"), *audit_cases(only="half the query")]
 
 
+@pytest.mark.slow
 def test_each_audit_is_a_line_and_what_was_asked_for_is_written(tmp_path, capsys):
     output, plot = tmp_path / "audit.json", tmp_path / "audit.svg"
     assert audit_and_show(CASES, Terminal(), n_runs=1000, output=output, plot=plot)

@@ -39,6 +39,7 @@ def released(here):
     return here
 
 
+@pytest.mark.slow
 def test_a_person_sees_the_history_the_bounds_and_the_caveat(released):
     result = invoke("leakage", "--transition", "M.csv", "--plot", "leakage.svg")
     assert result.exit_code == 0, result.exception

@@ -35,6 +35,7 @@ def charged(here):
     return here
 
 
+@pytest.mark.slow
 def test_show_answers_what_may_be_released_and_when_budget_returns(charged):
     result = invoke("ledger", "show")
     assert result.exit_code == 0, result.exception
@@ -189,6 +190,7 @@ def test_horizon_states_span_delta_and_the_plain_sum_beside_the_composed_one(cha
     assert one["epsilon_float"] <= one["plain_sum_float"] == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_show_gives_the_last_month_and_year_beside_their_plain_sums(charged):
     shown = invoke("ledger", "show")
     assert shown.exit_code == 0, shown.exception

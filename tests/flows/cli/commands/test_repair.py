@@ -40,6 +40,7 @@ def there(installation):
     return [day for day in DAYS if (installation.folder / "published" / catalogue.entry(day).file).is_file()]
 
 
+@pytest.mark.slow
 def test_a_day_by_itself(here):
     assert invoke("status").exit_code == 1
     assert invoke("report").exit_code == 1
@@ -51,6 +52,7 @@ def test_a_day_by_itself(here):
     assert [day["status"] for day in json.loads(again.output)["days"]] == ["published already"]
 
 
+@pytest.mark.slow
 def test_a_span_leaves_out_what_was_withdrawn_or_never_published(here):
     done = invoke("publish", "--from", "2016-05-20", "--to", "2016-06-20")
     assert (done.exit_code, there(here)) == (0, [DAYS[0], DAYS[2]])
@@ -60,6 +62,7 @@ def test_a_span_leaves_out_what_was_withdrawn_or_never_published(here):
     assert "1 Jun 2016 (missing)" not in (here.folder / "published/index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_withdrawn_day_that_is_named_is_refused_and_the_others_are_published(here):
     done = invoke("publish", "2016-06-02", "2016-06-03")
     assert (done.exit_code, there(here)) == (1, [DAYS[2]])
@@ -67,6 +70,7 @@ def test_a_withdrawn_day_that_is_named_is_refused_and_the_others_are_published(h
 
 
 @pytest.mark.parametrize("words", [(), ("--from", "2016-06-01"), ("tomorrow",)])
+@pytest.mark.slow
 def test_wrong_words_are_explained(here, words):
     assert invoke("publish", *words).exit_code == 2
     assert there(here) == []

@@ -182,6 +182,7 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
         pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
     settings = stream_of(tmp_path / "here", "early")
     with serving(settings) as served:
@@ -203,6 +204,7 @@ def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     assert nights.process.poll() is None
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
     home = nights.settings.serve_folder
     files = [path for path in home.iterdir() if path.is_file()]

@@ -19,6 +19,7 @@ def change(here, old, new):
     file.write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 def test_it_prints_prices_bands_and_the_verdict_for_people(here):
     result = invoke(*DRY, "--lipschitz", "200")
     assert result.exit_code == 0
@@ -39,6 +40,7 @@ def test_it_prints_prices_bands_and_the_verdict_for_people(here):
     assert max(map(len, result.output.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_it_prints_one_document_for_machines(here):
     document = json.loads(invoke(*DRY, "--date", "2016-03-27", "--json").output)
     assert document["format"] == "optstream.dry-run/1"
@@ -47,6 +49,7 @@ def test_it_prints_one_document_for_machines(here):
     assert document["suggestions"] == []
 
 
+@pytest.mark.slow
 def test_it_needs_no_dump_and_spends_nothing(here):
     before = sorted(here.rglob("*"))
     assert invoke(*DRY).exit_code == 0
@@ -61,6 +64,7 @@ def test_it_needs_no_dump_and_spends_nothing(here):
     assert sorted(here.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_plan_that_costs_more_than_the_grant_is_told(here):
     change(here, 'calibration = "strict"', 'calibration = "paper"')
     result = invoke(*DRY)

@@ -40,6 +40,7 @@ def loss(subject):
 
 
 @pytest.mark.parametrize("amendment", AMENDMENTS, ids=lambda one: one.name)
+@pytest.mark.slow
 def test_the_ledger_decides_which_days_are_released(amendment):
     second, little = [amendment.second], [amendment.second, amendment.little]
 
@@ -52,6 +53,7 @@ def test_the_ledger_decides_which_days_are_released(amendment):
     assert decided(second, fits_the_newest) == [first, (WINDOW, second[0]), (2 * WINDOW, second[0])]
 
 
+@pytest.mark.slow
 def test_what_the_change_costs_exactly():
     assert [loss(subject) for subject in AMENDED] == [0.5, 1, 0.5, 1]
     assert [loss(subject) for subject in HASTY] == [5.5, 5.5]

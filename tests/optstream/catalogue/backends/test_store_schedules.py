@@ -214,6 +214,7 @@ def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
     assert told_in_some_order(monkeypatch, "revisions", "missing")
 
 
+@pytest.mark.slow
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     """So that whoever is publishing the day is not overtaken."""
     module = import_module("optstream.catalogue.withdraw")
@@ -221,6 +222,7 @@ def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     assert told_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 
 
+@pytest.mark.slow
 def test_a_replacement_without_its_condition_is_caught(monkeypatch):
     def replace_catalogue(turn, data):
         turn._store.filesystem.pipe_file(turn._store.path("catalogue.json"), data)

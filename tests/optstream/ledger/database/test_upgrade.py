@@ -190,6 +190,7 @@ def test_an_upgrade_that_fails_changes_nothing(first_version, round_the_library,
     assert open_ledger(first_version).verify() == []
 
 
+@pytest.mark.slow
 def test_many_threads_that_open_an_old_ledger_upgrade_it_once(first_version):
     together = Barrier(6)
 

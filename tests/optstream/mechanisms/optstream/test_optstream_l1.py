@@ -71,6 +71,7 @@ def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_
     st.sampled_from(["even", "optimal"]),
     st.integers(1, 2),
 )
+@pytest.mark.slow
 def test_any_periods_in_any_order_cost_at_most_epsilon(lengths, seed, allocation, leaves):
     unit = {"unit": "roaming", "leaves_per_step": 2} if leaves == 2 else {}
     model = PrivacyModel("1", 48, 1, **unit)

@@ -235,6 +235,7 @@ def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_p
     assert "restored from an older copy" in refused.message
 
 
+@pytest.mark.slow
 def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(tmp_path):
     """The state of two regions failed the draw of three after its first sample: every later day was void."""
     text = CONFIGURATION.replace(
