@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import traceback
 from pathlib import Path
 
 import pytest
@@ -214,9 +215,16 @@ def test_what_dies_in_a_transaction_is_not_repeated(ledger, kit, postgresql_clus
         connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
     monkeypatch.setattr(Ledger, "enrol", transaction(enrol_and_die))
-    with pytest.raises(LedgerError, match="nothing of this was recorded"):
+    with pytest.raises(LedgerError, match="nothing of this was confirmed"):
         ledger.enrol(kit.terms("another"), kit.now)
     assert len(calls) == 1
     monkeypatch.undo()
     ledger.enrol(kit.terms("another"), kit.now)
     assert ledger.terms("another")
+
+
+@pytest.mark.parametrize("url", ["postgresql://user:swordfish", "postgresql://user@host:swordfish/ledger"])
+def test_what_is_no_url_is_refused_and_not_shown(url):
+    with pytest.raises(LedgerError, match="URL is not one") as refused:
+        open_ledger(url)
+    assert "swordfish" not in "".join(traceback.format_exception(refused.value))

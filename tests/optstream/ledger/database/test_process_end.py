@@ -10,7 +10,6 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pytest
 from optstream.errors import LedgerError
 from optstream.ledger import StreamTerms, open_ledger
 from optstream.privacy import PrivacyModel
