@@ -44,17 +44,27 @@ def measure_points_and_sums(
 ) -> Measured:
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
-    points: for each level its sampled steps of the period, rising. spends: all that the release costs; of
-    each measured level and stage (`SAMPLES`, `feature_stage`) one step spend, whose scale is that of the
-    noise that is drawn, so what is priced is what is drawn. A level without one is not measured: zeros
-    with infinite variance.
-
-    Raises ParameterError if the shape or first step do not fit, or if a spend's weights are not those of
-    its query; then nothing was drawn here.
-
     Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
-    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Costs
-    exactly those spends.
+    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale.
+    Costs exactly those spends.
+
+    Args:
+        period: The leaves' readings.
+        tree: Its leaves are the period's.
+        points: For each level its sampled steps of the period, rising.
+        features: The queries of sums.
+        spends: All that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
+            step spend, whose scale is that of the noise that is drawn, so what is priced is what is drawn. A
+            level without one is not measured: zeros with infinite variance.
+        noise: Where the randomness comes from.
+        state: What the mechanism hands to the next period.
+
+    Returns:
+        Points and feature sums of every node, in the tree's order.
+
+    Raises:
+        ParameterError: The shape or first step do not fit, or a spend does not price its query; then nothing
+            was drawn here.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))

@@ -57,5 +57,9 @@ def _confirmed_mechanism(scale: float) -> Any:
 
 
 def secure_noise() -> SecureNoise:
-    """Return the noise of every publication."""
+    """Return the noise of every publication.
+
+    Returns:
+        A source that is not simulated; any number of them draw from the same generator.
+    """
     return SecureNoise()

@@ -32,5 +32,12 @@ class SimulatedNoise:
 
 
 def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:
-    """Return a seeded source. Releases made with it say so and are refused by the publisher."""
+    """Return a seeded source. Releases made with it say so and are refused by the publisher.
+
+    Args:
+        seed: What numpy's `default_rng` takes; the same one gives the same noise.
+
+    Returns:
+        A source that is simulated.
+    """
     return SimulatedNoise(seed)

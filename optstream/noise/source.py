@@ -22,7 +22,18 @@ class NoiseSource(Protocol):
     simulated: bool
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers with P(k) proportional to exp(-|k| / scale), scale > 0."""
+        """Return independent integers with P(k) proportional to exp(-|k| / scale).
+
+        Args:
+            scale: Of the noise, in units, greater than 0 and at most `LARGEST_SCALE`.
+            size: Shape of what is returned.
+
+        Returns:
+            Integers of that shape.
+
+        Raises:
+            NoiseError: Another scale, or a process forked from the one that opened the source.
+        """
         ...
 
 

@@ -8,11 +8,20 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
 def step_charges(spend: Spend) -> Floats:
-    """Return what each step of the spend's period loses when only that step changes, shape (n_steps,).
+    """Return what each step of the spend's period loses when only that step changes.
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
-    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
-    too (docs/methods/leakage.md, section 3). Raises ParameterError for an unknown kind: it has no price.
+    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps too
+    (docs/methods/leakage.md, section 3).
+
+    Args:
+        spend: Of one measurement.
+
+    Returns:
+        Shape (n_steps,).
+
+    Raises:
+        ParameterError: A spend of no known kind: it has no price.
     """
     match spend:
         case StepSpend():
@@ -27,10 +36,17 @@ def step_charges(spend: Spend) -> Floats:
 
 
 def period_charge(spend: Spend, window_length: int) -> float:
-    """Return what the spend loses when all steps of its period change. Raises ParameterError as
-    `step_charges`.
+    """Return what the spend loses when all steps of its period change.
 
-    window_length: a capped spend holds its cap in every window, so a longer period may hold it several times.
+    Args:
+        spend: Of one measurement.
+        window_length: A capped spend holds its cap in every window, a longer period perhaps several times.
+
+    Returns:
+        Epsilon.
+
+    Raises:
+        ParameterError: A spend of no known kind.
     """
     match spend:
         case StepSpend():
