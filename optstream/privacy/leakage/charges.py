@@ -11,8 +11,8 @@ def step_charges(spend: Spend) -> Floats:
     """Return what each step of the spend's period loses when only that step changes.
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
-    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps too
-    (docs/methods/leakage.md, section 3).
+    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
+    too (docs/methods/leakage.md, section 3).
 
     Args:
         spend: Of one measurement.
