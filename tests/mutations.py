@@ -49,6 +49,7 @@ MUTATIONS = (
         "optstream/privacy/coordinates.py",
         "* square)) + kept * touched",
         "* square))",
+        ("tests/optstream/measurement/test_coordinates.py",),
     ),
     Mutation(
         "alpha in units is rounded down",
@@ -61,12 +62,14 @@ MUTATIONS = (
         "optstream/privacy/sparse_vector.py",
         "2 * self.n_positive / self.query",
         "self.n_positive / self.query",
+        ("tests/optstream/measurement/test_l1_sampling.py",),
     ),
     Mutation(
         "an end of an interval moves the score by half of what it does",
         "optstream/privacy/sensitivity.py",
         "ends * Fraction(inner, 2)",
         "ends * Fraction(inner, 4)",
+        ("tests/optstream/measurement/test_l1_sampling.py",),
     ),
     Mutation(
         "several leaves of a step are charged once",
@@ -145,6 +148,7 @@ MUTATIONS = (
         "optstream/ledger/transactions/transitions.py",
         "if not outcome_is_covered(connection, grant, reserved, outcome):",
         "if False:",
+        ("tests/optstream/ledger/test_budget.py",),
     ),
     Mutation(
         "an event's hash leaves out the one before",

@@ -77,7 +77,7 @@ def keys(section: type[Section]) -> dict[str, str]:
 
 
 def nearest(key: str, known: Mapping[str, Any]) -> str:
-    near = difflib.get_close_matches(key, known, n=1)
+    near = difflib.get_close_matches(key, known, n=1, cutoff=0.7)
     return f"; did you mean {near[0]}?" if near else f"; known: {', '.join(known)}"
 
 

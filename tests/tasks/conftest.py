@@ -132,7 +132,7 @@ RELEASED = {"installation", "watched", "open_installation"}
 
 def pytest_collection_modifyitems(items):
     for item in items:
-        if RELEASED.intersection(getattr(item, "fixturenames", ())):
+        if RELEASED.intersection(getattr(item, "fixturenames", ())) and not item.get_closest_marker("quick"):
             item.add_marker(pytest.mark.slow)
 
 

@@ -90,9 +90,8 @@ def histories(draw):
     return spends
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
-@pytest.mark.slow
 def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     found = worst_window(spends, length)
     assert found.epsilon == brute_force(spends, length)

@@ -96,6 +96,7 @@ def die_while_drawing(installation, owner):
     return reservation
 
 
+@pytest.mark.quick
 def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(installation):
     assert die_while_drawing(installation, "first").redraws == 0
     assert die_while_drawing(installation, "second").redraws == 1
