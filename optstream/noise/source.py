@@ -14,20 +14,41 @@ LARGEST_SCALE = 2.0**56
 
 
 class NoiseSource(Protocol):
-    """Discrete Laplace noise on integers.
+    """Randomness for noise on integers.
 
-    simulated: True for seeded noise; what it touches is marked and can never be published.
+    Attributes:
+        simulated: True for seeded noise; what it touches is marked and can never be published.
     """
 
     simulated: bool
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent integers with P(k) proportional to exp(-|k| / scale), scale > 0."""
+        """Return independent integers with P(k) proportional to exp(-|k| / scale).
+
+        Args:
+            scale: of the noise, in units, greater than 0 and at most `LARGEST_SCALE`.
+            size: shape of what is returned.
+
+        Raises:
+            NoiseError: another scale, or a process forked from the one that opened the source.
+        """
+        ...
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each bound n, at least 1, an independent integer, uniform on 0 .. n - 1, exactly.
+
+        Raises:
+            NoiseError: a process forked from the one that opened the source.
+        """
         ...
 
 
 def check_scale(scale: Any) -> None:
-    """Raise NoiseError unless the scale is a positive finite float of at most `LARGEST_SCALE`."""
+    """Refuse a scale that hides nothing, or whose draws leave the 64-bit integers.
+
+    Raises:
+        NoiseError: it is no positive finite float of at most `LARGEST_SCALE`.
+    """
     if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
         raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
     if scale > LARGEST_SCALE:
