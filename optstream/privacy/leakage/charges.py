@@ -3,6 +3,7 @@
 import numpy as np
 
 from optstream.errors import ParameterError
+from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.leakage.amounts import Floats
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
@@ -11,8 +12,12 @@ def step_charges(spend: Spend) -> Floats:
     """Return what each step of the spend's period loses when only that step changes, shape (n_steps,).
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
-    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
-    too (docs/methods/leakage.md, section 3). Raises ParameterError for an unknown kind: it has no price.
+    at each, for any may be chosen; a joint spend its unit charge at each step that is measured. The
+    recursions of leakage hold for measurements that are joint over steps too (docs/methods/leakage.md,
+    section 3).
+
+    Raises:
+        ParameterError: a spend of no known kind: it has no price.
     """
     match spend:
         case StepSpend():
@@ -23,14 +28,20 @@ def step_charges(spend: Spend) -> Floats:
             return np.full(spend.n_steps, float(spend.charges[1]))
         case CappedSpend():
             return np.full(spend.n_steps, float(spend.unit_charge) if spend.cap else 0.0)
+        case JointSpend():
+            return np.array(spend.weights) * float(spend.unit_charge)
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
 
 
 def period_charge(spend: Spend, window_length: int) -> float:
-    """Return what the spend loses when all steps of its period change. Raises ParameterError as
-    `step_charges`.
+    """Return what the spend loses when all steps of its period change.
 
-    window_length: a capped spend holds its cap in every window, so a longer period may hold it several times.
+    Args:
+        spend: of one measurement.
+        window_length: a capped spend holds its cap in every window, a longer period perhaps several times.
+
+    Raises:
+        ParameterError: a spend of no known kind.
     """
     match spend:
         case StepSpend():
@@ -40,4 +51,6 @@ def period_charge(spend: Spend, window_length: int) -> float:
         case CappedSpend():
             windows = -(-spend.n_steps // window_length)
             return float(min(spend.n_steps, windows * spend.cap) * spend.unit_charge)
+        case JointSpend():
+            return float(sum(spend.largest_parts) * spend.unit_charge)
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
