@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
-from optstream.privacy.spends import Spend, StepSpend
+from optstream.privacy import JointSpend, Spend
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -16,20 +17,8 @@ SAMPLES = "samples"
 
 
 def feature_stage(feature: Feature) -> str:
-    """Return the name under which a feature's spends are booked. Privacy: none."""
+    """Return the stage under which a feature's spends are booked. Privacy: none."""
     return f"feature {feature.name}"
-
-
-def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """Return how often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape
-    (n_steps,).
-
-    Raises ParameterError for parts that overlap or leave the period. Privacy: none; queries are public.
-    """
-    covered = {step for part in parts for step in part}
-    if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
-        raise ParameterError("the parts of a query must be disjoint and inside the period")
-    return tuple(int(step in covered) for step in range(n_steps))
 
 
 def measure_points_and_sums(
@@ -44,21 +33,29 @@ def measure_points_and_sums(
 ) -> Measured:
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
-    points: for each level its sampled steps of the period, rising. spends: all that the release costs; of
-    each measured level and stage (`SAMPLES`, `feature_stage`) one step spend, whose scale is that of the
-    noise that is drawn, so what is priced is what is drawn. A level without one is not measured: zeros
-    with infinite variance.
-
-    Raises ParameterError if the shape or first step do not fit, or if a spend's weights are not those of
-    its query; then nothing was drawn here.
-
     Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
-    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Costs
-    exactly those spends.
+    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
+    16 for each joint spend. Costs exactly those spends.
+
+    Args:
+        period: the leaves' readings.
+        tree: its leaves are the period's.
+        points: for each level its sampled steps of the period, rising.
+        features: the queries of sums.
+        spends: all that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
+            step spend, or joint spend of samples, whose scale and groups are those of the noise that is
+            drawn, so what is priced is what is drawn. A level without one is not measured: zeros with
+            infinite variance.
+        noise: where the randomness comes from.
+        state: what the mechanism hands to the next period.
+
+    Raises:
+        ParameterError: the shape or first step do not fit, or a spend does not price its query; then nothing
+            was drawn here.
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
-    linear = [spend for spend in spends if isinstance(spend, StepSpend)]
+    linear = [spend for spend in spends if isinstance(spend, LinearSpend)]
     _check_prices(period, points, features, linear)
     totals = tree.add_up(open_private_period(period))
     noisy_points = np.zeros((len(tree.nodes), len(positions)), dtype=np.int64)
@@ -70,15 +67,14 @@ def measure_points_and_sums(
     exact_sums = {feature_stage(feature): feature.sums(totals) for feature in features}
     for spend in linear:
         nodes = slice(tree.levels[spend.level].start, tree.levels[spend.level].stop)
-        variance = 2.0 * float(spend.scale) ** 2
         if spend.stage == SAMPLES:
             chosen = list(points[spend.level])
             columns = np.searchsorted(positions, chosen)
             noisy_points[nodes, columns] = _perturb(totals[nodes][:, chosen], spend, noise)
-            point_variances[nodes, columns] = variance
+            point_variances[nodes, columns] = answer_variances(spend, len(chosen))
         else:
             sums[spend.stage][nodes] = _perturb(exact_sums[spend.stage][nodes], spend, noise)
-            sum_variances[spend.stage][nodes] = variance
+            sum_variances[spend.stage][nodes] = answer_variances(spend, 1)
     return Measured(
         n_steps=period.n_steps,
         first_step=period.first_step,
@@ -94,9 +90,12 @@ def measure_points_and_sums(
 
 
 def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
-    """Raise ParameterError unless the period has the tree's leaves.
+    """Refuse a period that has other leaves than the tree.
 
     Privacy: none; its shape is public.
+
+    Raises:
+        ParameterError: it has.
     """
     if period.n_leaves != len(tree.leaves):
         raise ParameterError(
@@ -108,7 +107,7 @@ def _check_prices(
     period: PrivatePeriod,
     points: Mapping[int, Sequence[int]],
     features: Sequence[Feature],
-    spends: Sequence[StepSpend],
+    spends: Sequence[LinearSpend],
 ) -> None:
     """Raise ParameterError for a spend that prices another query than the one it is for.
 
@@ -117,14 +116,17 @@ def _check_prices(
     parts = {feature_stage(feature): feature.parts for feature in features}
     for spend in spends:
         own = [range(step, step + 1) for step in points[spend.level]]
-        weights = query_weights(own if spend.stage == SAMPLES else parts[spend.stage], period.n_steps)
-        if spend.first_step != period.first_step or spend.weights != weights:
-            raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
+        query = own if spend.stage == SAMPLES else parts[spend.stage]
+        if spend.stage != SAMPLES and isinstance(spend, JointSpend):
+            raise ParameterError(
+                f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
+            )
+        check_price(spend, query, period.first_step, period.n_steps)
 
 
-def _perturb(exact: NDArray[np.int64], spend: StepSpend, noise: NoiseSource) -> NDArray[np.int64]:
-    """Add noise of the spend's own scale.
+def _perturb(exact: NDArray[np.int64], spend: LinearSpend, noise: NoiseSource) -> NDArray[np.int64]:
+    """Add noise of the spend's own scale and groups.
 
-    Privacy: Lemma 3.
+    Privacy: Lemma 3; Lemma 16 for joint noise.
     """
-    return exact + noise.discrete_laplace(float(spend.scale), exact.shape)
+    return exact + linear_noise(spend, exact.shape, noise)
