@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import count
@@ -29,6 +30,7 @@ from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
+from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,
@@ -40,7 +42,8 @@ from optstream.mechanisms import (
     Sample,
 )  # fmt: skip
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel
+from optstream.privacy import JointSpend, PrivacyModel
+from optstream.privacy.groups import cut, worst_sum
 from optstream.stream import AggregationTree
 from tests.optstream.ledger.brute_force import Charged, above, broken
 from tests.temporary_postgresql import find_binaries, temporary_cluster
@@ -51,6 +54,25 @@ TREES = {
 }
 DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
 """First steps: days of three, four and five steps."""
+
+
+@dataclass(frozen=True)
+class JointLaplace(Laplace):
+    """Every step of a day in groups of two or three with joint noise, of customers who stay in a leaf."""
+
+    def __post_init__(self):
+        pass
+
+    def _spend(self, n_steps, first_step):
+        layouts = {n: cut([range(step, step + 1) for step in range(n)], 2) for n in (3, 4, 5)}
+        worst = worst_sum(layouts.items(), self.model.window_length, self.model.windows)
+        scale = max(self._scale(self.model.epsilon / worst), Fraction(1))
+        model = self.model
+        return JointSpend(
+            0, SAMPLES, first_step, n_steps, layouts[n_steps], scale, model.alpha_units, model.leaves_per_step
+        )
+
+
 MECHANISMS = {
     "Laplace": Laplace,
     "Sample": Sample,
@@ -59,6 +81,7 @@ MECHANISMS = {
     "BudgetAbsorption": BudgetAbsorption,
     "Fast": lambda model: Fast(model, n_samples=min(2, model.window_length)),
     "Fourier": lambda model: Fourier(model, n_coefficients=1, shortest_period=3),
+    "JointLaplace": lambda model: JointLaplace(model),
 }
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 LEASE = timedelta(minutes=10)
