@@ -1,4 +1,8 @@
-"""One file or package for each mechanism, of the packages below. A name loads when it is first used."""
+"""One file or package for each mechanism, of the packages below. A name loads when it is first used.
+
+A method that lists no arguments overrides one of `optstream.mechanisms.base` or
+`optstream.mechanisms.series`, where they are listed.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any

@@ -17,12 +17,17 @@ from optstream.stream import Measured
 class Release:
     """The estimate of one period for every node, with what it cost.
 
-    values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings. measured: what it was
-    computed from. spends: what drawing it cost. epsilon: what the plan, repeated without end, costs any
-    window. epsilon_alone: what these spends alone cost their worst window. state: public, for the next
-    period. simulated: drawn with seeded noise, never publishable. standard_errors: of the values, their shape
-    and unit, where the mechanism knows how far they may be from the truth and not only how noisy they are.
-    noise_of: computes `noise_standard_errors`.
+    Attributes:
+        values: (n_nodes, n_steps), tree.nodes order, in the unit of the readings.
+        measured: What it was computed from.
+        spends: What drawing it cost.
+        epsilon: What the plan, repeated without end, costs any window.
+        epsilon_alone: What these spends alone cost their worst window.
+        state: Public, for the next period.
+        simulated: Drawn with seeded noise, never publishable.
+        standard_errors: Of the values, their shape and unit, where the mechanism knows how far they may be
+            from the truth and not only how noisy they are; else None.
+        noise_of: Computes `noise_standard_errors`.
     """
 
     values: NDArray[np.float64]
@@ -37,12 +42,12 @@ class Release:
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
-        """The standard deviation of what the noise did to each value before the bound, in their shape and
-        unit.
+        """The standard deviation of what the noise did to each value before the bound, in the values' unit.
 
-        From noise scales and positions alone, through the linear estimate, given which points, blocks or
-        groups were chosen. What the estimate gets wrong between measurements is not in it, so these are no
-        error bands. nan where it is not known or no noise enters, None if that is so everywhere: where the
-        estimate is not linear (medians, learned parameters). Free; computed when asked for.
+        Of the values' shape, from noise scales and positions alone, through the linear estimate, given which
+        points, blocks or groups were chosen. What the estimate gets wrong between measurements is not in it,
+        so these are no error bands. nan where it is not known or no noise enters, None if that is so
+        everywhere: where the estimate is not linear (medians, learned parameters). Free; computed when asked
+        for.
         """
         return self.noise_of() if self.noise_of else None

@@ -132,6 +132,8 @@ def test_a_void_day_that_nobody_is_told_of(sqlite_bench):
     judge = Judge(world)
     assert judge.at_the_end([DAY], failed) == []
     assert "nobody is told" in " ".join(judge.at_the_end([DAY], SAID))
+    # but who withdrew it himself
+    assert judge.at_the_end([DAY], SAID, {DAY.isoformat()}) == []
     world.settings.report_file.unlink()
     assert "nobody is told" in " ".join(judge.at_the_end([DAY], failed))
 

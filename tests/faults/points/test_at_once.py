@@ -14,7 +14,7 @@ def start_all(bench, nights):
     return [process.last_words() for process in started]
 
 
-@pytest.mark.parametrize("runs", few([3, 8], 1))
+@pytest.mark.parametrize("runs", few([2, 3, 8], 1))
 def test_runs_of_the_same_day(bench, runs):
     world = bench.world()
     judge = Judge(world)
@@ -27,6 +27,7 @@ def test_runs_of_the_same_day(bench, runs):
     assert world.samplings() == [DAYS[0]]
 
 
+@SQLITE
 def test_a_chunk_of_days_beside_nights(bench):
     """What a backfill will be: many days in one chunk, while each of them is also asked for alone."""
     world = bench.world()
@@ -61,7 +62,7 @@ def test_the_same_run_delivered_twice(bench):
             "before commit in Ledger.record_published, 1",
         ],
         2,
-        2,
+        1,
     ),
     indirect=["bench"],
 )
@@ -103,6 +104,7 @@ def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     assert judge.voids() == 0
 
 
+@SQLITE
 def test_an_owner_that_wakes_up_while_another_draws(bench):
     """Both have sampled: only what the newest owner drew may be recorded."""
     world = bench.world()

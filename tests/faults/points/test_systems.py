@@ -22,7 +22,7 @@ BEFORE = [
 ]
 
 
-@pytest.mark.parametrize(("bench", "largest"), on_both([10_000, 100, 66_000], 2), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "largest"), on_both([10_000, 100, 66_000], 1), indirect=["bench"])
 def test_files_that_may_not_grow(bench, largest):
     """RLIMIT_FSIZE with SIGXFSZ ignored: the kernel itself refuses, in the middle of a write."""
     world = bench.world()
@@ -47,7 +47,7 @@ def stop_and_do(bench, point, fault, repair):
     return judge, said, bench.rerun([judge])
 
 
-@pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 2), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 1), indirect=["bench"])
 def test_a_ledger_locked_for_longer_than_its_timeout(bench, point):
     held = []
 
@@ -101,7 +101,7 @@ def test_postgresql_stopped_and_started_in_the_middle(
     assert judge.world.samplings() == [DAYS[0]]
 
 
-@pytest.mark.parametrize("point", few(BEFORE[1:] + BEFORE[:1], 2))
+@pytest.mark.parametrize("point", few(BEFORE[1:] + BEFORE[:1], 1))
 def test_a_polite_stop(sqlite_bench, point):
     """SIGTERM: at once where nothing is drawn, after the draw where noise is sampled; never a VOID day."""
     world = sqlite_bench.world()
@@ -126,7 +126,7 @@ def test_a_polite_stop(sqlite_bench, point):
             (BEFORE[2], "trusted"),
             (BEFORE[1], "published"),
         ],
-        2,
+        1,
     ),
     indirect=["bench"],
 )

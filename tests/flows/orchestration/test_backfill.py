@@ -89,6 +89,7 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here):
 
 
 @pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
 def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     """One day was drawn by a run that let it go: it is published from what that run drew."""
     from datetime import UTC, datetime

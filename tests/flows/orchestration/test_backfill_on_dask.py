@@ -63,6 +63,7 @@ class Killer(threading.Thread):
             time.sleep(0.01)
 
 
+@pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     told = []
     killer = Killer(settings)

@@ -34,6 +34,7 @@ def vintages(here):
 
 
 @pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
 def test_a_backfill_sharpens_once_at_its_end_and_a_night_after_it_again(here):
     filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
     assert filled.exit_code == 0, filled.output

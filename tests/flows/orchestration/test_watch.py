@@ -98,6 +98,7 @@ def events_of(api, prefix, since, n_events, seconds=20):
     return found
 
 
+@pytest.mark.nightly
 def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, told, prefect_api):
     settings = load_settings(here / "optstream.toml")
     first, skipped, renamed = last_three(settings)
@@ -169,6 +170,7 @@ def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_addres
     assert len(told.messages) == 1
 
 
+@pytest.mark.nightly
 def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
     from flows.orchestration.notifications import AppriseUrl
 
@@ -188,6 +190,7 @@ def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
     assert any("missing" in part for part in parts)
 
 
+@pytest.mark.nightly
 def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -244,6 +247,7 @@ def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(h
     assert told.messages[0]["subject"] == f"optstream {STREAM}: 1 alarm"
 
 
+@pytest.mark.nightly
 def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
     """As on a full disk: better twice than never."""
     from flows.orchestration.watch import NotToldError

@@ -179,6 +179,7 @@ def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, 
     run_with_death_at_each_step(tmp_path, monkeypatch, restated(put), take_back, check)
 
 
+@pytest.mark.nightly
 def test_a_release_after_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def prepare(folder):
         restated(put)(folder)

@@ -59,6 +59,7 @@ def test_each_thing_that_happens_is_on_its_own_copy_of_the_days(data):
     assert [found[what] for what in HAPPENINGS] == pytest.approx([480.0] * len(HAPPENINGS), rel=0.3)
 
 
+@pytest.mark.nightly
 def test_what_learns_knows_the_past_of_an_unusual_day_and_none_on_its_first(data):
     found = metrics_of(data, "unusual", INFORMED, DAY)
     assert found["mae"] == found["nothing"] < found[FIRST]
@@ -75,6 +76,7 @@ def test_without_the_long_load_they_are_refused(data):
         run_cell(replace(cell, study="stream"), data, SEED)
 
 
+@pytest.mark.nightly
 def test_what_was_read_beside_it_changes_no_number(data):
     """Blocks drift with the running step: it is counted from the origin, not from the first day there is."""
     longer = replace(data.history, origin=BEGINNING.first)

@@ -87,6 +87,7 @@ def test_a_broken_file_is_found_there_too(client, small):
     assert metrics[0][1]["file_fault"] == "unreadable"
 
 
+@pytest.mark.nightly
 def test_workers_that_may_spill_are_given_nothing(small):
     stream = small(schema="metered")
     for region, name in (("84", "a"), ("11", "b")):

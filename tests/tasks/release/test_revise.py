@@ -236,7 +236,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
     """
     house = learning
-    house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
+    house.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
     house.released(*DAYS[:3])
     known = set(range(house.record(DAYS[0]).first_step, house.record(DAYS[1]).first_step))
     assert blocks_before(house, DAYS[2]) & known
@@ -256,7 +256,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
 def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
     """What a later day remembers began after it."""
     house = learning
-    house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
+    house.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
     house.released(*DAYS[2:4])
     house.release(DAYS[0])
     compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)

@@ -46,6 +46,7 @@ def test_a_bar_is_shown_where_somebody_watches(capsys):
     assert "\x1b[" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
     from typer.testing import CliRunner
 

@@ -72,6 +72,7 @@ def again(killed, nights, api):
         yield served
 
 
+@pytest.mark.nightly
 def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     day = nights.settings.watching.first_day + timedelta(days=2)
     nights.says("optstream-watch/nights: next at ")

@@ -197,7 +197,13 @@ def play(monkeypatch, name, seed):
     return house.broken
 
 
-@pytest.mark.parametrize("name", ["revisions", "withdrawal", "withdrawal and restatement"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("revisions", "withdrawal")),
+        "withdrawal and restatement",
+    ],
+)
 def test_in_no_order_is_a_listed_day_not_whole(monkeypatch, name):
     for seed in range(N_SCHEDULES):
         assert play(monkeypatch, name, seed) == [], seed

@@ -167,6 +167,7 @@ def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.nightly
 def test_the_process_ends_with_who_asked(metered):
     """Also if that one was killed: the sockets say so, and nothing else is needed."""
     reader, writer = os.pipe()

@@ -15,7 +15,7 @@ BEFORE_DRAW = steps.STEPS[:5]
 
 
 @pytest.mark.parametrize("mechanism", ["BudgetAbsorption", "BudgetDistribution", "Fast"])
-@pytest.mark.parametrize("deaths", [1, 2])
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_the_plan_that_was_charged_is_drawn(house, mechanism, deaths):
     """Their plans look at what was spent around: what came after the death was judged with the plan in it."""
     path = house.folder / "optstream.toml"
