@@ -60,7 +60,7 @@ MUTATIONS = (
         "joint noise is no dearer for one who may now change leaves",
         "optstream/privacy/amendment.py",
         """case JointSpend():
-            if (planned.unit, other.unit) == ("customer", "roaming"):""",
+            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:""",
         """case JointSpend():
             if False:""",
     ),
@@ -79,8 +79,8 @@ MUTATIONS = (
     Mutation(
         "joint noise for other parts than were priced",
         "optstream/measurement/priced.py",
-        "spend.parts == tuple(parts) and ",
-        "",
+        "(spend.parts, spend.n_nodes) == (tuple(parts), n_series)",
+        "spend.n_nodes == n_series",
     ),
     Mutation(
         "a window too few is searched",

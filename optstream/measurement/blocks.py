@@ -35,7 +35,7 @@ def measure_blocks(
     Raises:
         ParameterError: the spend prices other steps, or groups other parts; then nothing was drawn.
     """
-    check_price(spend, parts, period.first_step, period.n_steps)
+    check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
     for column, part in enumerate(parts):

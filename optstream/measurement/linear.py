@@ -56,7 +56,7 @@ def measure_points_and_sums(
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
     linear = [spend for spend in spends if isinstance(spend, LinearSpend)]
-    _check_prices(period, points, features, linear)
+    _check_prices(period, tree, points, features, linear)
     totals = tree.add_up(open_private_period(period))
     noisy_points = np.zeros((len(tree.nodes), len(positions)), dtype=np.int64)
     point_variances = np.full(noisy_points.shape, np.inf)
@@ -105,6 +105,7 @@ def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
 
 def _check_prices(
     period: PrivatePeriod,
+    tree: AggregationTree,
     points: Mapping[int, Sequence[int]],
     features: Sequence[Feature],
     spends: Sequence[LinearSpend],
@@ -121,7 +122,7 @@ def _check_prices(
             raise ParameterError(
                 f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
             )
-        check_price(spend, query, period.first_step, period.n_steps)
+        check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
 
 
 def _perturb(exact: NDArray[np.int64], spend: LinearSpend, noise: NoiseSource) -> NDArray[np.int64]:

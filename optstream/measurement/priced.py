@@ -34,7 +34,9 @@ def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
     return tuple(int(step in covered) for step in range(n_steps))
 
 
-def check_price(spend: LinearSpend, parts: Sequence[range], first_step: int, n_steps: int) -> None:
+def check_price(
+    spend: LinearSpend, parts: Sequence[range], n_series: int, first_step: int, n_steps: int
+) -> None:
     """Refuse a spend that prices another query than the sums of these parts, or groups other parts.
 
     Privacy: none; choices and lengths are public.
@@ -42,17 +44,19 @@ def check_price(spend: LinearSpend, parts: Sequence[range], first_step: int, n_s
     Args:
         spend: what the sums are to be drawn by.
         parts: disjoint and rising, steps counted from `first_step`.
+        n_series: nodes that are measured.
         first_step: running index of the period's first step.
         n_steps: of the period.
 
     Raises:
-        ParameterError: parts that overlap or leave the period; a spend of other parts or steps; joint noise
-            of a scale that is no float, for another would be drawn.
+        ParameterError: parts that overlap or leave the period; a spend of other parts or steps; a joint one
+            of another number of nodes, or of a scale that is no float, for another would be drawn.
     """
     weights = query_weights(parts, n_steps)
     priced = (spend.first_step, spend.weights) == (first_step, weights)
     if isinstance(spend, JointSpend):
-        priced = priced and spend.parts == tuple(parts) and Fraction(float(spend.scale)) == spend.scale
+        priced = priced and (spend.parts, spend.n_nodes) == (tuple(parts), n_series)
+        priced = priced and Fraction(float(spend.scale)) == spend.scale
     if not priced:
         raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
 

@@ -34,7 +34,7 @@ def measure_steps(
         ParameterError: the spend prices other steps, or groups other ones; then nothing was drawn.
     """
     parts = [range(step, step + 1) for step in positions]
-    check_price(spend, parts, period.first_step, period.n_steps)
+    check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     exact = open_private_period(period)[:, list(positions)]
     noisy = exact + linear_noise(spend, exact.shape, noise)
     variances = np.tile(answer_variances(spend, len(parts)), (len(exact), 1))

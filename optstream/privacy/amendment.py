@@ -25,7 +25,7 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     times as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not
     deducted; nor is it where windows were aligned and now slide. A joint spend stays as it is: its charge
     holds for any changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a
-    period or joint spend that was planned for one who may not step by step.
+    period spend, or a joint one of several nodes, that was planned for one who may not step by step.
 
     Args:
         spend: of one measurement.
@@ -60,8 +60,8 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
             charges = tuple(Fraction(n) * spend.unit_charge * factor for n in points)
             return PeriodSpend(spend.level, spend.stage, spend.first_step, charges)
         case JointSpend():
-            if (planned.unit, other.unit) == ("customer", "roaming"):
-                # one group of one leaf for each changed step and leaf
+            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
+                # one group of one node for each changed step and leaf
                 return StepSpend(
                     spend.level, spend.stage, spend.first_step, spend.weights,
                     spend.scale, spend.alpha_units * factor, spend.leaves_changed,

@@ -54,7 +54,10 @@ def worst_sum(
         windows: "aligned" looks only inside one period.
     """
     charged: list[tuple[int, list[int]]] = [
-        (n_steps, JointSpend(0, "", 0, n_steps, groups, Fraction(1), 1).steps_charged(window_length).tolist())
+        (
+            n_steps,
+            JointSpend(0, "", 0, n_steps, groups, Fraction(1), 1, 1).steps_charged(window_length).tolist(),
+        )
         for n_steps, groups in layouts
     ]
     if windows == "aligned":

@@ -63,7 +63,7 @@ def groups_with_headroom(
     for group in groups:
         origin, n_steps = group[0].start, group[-1].stop - group[0].start
         own = tuple(range(part.start - origin, part.stop - origin) for part in group)
-        priced = JointSpend(0, "", 0, n_steps, (own,), Fraction(1), 1).steps_charged(window_length)
+        priced = JointSpend(0, "", 0, n_steps, (own,), Fraction(1), 1, 1).steps_charged(window_length)
         touching = slice(origin - parts[0].start, origin - parts[0].start + priced.size)
         after = charged[touching] + unit * priced.astype(object)
         if (after <= cap).all():

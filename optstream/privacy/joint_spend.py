@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import whole
 
 Group = tuple[range, ...]
 """The parts of one group: steps of a period, counted from its first one. A part is a sum that is measured."""
@@ -25,7 +26,8 @@ class JointSpend:
 
     (Lemma 16). That holds where all that one customer changes in a period moves one node of the level: the
     level has one node, or unit is "customer" and the readings of a period lie in one leaf
-    (`groups.may_be_joint`). Steps count from the stream's origin.
+    (`groups.may_be_joint`). A spend of several nodes is never one of unit "roaming": `measurement` draws for
+    as many nodes as it says, and the ledger refuses it there. Steps count from the stream's origin.
 
     Attributes:
         level: depth in the tree, root 0.
@@ -35,10 +37,12 @@ class JointSpend:
         groups: of parts, rising and disjoint, all inside the period.
         scale: in units of the model's resolution, greater than 0.
         alpha_units: the most by which one changed reading moves a leaf.
+        n_nodes: of the level, at least 1.
         leaves_changed: the most leaves that one customer changes at a step.
 
     Raises:
-        ParameterError: an empty group or part, parts that overlap, fall or leave the period, or no scale.
+        ParameterError: an empty group or part, parts that overlap, fall or leave the period, no scale or no
+            node.
     """
 
     level: int
@@ -48,6 +52,7 @@ class JointSpend:
     groups: tuple[Group, ...]
     scale: Fraction
     alpha_units: int
+    n_nodes: int
     leaves_changed: int = 1
 
     def __post_init__(self) -> None:
@@ -60,6 +65,7 @@ class JointSpend:
             )
         if self.scale <= 0:
             raise ParameterError(f"the scale of JointSpend must be greater than 0; got {self.scale}")
+        whole(self.n_nodes, "n_nodes of JointSpend", 1)
 
     @property
     def parts(self) -> Group:

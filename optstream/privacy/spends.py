@@ -157,7 +157,7 @@ def _read(given: dict[str, Any]) -> Spend:
             return CappedSpend(**common, taken_weights=weights, **_scaled(given))
         case "joint":
             common |= {"n_steps": int(given["n_steps"]), "groups": groups_from_document(given["groups"])}
-            return JointSpend(**common, **_scaled(given))
+            return JointSpend(**common, n_nodes=int(given["n_nodes"]), **_scaled(given))
         case kind:
             known = ", ".join(KINDS)
             raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: {known}")

@@ -45,7 +45,7 @@ PLAIN = Measured.from_public(
 GROUPS = ((range(0, 1), range(1, 2)), (range(2, 4), range(5, 6)))
 MEASURED = {
     "measurements with joint noise": replace(
-        PLAIN, spends=(JointSpend(1, "blocks", 96, 7, GROUPS, Fraction(1, 7), 10, 2),)
+        PLAIN, spends=(JointSpend(1, "blocks", 96, 7, GROUPS, Fraction(1, 7), 10, 1, 2),)
     ),
     "measurements": PLAIN,
     "measurements of levels": replace(

@@ -50,7 +50,7 @@ def cost(spend, planned, other, same, start):
             [sum(spend.first_step + step in inside for step in part) for part in group]
             for group in spend.groups
         ]
-        if not same and (planned.unit, other.unit) == ("customer", "roaming"):
+        if not same and (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
             return times * unit * sum(map(sum, held))
         return times * unit * sum(map(max, held))
     assert isinstance(spend, CappedSpend)

@@ -19,8 +19,10 @@ from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 
 PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))
 GROUPS = (PARTS[:3], PARTS[3:])
-BLOCKS = JointSpend(0, "blocks", 10, 9, GROUPS, Fraction(50), 1)
-STEPS = JointSpend(0, SAMPLES, 10, 9, cut([range(step, step + 1) for step in range(9)], 2), Fraction(50), 1)
+BLOCKS = JointSpend(0, "blocks", 10, 9, GROUPS, Fraction(50), 1, 2)
+STEPS = JointSpend(
+    0, SAMPLES, 10, 9, cut([range(step, step + 1) for step in range(9)], 2), Fraction(50), 1, 2
+)
 
 
 class Recording:
@@ -103,6 +105,7 @@ def test_noise_within_a_group_has_one_radius_and_groups_and_series_have_their_ow
         ({"groups": GROUPS[:1]}, PARTS),
         ({"first_step": 9}, PARTS),
         ({"scale": Fraction(1, 3)}, PARTS),
+        ({"n_nodes": 1}, PARTS),
     ],
 )
 def test_a_spend_that_groups_other_parts_is_refused_before_the_draw(changes, parts):
@@ -114,7 +117,7 @@ def test_a_spend_that_groups_other_parts_is_refused_before_the_draw(changes, par
 
 
 def test_a_spend_of_a_longer_period_is_not_taken():
-    longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1)
+    longer = JointSpend(0, "blocks", 10, 12, GROUPS, Fraction(50), 1, 2)
     with pytest.raises(ParameterError, match="does not price"):
         blocks_of(np.ones((2, 9), dtype=np.int64), simulated_noise(1), longer)
 
@@ -157,7 +160,7 @@ def test_joint_points_of_a_root_beside_laplace_points_of_its_leaves_and_sums():
     weights = query_weights([range(step, step + 1) for step in (0, 3, 8)], 9)
     leaves = StepSpend(1, SAMPLES, 10, weights, Fraction(20), 1)
     sums = StepSpend(1, feature_stage(DAY), 10, (1,) * 9, Fraction(30), 1)
-    measured = of_tree([STEPS, leaves, sums], simulated_noise(1))
+    measured = of_tree([replace(STEPS, n_nodes=1), leaves, sums], simulated_noise(1))
     wanted = [joint_variance(50.0, len(group)) for group in STEPS.groups for _ in group]
     assert measured.point_variances[0].tolist() == wanted
     assert measured.point_variances[1:, [0, 3, 8]].tolist() == [[800.0] * 3] * 2
@@ -167,8 +170,12 @@ def test_joint_points_of_a_root_beside_laplace_points_of_its_leaves_and_sums():
 @pytest.mark.parametrize(
     ("spend", "message"),
     [
-        (JointSpend(0, feature_stage(DAY), 10, 9, ((range(0, 9),),), Fraction(50), 1), "noise of their own"),
+        (
+            JointSpend(0, feature_stage(DAY), 10, 9, ((range(0, 9),),), Fraction(50), 1, 1),
+            "noise of their own",
+        ),
         (replace(STEPS, level=1), "does not price"),
+        (STEPS, "does not price"),
     ],
 )
 def test_joint_noise_of_a_feature_or_of_other_points_is_refused(spend, message):

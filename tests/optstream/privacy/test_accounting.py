@@ -68,7 +68,7 @@ def joint_spends(draw, first_step, n_steps):
         size = draw(st.integers(1, len(parts)))
         groups, parts = [*groups, tuple(parts[:size])], parts[size:]
     scale, leaves = draw(st.fractions("1/9", 40, max_denominator=50)), draw(st.integers(1, 3))
-    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, 2, leaves)
+    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, 2, 1, leaves)
 
 
 @st.composite
@@ -190,8 +190,8 @@ def test_no_spend_costs_nothing():
         PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3))),
         CappedSpend(1, "samples", 5, 9, 3, (-4, 1, 20), Fraction(7, 2), 3, 2),
         CappedSpend(1, "x", 5, 9, Fraction(1, 2), (1, 20), Fraction(7, 2), 3, 2, (1, Fraction(3, 16))),
-        JointSpend(1, "blocks", 5, 9, ((range(0, 2), range(4, 5)), (range(6, 9),)), Fraction(7, 2), 3, 2),
-        JointSpend(1, "blocks", 5, 9, (), Fraction(7, 2), 3),
+        JointSpend(1, "blocks", 5, 9, ((range(0, 2), range(4, 5)), (range(6, 9),)), Fraction(7, 2), 3, 1, 2),
+        JointSpend(1, "blocks", 5, 9, (), Fraction(7, 2), 3, 12),
     ],
 )
 def test_spends_survive_their_document(spend):

@@ -12,7 +12,7 @@ from optstream.privacy.amendment import repriced
 
 STEPS = StepSpend(0, "samples", 0, (Fraction(1, 2), Fraction(0), Fraction(1)), Fraction(4), 2)
 JOINT = PeriodSpend(0, "sampling", 0, (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1, 3)))
-GROUPS = JointSpend(0, "blocks", 0, 3, ((range(0, 1), range(1, 3)),), Fraction(4), 2)
+GROUPS = JointSpend(0, "blocks", 0, 3, ((range(0, 1), range(1, 3)),), Fraction(4), 2, 2)
 POINTS = CappedSpend(0, "points", 0, 6, 2, (), Fraction(4), 2)
 
 
@@ -107,6 +107,8 @@ def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
     assert worst_window([GROUPS], 3).epsilon == Fraction(2 * 2, 4)
     assert repriced(GROUPS, model(), roaming) == StepSpend(0, "blocks", 0, (1, 1, 1), Fraction(4), 2)
     assert repriced(GROUPS, roaming, roaming) == repriced(GROUPS, roaming, model()) == GROUPS
+    of_one_node = replace(GROUPS, n_nodes=1)
+    assert repriced(of_one_node, model(), roaming) == of_one_node
     three = model(unit="roaming", leaves_per_step=3)
     assert worst_window([repriced(GROUPS, roaming, three)], 3) == worst_window(
         [replace(GROUPS, alpha_units=6)], 3
@@ -121,7 +123,7 @@ def test_no_neighbour_of_the_new_promise_loses_more_of_joint_noise(alpha, leaves
     windows of two; all changes of the new promise, by enumeration. 0 leaves: one at a step, any in a period.
     """
     groups = ((range(0, 1), range(1, 2)), (range(2, 4),))
-    spend = JointSpend(0, "blocks", 0, 4, groups, Fraction(3), 1)
+    spend = JointSpend(0, "blocks", 0, 4, groups, Fraction(3), 1, 2)
     unit = "customer" if leaves == 1 else "roaming"
     now = model(str(alpha), window_length, unit, max(leaves, 1))
     price = worst_window([repriced(spend, model("1", 2), now)], window_length).epsilon

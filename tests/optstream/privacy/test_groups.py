@@ -25,7 +25,7 @@ def steps(n):
 
 
 def joint(first_step, n_steps, groups, scale=STEPS, alpha_units=1):
-    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, alpha_units)
+    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, alpha_units, 2)
 
 
 def history(lengths, least, parts_of=lambda first_step, n_steps: steps(n_steps)):

@@ -126,7 +126,7 @@ def joint_day(n_groups, size, scale, shift, day=0):
     """A day whose steps are measured with joint noise, so many groups of so many steps."""
     steps = [range(step, step + 1) for step in range(n_groups * size)]
     groups = tuple(tuple(steps[at : at + size]) for at in range(0, len(steps), size))
-    return JointSpend(0, SAMPLES, len(steps) * day, len(steps), groups, Fraction(scale), shift)
+    return JointSpend(0, SAMPLES, len(steps) * day, len(steps), groups, Fraction(scale), shift, 1)
 
 
 def of_group(moved, q, most):
@@ -184,7 +184,7 @@ def test_a_year_of_joint_noise(epsilon, groups, size, most, plain, lost):
 
 def test_a_group_is_one_draw_of_its_largest_part():
     parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
-    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 3) for day in range(30)]
+    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
     draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
     found, wanted = (loss_over(some, DELTA, adaptive=False, window=None) for some in (groups, draws))
     assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)

@@ -15,7 +15,7 @@ SPENDS = [
     CappedSpend(1, "samples", 0, 9, 3, (-4,), Fraction(7, 2), 3, 2),
     CappedSpend(1, "samples", 0, 2, 3, (), Fraction(7, 2), 3),
     JointSpend(
-        0, "blocks", 7, 9, ((range(0, 2), range(3, 6)), (range(6, 7), range(8, 9))), Fraction(7), 2, 3
+        0, "blocks", 7, 9, ((range(0, 2), range(3, 6)), (range(6, 7), range(8, 9))), Fraction(7), 2, 1, 3
     ),
 ]
 
