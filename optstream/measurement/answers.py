@@ -26,14 +26,17 @@ def answers_with_noise(
     says of these answers with this noise, of which the caller drew it.
 
     Args:
-        period: what was measured.
-        kind: of the answers.
-        exact: in units, (n_series, n_answers).
-        drawn: their noise, of the same shape.
-        variances: of the noise, in units squared, (n_series, 1) or the answers' shape.
-        spend: what the answers cost.
-        simulated: whether the noise was seeded.
-        choices: what else the draw decided, public.
+        period: What was measured.
+        kind: Of the answers.
+        exact: In units, (n_series, n_answers).
+        drawn: Their noise, of the same shape.
+        variances: Of the noise, in units squared, (n_series, 1) or the answers' shape.
+        spend: What the answers cost.
+        simulated: Whether the noise was seeded.
+        choices: What else the draw decided, public.
+
+    Returns:
+        The measurements of the period.
     """
     noisy = exact + drawn
     nothing = (len(noisy), 0)

@@ -23,17 +23,17 @@ def measure_blocks(
     Lemma 16 (joint noise) for a joint spend.
 
     Args:
-        period: the series.
-        parts: disjoint, rising, inside the period; may be empty, then the spend covers no step.
-        spend: what they cost.
-        noise: where the randomness comes from.
+        period: The series.
+        parts: Disjoint, rising, inside the period; may be empty, then the spend covers no step.
+        spend: What they cost.
+        noise: Where the randomness comes from.
 
     Returns:
         `BlockSums` of shape (n_series, n_parts), with one variance a series, or one an answer for joint
         noise; the parts as public choices; no points.
 
     Raises:
-        ParameterError: the spend prices other steps, or groups other parts; then nothing was drawn.
+        ParameterError: The spend prices other steps, or groups other parts; then nothing was drawn.
     """
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)

@@ -24,16 +24,16 @@ def measure_coordinates(
     is made of the same change and scale as the draw, so what is priced is what is drawn.
 
     Args:
-        period: the series.
-        change: how far one customer moves the coordinates.
-        scale: exactly a float, in units of the resolution, which is the coordinates' grid too.
-        noise: where the randomness comes from.
+        period: The series.
+        change: How far one customer moves the coordinates.
+        scale: Exactly a float, in units of the resolution, which is the coordinates' grid too.
+        noise: Where the randomness comes from.
 
     Returns:
         `FourierCoordinates` of shape (n_series, n_coordinates), no points.
 
     Raises:
-        ParameterError: a period that is too long; then nothing was drawn.
+        ParameterError: A period that is too long; then nothing was drawn.
     """
     coordinates = exact_coordinates(open_private_period(period), change.n_coordinates)
     spend = change.spend(COORDINATES, period.n_steps, period.first_step, scale)
@@ -54,7 +54,7 @@ def exact_coordinates(exact: NDArray[np.int64], n_coordinates: int) -> NDArray[n
 
     Args:
         exact: (n_series, n_steps), in units.
-        n_coordinates: how many are kept.
+        n_coordinates: How many are kept.
 
     Returns:
         (n_series, n_coordinates), in units.

@@ -28,18 +28,28 @@ def measure_by_distance(
 ) -> Measured:
     """Measure the steps that a noisy distance finds far from the last release, for all series at once.
 
-    held: the last release, noisy units, one for each series. distance: its plan, weight 1 at every step, its
-    scale that of the noise. publications: their plan; a weight of 1 is the rule's whole budget. rule: what a
-    publication may cost; where it offers nothing, nothing is asked and nothing is charged.
     A step is published if the distance, summed over series, exceeds the noise that publishing would bring to
     them all: exact integers and fractions, decided without dividing. Noise is drawn in the order of time.
-    Raises ParameterError if the last release has other series or the plan is for other steps; then nothing
-    was drawn.
 
     Privacy: Lemma 11 (publications by distance): each publication has noise of the scale that its price asks
     for, rounded up. The distance to noisy numbers is one answer, which a changed step moves by at most alpha
     in each leaf that changes: it loses alpha / scale as a linear query does. Decisions, and offers, are
     functions of noisy outputs, so no window pays more than its distances and the rule's budget.
+
+    Args:
+        period: The series.
+        held: The last release, noisy units, one for each series.
+        distance: Its plan, weight 1 at every step, its scale that of the noise.
+        publications: Their plan; a weight of 1 is the rule's whole budget.
+        rule: What a publication may cost; where it offers nothing, nothing is asked and nothing is charged.
+        noise: Where the randomness comes from.
+
+    Returns:
+        The published steps as points, with what distances and publications cost.
+
+    Raises:
+        ParameterError: The last release has other series, or the plan is for other steps; then nothing was
+            drawn.
     """
     _check(period, held, distance, publications)
     exact = open_private_period(period)
@@ -80,6 +90,16 @@ def is_far(
 
     Privacy: Lemma 11, a single answer: the sum of |exact - last| over the series moves by at most as much
     as the series do, and `last` is noisy.
+
+    Args:
+        exact: Of the step, in units, (n_series,).
+        last: The last release, of the same shape.
+        publication_scale: Of the noise that publishing would bring.
+        distance_scale: Of the noise on the distance.
+        noise: Where the randomness comes from.
+
+    Returns:
+        Whether it does.
     """
     away = sum(np.abs(exact - last).tolist()) + int(noise.discrete_laplace(distance_scale, (1,))[0])
     return bool(away > last.size * Fraction(publication_scale))

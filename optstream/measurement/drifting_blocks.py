@@ -16,8 +16,16 @@ class DriftingBlocks:
     w + drift coprime to the steps of a day moves the blocks over all times of day; with w + drift a day they
     would fall at the same times in every period, and the shape between them would never be seen.
 
-    window_length: w. Raises ParameterError for blocks that would overlap, naming the parameter and its range.
     Source: none; it is our own.
+
+    Args:
+        window_length: Steps of a window (w).
+        n_blocks: Of any window.
+        length: Steps of a block.
+        drift: Steps, at most w.
+
+    Raises:
+        ParameterError: Blocks would overlap; it names the parameter and its range.
     """
 
     window_length: int
@@ -41,6 +49,13 @@ class DriftingBlocks:
 
         A block that a border cuts is two parts, one for each period, each a query of its own. Privacy: none;
         a public rule, and any window meets n_blocks * length of its steps (Lemma 13).
+
+        Args:
+            first_step: Running index of the period's first step.
+            n_steps: Of the period.
+
+        Returns:
+            Disjoint parts.
         """
         number = -(-(first_step - self.length) * self.n_blocks // self.cycle)
         found = []
@@ -55,7 +70,13 @@ class DriftingBlocks:
 def drift_for(window_length: int, steps_per_day: int, most: int | None = None) -> int:
     """Return the least drift with which w + drift is coprime to a day's steps. Privacy: none; a public rule.
 
-    0 where w itself is; at least 1 where a day has several steps.
+    Args:
+        window_length: Steps of a window (w).
+        steps_per_day: Of an ordinary day.
+        most: The largest drift; None for w.
+
+    Returns:
+        0 where w itself is coprime to them, or no drift up to `most` makes it so.
     """
     limit = window_length if most is None else most
     return next((drift for drift in range(limit + 1) if gcd(window_length + drift, steps_per_day) == 1), 0)

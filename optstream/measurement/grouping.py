@@ -27,8 +27,11 @@ ON_THRESHOLD, ON_DEVIATION = 4, 8
 class GroupingTerms:
     """How values are perturbed and groups decided; a group that began under other terms is not continued.
 
-    perturber: scale of each value's noise. grouper: what a step moves the series by, over the grouper's
-    epsilon; its noises have 4 and 8 times that scale. threshold_units: of a group's deviation.
+    Attributes:
+        perturber: Scale of each value's noise.
+        grouper: What a step moves the series by, over the grouper's epsilon; its noises have 4 and 8 times
+            that scale.
+        threshold_units: Of a group's deviation.
     """
 
     perturber: Fraction
@@ -36,13 +39,26 @@ class GroupingTerms:
     threshold_units: int
 
     def said_with(self, resolution: Fraction) -> list[str]:
-        """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public."""
+        """Return all that an open group's raw numbers hang on, as text. Privacy: none; terms are public.
+
+        Args:
+            resolution: Of the series.
+
+        Returns:
+            The terms and the resolution.
+        """
         return [str(self.perturber), str(self.grouper), str(self.threshold_units), str(resolution)]
 
 
 @dataclass(eq=False, repr=False, slots=True)
 class OpenGroup:
-    """A group that may still grow; raw. limit: its noisy threshold. exact: its values, sorted."""
+    """A group that may still grow; raw.
+
+    Attributes:
+        limit: Its noisy threshold.
+        exact: Its values, sorted.
+        total: Their sum.
+    """
 
     limit: int
     exact: list[int]
@@ -58,18 +74,26 @@ def measure_groups(
 ) -> Measured:
     """Measure every step of every series, and which steps are alike.
 
-    spends: the perturber's and the grouper's, weight 1 at every step of the period. state: public what the
-    period before left, with its raw entry where its open groups are to go on; used once, for a second draw
-    from the same raw state would ask the same noisy threshold again. Without it, or if it does not end
-    where the period begins, every group is closed and new ones open.
-
-    choices["groups"]: for each series and step, the running index of the first step of its group. The state:
-    next_step, `noisy`, for each series the noisy values of its open group (empty if closed), and `raw`.
-    Raises ParameterError if the spends price other steps; then nothing was drawn.
-
     Privacy: Lemma 9 (PeGaSus' groups) and, for the noisy values, Lemma 3: one sparse vector instance with one
     positive answer a group. A step enters the instance of one group only, so it loses the grouper's epsilon,
     wherever the group began and ends.
+
+    Args:
+        period: The series.
+        spends: The perturber's and the grouper's, weight 1 at every step of the period.
+        threshold_units: Of a group's deviation.
+        state: Public what the period before left, with its raw entry where its open groups are to go on; used
+            once, for a second draw from the same raw state would ask the same noisy threshold again. Without
+            it, or if it does not end where the period begins, every group is closed and new ones open.
+        noise: Where the randomness comes from.
+
+    Returns:
+        Points at every step. choices["groups"]: for each series and step, the running index of the first step
+        of its group. The state: next_step, `noisy`, for each series the noisy values of its open group (empty
+        if closed), and `raw`.
+
+    Raises:
+        ParameterError: The spends price other steps; then nothing was drawn.
     """
     for spend in spends:
         if (spend.first_step, spend.weights) != (period.first_step, (1,) * period.n_steps):
@@ -100,9 +124,19 @@ def open_since(measured: Measured) -> list[int]:
     """Return the first step of each group that these measurements left open, of all series and levels.
 
     The next period compares with the same noisy thresholds: whoever knows the noise of either knows what
-    these groups rest on. Raises KeyError or TypeError for measurements that tell no groups.
+    these groups rest on.
 
     Privacy: none; groups are released, and whether one is open shows in what the next period is handed.
+
+    Args:
+        measured: Of one period.
+
+    Returns:
+        Running indices.
+
+    Raises:
+        KeyError: Measurements that tell no groups.
+        TypeError: Likewise.
     """
     parts: list[Any] = [part for part in measured.parts or (measured,) if _has_groups(part)]
     return [
@@ -125,14 +159,24 @@ def draw_groups(
     groups: Sequence[OpenGroup | None],
     noise: NoiseSource,
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], list[OpenGroup | None]]:
-    """Return noisy values, each step's group, (n_series, n_steps) both, and the groups left open.
+    """Return noisy values, each step's group and the groups left open.
 
-    exact: (n_series, n_steps) in units. groups: those open before the first step; they are used up. At each
-    step noise is drawn for the values, then for the thresholds of series that open a group, then for the
-    comparisons of the others: all public, for groups are. A group of n values costs O(n) a step.
+    At each step noise is drawn for the values, then for the thresholds of series that open a group, then for
+    the comparisons of the others: all public, for groups are. A group of n values costs O(n) a step.
 
     Privacy: Lemma 3, and Lemma 5 with one positive answer: a group's threshold is drawn when it opens and
     serves until one comparison fails; each comparison has noise of its own.
+
+    Args:
+        exact: In units, (n_series, n_steps).
+        first_step: Running index of the first step.
+        terms: Scales and threshold.
+        groups: Those open before the first step, one or None for each series; they are used up.
+        noise: Where the randomness comes from.
+
+    Returns:
+        Noisy values and the running index at which each step's group began, both (n_series, n_steps); the
+        groups that are open after the last step.
     """
     current = list(groups)
     begins = [first_step - len(group.exact) if group else first_step for group in current]
@@ -169,13 +213,19 @@ def _takes(group: OpenGroup | None, exact: int, drawn: int) -> bool:
 
 
 def scaled_deviation(exact: Sequence[int], total: int) -> int:
-    """Return n times dev(G) = n sum |c_i - mean(G)|, exact. exact: a group's n values, sorted. total: their
-    sum.
+    """Return n times dev(G) = n sum |c_i - mean(G)|, exact.
 
     A value that changes by d moves its own distance from the mean by at most d (1 - 1/n), the mean by d / n
     and so the other distances by d (n - 1) / n together: dev moves by at most 2 d (1 - 1/n).
 
     Privacy: Lemma 5 prices the comparisons with it, at 2 alpha for dev; it never leaves this file.
+
+    Args:
+        exact: A group's n values, sorted.
+        total: Their sum.
+
+    Returns:
+        Units.
     """
     n = len(exact)
     # Distances above the mean and below it add up to the same; n c > total just where c > floor(total / n).

@@ -14,16 +14,29 @@ from optstream.stream.private_period import open_private_period
 
 
 class Controller(Protocol):
-    """The controller that decides which steps are measured, and is told noisy numbers only. Steps are running
-    indices.
-    """
+    """What decides which steps are measured, and is told noisy numbers only. Steps are running indices."""
 
     def due(self, step: int) -> bool:
-        """Return whether a step should be measured. Privacy: none; a function of what `saw` was told."""
+        """Return whether a step should be measured. Privacy: none; a function of what `saw` was told.
+
+        Args:
+            step: Its running index.
+
+        Returns:
+            Whether it should, if there is headroom.
+        """
         ...
 
     def saw(self, step: int, noisy: NDArray[np.int64]) -> Any:
-        """Take in the noisy values of a measured step, (n_series,). Privacy: none; they are noisy."""
+        """Take in the noisy values of a measured step. Privacy: none; they are noisy.
+
+        Args:
+            step: Its running index.
+            noisy: In units, (n_series,).
+
+        Returns:
+            Nothing that is looked at.
+        """
         ...
 
 
@@ -32,12 +45,22 @@ def measure_in_turn(
 ) -> Measured:
     """Measure, at every series, each step that is due and that the plan has headroom for, as time runs.
 
-    plan: what was reserved for the period; its cap, the steps that other periods took and its scale are those
-    of the measurements. It is settled to a step spend of the chosen steps. Noise is drawn step by step.
+    Noise is drawn step by step.
 
     Privacy: Lemma 10 (samples chosen in turn): a changed step that is measured loses at most the plan's unit
     charge. At most `cap` of them lie in any window, and which ones is decided by a controller and a rule that
     know noisy numbers and public facts only, so they compose adaptively.
+
+    Args:
+        period: The series.
+        plan: What was reserved for the period; its cap, the steps that other periods took and its scale are
+            those of the measurements. It is settled to a step spend of the chosen steps.
+        window_length: Steps.
+        controller: Asked at each step, told of each that is measured.
+        noise: Where the randomness comes from.
+
+    Returns:
+        The points that were measured.
     """
     exact = open_private_period(period)
     rule = WindowBudget(

@@ -18,7 +18,16 @@ LARGEST_INT64 = 2**62
 
 @dataclass(frozen=True)
 class Choice:
-    """How a level's points are to be chosen. level: depth in the tree. The rest as `choose_points`."""
+    """How a level's points are to be chosen.
+
+    Attributes:
+        level: Depth in the tree.
+        n_points: How many are wanted.
+        threshold_units: Of the score, a node.
+        rule: Which steps may be taken at all.
+        scales: Of the sparse vector; None where nothing is ever asked.
+        take_remaining: Whether the last steps are taken unasked when only enough for n_points are left.
+    """
 
     level: int
     n_points: int
@@ -31,9 +40,21 @@ class Choice:
 def choose_level_points(
     period: PrivatePeriod, tree: AggregationTree, choices: Sequence[Choice], noise: NoiseSource
 ) -> dict[int, tuple[int, ...]]:
-    """Return each level's chosen steps of the period. Raises ParameterError if the leaves do not fit.
+    """Return each level's chosen steps of the period.
 
     Privacy: Lemma 5 for each level, whose price is the period spend of the same scales; levels add up.
+
+    Args:
+        period: The leaves' readings.
+        tree: Its leaves are the period's.
+        choices: One for each level.
+        noise: Where the randomness comes from.
+
+    Returns:
+        Rising steps by level.
+
+    Raises:
+        ParameterError: The leaves do not fit.
     """
     check_leaves(period, tree)
     totals = tree.add_up(open_private_period(period))
@@ -62,13 +83,21 @@ def choose_points(
 ) -> tuple[int, ...]:
     """Return the chosen steps of a period, rising, decided for all nodes of a level at once.
 
-    exact: the level's values, (n_nodes, n_steps), in units. n_points: how many are wanted. threshold_units:
-    of the score, a node. rule: which steps may be taken at all. scales: None where nothing is ever asked.
-    take_remaining: whether the last steps are taken unasked when only enough for n_points are left.
-
     Privacy: Lemma 5 (sparse vector) over queries whose change Lemma 6 bounds (L1 scores, summed over the
     level's nodes); it stops after n_points - 1 positive answers. What is forced or forbidden depends on
     earlier answers and public facts alone, hence costs nothing (Lemma 7).
+
+    Args:
+        exact: The level's values, (n_nodes, n_steps), in units.
+        n_points: How many are wanted.
+        threshold_units: Of the score, a node.
+        rule: Which steps may be taken at all.
+        scales: None where nothing is ever asked.
+        take_remaining: Whether the last steps are taken unasked when only enough for n_points are left.
+        noise: Where the randomness comes from.
+
+    Returns:
+        None where the rule lets no step in.
     """
     n_nodes, n_steps = exact.shape
     free = np.flatnonzero(rule.allowed())

@@ -17,7 +17,14 @@ SAMPLES = "samples"
 
 
 def feature_stage(feature: Feature) -> str:
-    """Return the stage under which a feature's spends are booked. Privacy: none."""
+    """Return the stage under which a feature's spends are booked. Privacy: none.
+
+    Args:
+        feature: Of the tree's nodes.
+
+    Returns:
+        Its name after "feature".
+    """
     return f"feature {feature.name}"
 
 
@@ -38,19 +45,22 @@ def measure_points_and_sums(
     16 for each joint spend. Costs exactly those spends.
 
     Args:
-        period: the leaves' readings.
-        tree: its leaves are the period's.
-        points: for each level its sampled steps of the period, rising.
-        features: the queries of sums.
-        spends: all that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
+        period: The leaves' readings.
+        tree: Its leaves are the period's.
+        points: For each level its sampled steps of the period, rising.
+        features: The queries of sums.
+        spends: All that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
             step spend, or joint spend of samples, whose scale and groups are those of the noise that is
             drawn, so what is priced is what is drawn. A level without one is not measured: zeros with
             infinite variance.
-        noise: where the randomness comes from.
-        state: what the mechanism hands to the next period.
+        noise: Where the randomness comes from.
+        state: What the mechanism hands to the next period.
+
+    Returns:
+        Points and feature sums of every node, in the tree's order.
 
     Raises:
-        ParameterError: the shape or first step do not fit, or a spend does not price its query; then nothing
+        ParameterError: The shape or first step do not fit, or a spend does not price its query; then nothing
             was drawn here.
     """
     check_leaves(period, tree)
@@ -94,8 +104,12 @@ def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
 
     Privacy: none; its shape is public.
 
+    Args:
+        period: The leaves' readings.
+        tree: What they should fit.
+
     Raises:
-        ParameterError: it has.
+        ParameterError: It has.
     """
     if period.n_leaves != len(tree.leaves):
         raise ParameterError(

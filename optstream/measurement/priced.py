@@ -19,14 +19,14 @@ def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
     Privacy: none; queries are public.
 
     Args:
-        parts: of the query, steps counted from the period's first one.
-        n_steps: of the period.
+        parts: Of the query, steps counted from the period's first one.
+        n_steps: Of the period.
 
     Returns:
         Shape (n_steps,).
 
     Raises:
-        ParameterError: parts that overlap or leave the period.
+        ParameterError: Parts that overlap or leave the period.
     """
     covered = {step for part in parts for step in part}
     if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
@@ -42,14 +42,14 @@ def check_price(
     Privacy: none; choices and lengths are public.
 
     Args:
-        spend: what the sums are to be drawn by.
-        parts: disjoint and rising, steps counted from `first_step`.
-        n_series: nodes that are measured.
-        first_step: running index of the period's first step.
-        n_steps: of the period.
+        spend: What the sums are to be drawn by.
+        parts: Disjoint and rising, steps counted from `first_step`.
+        n_series: Nodes that are measured.
+        first_step: Running index of the period's first step.
+        n_steps: Of the period.
 
     Raises:
-        ParameterError: parts that overlap or leave the period; a spend of other parts or steps; a joint one
+        ParameterError: Parts that overlap or leave the period; a spend of other parts or steps; a joint one
             of another number of nodes, or of a scale that is no float, for another would be drawn.
     """
     weights = query_weights(parts, n_steps)
@@ -67,16 +67,16 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
     Privacy: none; what it is added to is charged by Lemma 3, or Lemmas 15 and 16 for a joint spend.
 
     Args:
-        spend: of this query, as `check_price` takes it.
+        spend: Of this query, as `check_price` takes it.
         shape: (n_series, n_answers); for a joint spend as many answers as it has parts. The noise of
             different series is independent.
-        noise: where the randomness comes from.
+        noise: Where the randomness comes from.
 
     Returns:
         Integers in units, of that shape.
 
     Raises:
-        NoiseError: whatever `discrete_laplace` or `joint_noise` refuses.
+        NoiseError: Whatever `discrete_laplace` or `joint_noise` refuses.
     """
     if isinstance(spend, StepSpend):
         return noise.discrete_laplace(float(spend.scale), shape)
@@ -91,9 +91,16 @@ def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource)
 
 
 def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
-    """Return the noise's variance in each answer of a series, in units squared, shape (n_answers,).
+    """Return the noise's variance in each answer of a series.
 
     Privacy: none; scales and groups are public.
+
+    Args:
+        spend: Of the query.
+        n_answers: Of each series; for a joint spend as many as it has parts.
+
+    Returns:
+        Units squared, shape (n_answers,).
     """
     scale = float(spend.scale)
     if isinstance(spend, StepSpend):

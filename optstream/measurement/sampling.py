@@ -9,7 +9,16 @@ from optstream.privacy.sparse_vector import Allocation
 
 
 def check_n_samples(count: object, window_length: int, name: str) -> None:
-    """Raise ParameterError unless 2 <= count <= w. Privacy: none."""
+    """Refuse a number of points that no window can have. Privacy: none.
+
+    Args:
+        count: What was given.
+        window_length: Steps of a window (w).
+        name: Of the rule, for the error.
+
+    Raises:
+        ParameterError: Count is no integer of 2 .. w.
+    """
     whole(count, f"n_samples of {name}", 2, window_length)
 
 
@@ -22,14 +31,24 @@ class EquallySpaced:
     period that starts at residue 0 and is w steps long has a point at both its ends.
 
     Source: OptStream, section 4.1; the fixed residues are ours (docs/privacy.md, Lemma 4).
+
+    Args:
+        n_samples: Steps of any window, at least 2.
     """
 
     n_samples: int
 
     def residues(self, window_length: int) -> tuple[int, ...]:
-        """Return the sampled residues modulo w, rising. Raises ParameterError unless 2 <= n_samples <= w.
+        """Return the sampled residues modulo w, rising. Privacy: none; a public rule.
 
-        Privacy: none; a public rule.
+        Args:
+            window_length: Steps of a window (w).
+
+        Returns:
+            `n_samples` of them.
+
+        Raises:
+            ParameterError: Not 2 <= n_samples <= w.
         """
         check_n_samples(self.n_samples, window_length, "EquallySpaced")
         # Half up in integers; the step between points is at least 1, so no two coincide.
@@ -37,9 +56,20 @@ class EquallySpaced:
         return tuple((2 * i * (window_length - 1) + gaps) // (2 * gaps) for i in range(self.n_samples))
 
     def positions(self, n_steps: int, first_step: int, window_length: int) -> tuple[int, ...]:
-        """Return the sampled steps of a period, counted from its start, rising; may be empty if it is short.
+        """Return the sampled steps of a period, counted from its start, rising.
 
         Privacy: none; a public rule, and any window meets n_samples of its steps (Lemma 4).
+
+        Args:
+            n_steps: Of the period.
+            first_step: Its running index.
+            window_length: Steps of a window (w).
+
+        Returns:
+            None of them, perhaps, if the period is short.
+
+        Raises:
+            ParameterError: Not 2 <= n_samples <= w.
         """
         chosen = set(self.residues(window_length))
         return tuple(step for step in range(n_steps) if (first_step + step) % window_length in chosen)
@@ -59,10 +89,16 @@ class L1Sampling:
     point can never lie before the day's before, so forced points move to the end of the day permanently), and
     calibration="strict" leaves them out: fewer points, never more.
 
-    allocation: of the sparse vector's epsilon between threshold and queries, "even" or "optimal".
-    Source: OptStream, Algorithm 3; the window rule and the level's common
-    decision are ours
+    Source: OptStream, Algorithm 3; the window rule and the level's common decision are ours
     (docs/privacy.md, Lemmas 5 to 7).
+
+    Args:
+        n_samples: The most points of any window.
+        threshold: Of the score, at least 0.
+        allocation: Of the sparse vector's epsilon between threshold and queries, "even" or "optimal".
+
+    Raises:
+        ParameterError: A threshold below 0 or another allocation.
     """
 
     n_samples: int
@@ -79,15 +115,35 @@ class L1Sampling:
             object.__setattr__(self, name, value)
 
     def points_of_period(self, n_steps: int, window_length: int) -> int:
-        """Return how many points a period may have: its part of a window's, rounded up. Privacy: none."""
+        """Return how many points a period may have: its part of a window's, rounded up. Privacy: none.
+
+        Args:
+            n_steps: Of the period.
+            window_length: Steps of a window (w).
+
+        Returns:
+            At most `n_samples`.
+
+        Raises:
+            ParameterError: Not 2 <= n_samples <= w.
+        """
         check_n_samples(self.n_samples, window_length, "L1Sampling")
         return min(self.n_samples, -(-self.n_samples * n_steps // window_length), n_steps)
 
     def longest_segment(self, n_steps: int, window_length: int) -> int:
-        """Return the steps from one end to the other of the longest segment that is ever scored; 1 if none
-        is.
+        """Return the steps from one end to the other of the longest segment that is ever scored.
 
         From the first step to the last one that is asked for. Privacy: none; it bounds Lemma 6.
+
+        Args:
+            n_steps: Of the period.
+            window_length: Steps of a window (w).
+
+        Returns:
+            1 if none is.
+
+        Raises:
+            ParameterError: Not 2 <= n_samples <= w.
         """
         points = self.points_of_period(n_steps, window_length)
         return max(n_steps - points, 1) if points > 1 else 1

@@ -22,16 +22,16 @@ def measure_steps(
     16 (joint noise) for a joint spend.
 
     Args:
-        period: the series.
-        positions: rising, counted from the period's first step; may be empty, then the spend covers no step.
-        spend: what they cost.
-        noise: where the randomness comes from.
+        period: The series.
+        positions: Rising, counted from the period's first step; may be empty, then the spend covers no step.
+        spend: What they cost.
+        noise: Where the randomness comes from.
 
     Returns:
         Points of shape (n_series, n_positions), with a variance each.
 
     Raises:
-        ParameterError: the spend prices other steps, or groups other ones; then nothing was drawn.
+        ParameterError: The spend prices other steps, or groups other ones; then nothing was drawn.
     """
     parts = [range(step, step + 1) for step in positions]
     check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
@@ -54,12 +54,15 @@ def measured_points(
     Privacy: none; the points are noisy already.
 
     Args:
-        period: what was measured.
-        positions: the measured steps, rising.
+        period: What was measured.
+        positions: The measured steps, rising.
         noisy: (n_series, n_positions), in units.
-        variances: of their noise, of the same shape, in units squared.
-        spends: what they cost.
-        noise: what they were drawn with.
+        variances: Of their noise, of the same shape, in units squared.
+        spends: What they cost.
+        noise: What they were drawn with.
+
+    Returns:
+        Measurements without other answers.
     """
     return Measured(
         n_steps=period.n_steps,
@@ -75,7 +78,15 @@ def measured_points(
 
 
 def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-    """Return the plan's own price at the steps that were chosen. Privacy: none; the choice was paid for."""
+    """Return the plan's own price at the steps that were chosen. Privacy: none; the choice was paid for.
+
+    Args:
+        plan: What was reserved.
+        weights: Of each step of the period.
+
+    Returns:
+        A step spend of the plan's scale.
+    """
     return StepSpend(
         plan.level, plan.stage, plan.first_step, tuple(weights),
         plan.scale, plan.alpha_units, plan.leaves_changed,

@@ -29,16 +29,16 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
     sampler is ours.
 
     Args:
-        source: where the randomness comes from.
-        scale: of the noise, in units, at most 2^44; at least size / 4, or most radii would be drawn in vain.
-        size: measurements of a group, at most 512.
-        count: groups.
+        source: Where the randomness comes from.
+        scale: Of the noise, in units, at most 2^44; at least size / 4, or most radii would be drawn in vain.
+        size: Measurements of a group, at most 512.
+        count: Groups.
 
     Returns:
         Integers of shape (count, size).
 
     Raises:
-        NoiseError: a scale or size outside its range, whatever the source refuses, or, with a probability
+        NoiseError: A scale or size outside its range, whatever the source refuses, or, with a probability
             below 2^-350 that depends on nothing but the noise, a draw that is too large for the integers.
     """
     check_joint(scale, size)
@@ -55,8 +55,12 @@ def joint_noise(source: NoiseSource, scale: float, size: int, count: int) -> NDA
 def check_joint(scale: float, size: int) -> None:
     """Refuse a group that cannot be drawn exactly.
 
+    Args:
+        scale: Of the noise, in units.
+        size: Measurements of a group.
+
     Raises:
-        NoiseError: size outside 1 .. 512, or scale outside size / 4 .. 2^44.
+        NoiseError: Size outside 1 .. 512, or scale outside size / 4 .. 2^44.
     """
     check_scale(scale)
     if not 1 <= size <= LARGEST_GROUP:
@@ -74,7 +78,15 @@ def check_joint(scale: float, size: int) -> None:
 
 
 def joint_variance(scale: float, size: int) -> float:
-    """Return the variance of each coordinate, to within 1/6 of a unit squared: 2 scale^2 for size 1."""
+    """Return the variance of each coordinate of joint noise, to within 1/6 of a unit squared.
+
+    Args:
+        scale: Of the noise, in units.
+        size: Measurements of a group.
+
+    Returns:
+        scale^2 (size + 1) (size + 2) / 3, in units squared: 2 scale^2 for size 1.
+    """
     return scale**2 * (size + 1) * (size + 2) / 3
 
 

@@ -29,11 +29,14 @@ class SecureNoise:
         """Return independent integers with P(k) proportional to exp(-|k| / scale).
 
         Args:
-            scale: of the noise, in units, as `check_scale` takes it.
-            size: shape of what is returned.
+            scale: Of the noise, in units, as `check_scale` takes it.
+            size: Shape of what is returned.
+
+        Returns:
+            Integers of that shape.
 
         Raises:
-            NoiseError: another scale, a forked process, or a privacy map that does not confirm the loss
+            NoiseError: Another scale, a forked process, or a privacy map that does not confirm the loss
                 1 / scale of one unit.
         """
         _refuse_forked()
@@ -44,10 +47,16 @@ class SecureNoise:
         return np.array(drawn, dtype=np.int64).reshape(size)
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each bound n, at least 1, an independent integer, uniform on 0 .. n - 1, exactly.
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
+
+        Args:
+            bounds: Integers of at least 1, of any shape.
+
+        Returns:
+            Integers of that shape.
 
         Raises:
-            NoiseError: a forked process.
+            NoiseError: A forked process.
         """
         _refuse_forked()
         drawn = [secrets.randbelow(bound) for bound in bounds.ravel().tolist()]
@@ -78,5 +87,9 @@ def _confirmed_mechanism(scale: float) -> Any:
 
 
 def secure_noise() -> SecureNoise:
-    """Return the noise of every publication."""
+    """Return the noise of every publication.
+
+    Returns:
+        A source that is not simulated; any number of them draw from the same generator.
+    """
     return SecureNoise()

@@ -12,7 +12,11 @@ from optstream.noise.source import check_scale
 
 
 class SimulatedNoise:
-    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private."""
+    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private.
+
+    Args:
+        seed: What numpy's `default_rng` takes.
+    """
 
     simulated = True
 
@@ -24,11 +28,14 @@ class SimulatedNoise:
         """Return independent integers with P(k) proportional to exp(-|k| / scale).
 
         Args:
-            scale: of the noise, in units, as `check_scale` takes it.
-            size: shape of what is returned.
+            scale: Of the noise, in units, as `check_scale` takes it.
+            size: Shape of what is returned.
+
+        Returns:
+            Integers of that shape.
 
         Raises:
-            NoiseError: another scale, or a process forked after seeding.
+            NoiseError: Another scale, or a process forked after seeding.
         """
         self._refuse_forked()
         check_scale(scale)
@@ -39,10 +46,16 @@ class SimulatedNoise:
         return difference
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each bound n, at least 1, an independent integer, uniform on 0 .. n - 1.
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1.
+
+        Args:
+            bounds: Integers of at least 1, of any shape.
+
+        Returns:
+            Integers of that shape.
 
         Raises:
-            NoiseError: a process forked after seeding.
+            NoiseError: A process forked after seeding.
         """
         self._refuse_forked()
         return self._generator.integers(0, bounds)
@@ -56,6 +69,9 @@ def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> Simul
     """Return a seeded source. Releases made with it say so and are refused by the publisher.
 
     Args:
-        seed: what numpy's `default_rng` takes; the same one gives the same noise.
+        seed: What numpy's `default_rng` takes; the same one gives the same noise.
+
+    Returns:
+        A source that is simulated.
     """
     return SimulatedNoise(seed)

@@ -26,19 +26,28 @@ class NoiseSource(Protocol):
         """Return independent integers with P(k) proportional to exp(-|k| / scale).
 
         Args:
-            scale: of the noise, in units, greater than 0 and at most `LARGEST_SCALE`.
-            size: shape of what is returned.
+            scale: Of the noise, in units, greater than 0 and at most `LARGEST_SCALE`.
+            size: Shape of what is returned.
+
+        Returns:
+            Integers of that shape.
 
         Raises:
-            NoiseError: another scale, or a process forked from the one that opened the source.
+            NoiseError: Another scale, or a process forked from the one that opened the source.
         """
         ...
 
     def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return for each bound n, at least 1, an independent integer, uniform on 0 .. n - 1, exactly.
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
+
+        Args:
+            bounds: Integers of at least 1, of any shape.
+
+        Returns:
+            Integers of that shape.
 
         Raises:
-            NoiseError: a process forked from the one that opened the source.
+            NoiseError: A process forked from the one that opened the source.
         """
         ...
 
@@ -46,8 +55,11 @@ class NoiseSource(Protocol):
 def check_scale(scale: Any) -> None:
     """Refuse a scale that hides nothing, or whose draws leave the 64-bit integers.
 
+    Args:
+        scale: Of discrete Laplace noise, in units.
+
     Raises:
-        NoiseError: it is no positive finite float of at most `LARGEST_SCALE`.
+        NoiseError: It is no positive finite float of at most `LARGEST_SCALE`.
     """
     if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
         raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")

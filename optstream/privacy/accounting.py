@@ -18,7 +18,12 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 @dataclass(frozen=True)
 class WindowCost:
-    """The worst window: what it loses and the running index of its first step."""
+    """The worst window.
+
+    Attributes:
+        epsilon: What it loses.
+        first_step: Running index of its first step.
+    """
 
     epsilon: Fraction
     first_step: int
@@ -41,10 +46,21 @@ def worst_window(
     each group the most steps of one part that the window holds (Lemma 16); a sum over a step's nodes is
     already in the charge, levels add up.
 
-    windows="aligned" looks only at windows inside one period. `touching` limits the search to windows that
-    contain at least one of these steps; a range that ends before it begins, as range(7, 5), to those that
-    contain both step 4 and step 7. Time O(spends * (period + window)) and the length of the history;
-    integers over one common denominator, so nothing rounds. Raises ParameterError for an unknown spend.
+    Time O(spends * (period + window)) and the length of the history; integers over one common denominator,
+    so nothing rounds.
+
+    Args:
+        spends: Of a history; none cost nothing.
+        window_length: Steps.
+        windows: "aligned" looks only at windows inside one period.
+        touching: Only windows that contain at least one of these steps; a range that ends before it begins,
+            as range(7, 5), only those that contain both step 4 and step 7. None for all.
+
+    Returns:
+        The first of the windows that lose most.
+
+    Raises:
+        ParameterError: A spend of no known kind.
     """
     known = list(spends)
     if not known:
@@ -57,13 +73,22 @@ def worst_window(
 
 
 def worst_of_repeated(repeated: Iterable[tuple[Spend, Sequence[int]]], window_length: int) -> WindowCost:
-    """Return the worst window as `worst_window` does with sliding windows, of a history that repeats itself:
-    each spend with its shifts.
+    """Return the worst sliding window of a history that repeats itself, as `worst_window` does.
 
-    A spend is charged once for every shift, that many steps later; a shift that is there twice counts twice.
-    A `CappedSpend` names steps of other periods, which do not move with it: its shifts must be 0. Time
-    O(distinct spends * (period + window) + distinct shifts * window); memory the longest stretch of steps
-    that windows connect.
+    Time O(distinct spends * (period + window) + distinct shifts * window); memory the longest stretch of
+    steps that windows connect.
+
+    Args:
+        repeated: Each spend with its shifts; it is charged once for every shift, that many steps later, twice
+            for one that is there twice. A `CappedSpend` names steps of other periods, which do not move with
+            it: its shifts must be 0.
+        window_length: Steps.
+
+    Returns:
+        A window that loses most.
+
+    Raises:
+        ParameterError: A spend of no known kind.
     """
     together: dict[tuple[int, ...], list[Spend]] = {}
     for spend, shifts in repeated:
@@ -103,7 +128,19 @@ def _worst_of_sum(
 
 
 def charged_to_windows(spends: Sequence[Spend], window_length: int, starts: range) -> list[Fraction]:
-    """Return what the window that begins at each of `starts` loses: Lemma 1, window by window."""
+    """Return what each window loses: Lemma 1, window by window.
+
+    Args:
+        spends: Of a history.
+        window_length: Steps.
+        starts: Running indices of the windows' first steps.
+
+    Returns:
+        A fraction for each of `starts`.
+
+    Raises:
+        ParameterError: A spend of no known kind.
+    """
     if not spends:
         return [Fraction(0)] * len(starts)
     charged = _charge(spends, window_length)

@@ -28,15 +28,15 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     period spend, or a joint one of several nodes, that was planned for one who may not step by step.
 
     Args:
-        spend: of one measurement.
-        planned: the privacy guarantee that it was planned and drawn under.
-        other: the privacy guarantee that it is priced under.
+        spend: Of one measurement.
+        planned: The privacy guarantee that it was planned and drawn under.
+        other: The privacy guarantee that it is priced under.
 
     Returns:
         A spend of the same steps, of another kind where its own cannot hold the price. Costs no privacy.
 
     Raises:
-        ParameterError: a spend of no known kind.
+        ParameterError: A spend of no known kind.
     """
     leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend | JointSpend) else 1
     factor = max(1, _ceil(other.alpha / planned.alpha)) * max(

@@ -13,10 +13,18 @@ Exact = int | str | Decimal | Fraction
 
 
 def exact(value: object, name: str) -> Fraction:
-    """Return `value` as a Fraction, refusing what is not exact.
+    """Return a number as a Fraction, refusing what is not exact.
 
-    Accepts int, str ("0.1", "1/3"), Decimal and Fraction. A float is refused: 0.1 as a float is not
-    one tenth. Raises ParameterError, naming `name`.
+    Args:
+        value: Int, str ("0.1", "1/3"), Decimal or Fraction. A float is refused: 0.1 as a float is not one
+            tenth.
+        name: Of the parameter, for the error.
+
+    Returns:
+        The same number.
+
+    Raises:
+        ParameterError: Anything else, or an exponent or text so long that it could fill the memory.
     """
     if isinstance(value, bool) or not isinstance(value, (str, Decimal, Rational)):
         raise ParameterError(f'{name} must be exact: an integer, or a string such as "0.1"; got {value!r}')
@@ -33,10 +41,17 @@ def exact(value: object, name: str) -> Fraction:
 
 
 def exact_from_text(text: object) -> Fraction:
-    """Return a fraction of at least 0 from its own text; an exponent, which could fill the memory, is
-    refused.
+    """Return a fraction of at least 0 from its own text.
 
-    Raises ValueError, or ZeroDivisionError.
+    Args:
+        text: Numerator, or numerator/denominator.
+
+    Returns:
+        The fraction.
+
+    Raises:
+        ValueError: Other text: an exponent could fill the memory.
+        ZeroDivisionError: A denominator of 0.
     """
     if not isinstance(text, str) or not _EXACT.fullmatch(text):
         raise ValueError("an exact number is written as numerator or numerator/denominator")
@@ -44,7 +59,20 @@ def exact_from_text(text: object) -> Fraction:
 
 
 def whole(value: object, name: str, least: int, most: int | None = None) -> int:
-    """Return an integer in [least, most]. Raises ParameterError naming it, its range and what it got."""
+    """Return an integer of a range.
+
+    Args:
+        value: What was given.
+        name: Of the parameter, for the error.
+        least: The least that is legal.
+        most: The most that is; None for no bound.
+
+    Returns:
+        The same integer.
+
+    Raises:
+        ParameterError: Something else, naming it, its range and what it got.
+    """
     if type(value) is not int or value < least or (most is not None and value > most):
         legal = f"of at least {least}" if most is None else f"in [{least}, {most}]"
         raise ParameterError(f"{name} must be an integer {legal}; got {value!r}")
@@ -52,9 +80,18 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
 
 
 def round_up_to_float(value: Fraction) -> float:
-    """Return the smallest float that is at least `value`. Raises ParameterError on overflow.
+    """Return the smallest float that is at least a number.
 
     A noise scale may only grow by rounding: then the loss alpha/scale can only shrink.
+
+    Args:
+        value: The number.
+
+    Returns:
+        A finite float.
+
+    Raises:
+        ParameterError: No float is large enough.
     """
     try:
         nearest = float(value)

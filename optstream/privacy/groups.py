@@ -15,10 +15,13 @@ def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | Non
     One who changes leaf inside a group pays for it in each leaf, which no charge of a `JointSpend` holds.
 
     Args:
-        model: the privacy guarantee.
-        n_nodes: of the level.
-        leaves_per_period: the leaves that one customer's readings of a period lie in, by the operator's word;
+        model: The privacy guarantee.
+        n_nodes: Of the level.
+        leaves_per_period: The leaves that one customer's readings of a period lie in, by the operator's word;
             None where nobody gave it.
+
+    Returns:
+        False wherever nothing says so.
     """
     return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)
 
@@ -29,8 +32,15 @@ def cut(parts: Sequence[range], least: int) -> tuple[Group, ...]:
     Never fewer in any: a rest of its own would let a window meet one group more (Lemma 16). A period without
     parts has no groups. A public rule.
 
+    Args:
+        parts: What is measured, in order of time.
+        least: The fewest of a group.
+
+    Returns:
+        The groups, in order of time.
+
     Raises:
-        ParameterError: least below 1, or more than there are parts.
+        ParameterError: Least below 1, or more than there are parts.
     """
     if least < 1 or 0 < len(parts) < least:
         raise ParameterError(f"a period of {len(parts)} measurements cannot be cut into groups of {least}")
@@ -49,9 +59,12 @@ def worst_sum(
     whole ones, then the beginning of another, and what each may cost at most is found step by step.
 
     Args:
-        layouts: the steps of a period and its groups; at least one.
-        window_length: steps.
+        layouts: The steps of a period and its groups; at least one.
+        window_length: Steps.
         windows: "aligned" looks only inside one period.
+
+    Returns:
+        An integer: steps, each once for every group whose largest part in the window holds it.
     """
     charged: list[tuple[int, list[int]]] = [
         (

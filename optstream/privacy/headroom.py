@@ -21,8 +21,18 @@ def parts_with_headroom(
 ) -> tuple[range, ...]:
     """Return those parts, in their order, with which no window loses more than `most` (Lemma 13).
 
-    As `groups_with_headroom`, of parts that have noise of their own: each step of a part is charged
-    `unit_charge`.
+    A part is taken whole or left out. A function of recorded outputs and public facts, hence free.
+
+    Args:
+        parts: Disjoint steps of a period, rising, each with noise of its own.
+        first_step: Running index of the period's first step, from which parts count.
+        unit_charge: Of each step of a part.
+        others: As `groups_with_headroom`.
+        window_length: Steps.
+        most: What a window may lose.
+
+    Returns:
+        Some of the parts.
     """
     alone = [(part,) for part in parts]
     taken = groups_with_headroom(alone, first_step, unit_charge, others, window_length, most)
@@ -43,13 +53,16 @@ def groups_with_headroom(
     and 16). Exact: integers over a common denominator.
 
     Args:
-        groups: of disjoint parts of a period, rising.
-        first_step: running index of the period's first step, from which parts count.
-        unit_charge: what a window is charged for each step of the part, of a group, of which it holds most.
-        others: the spends of all other periods within a window, earlier and later ones, of any kind, and all
+        groups: Of disjoint parts of a period, rising.
+        first_step: Running index of the period's first step, from which parts count.
+        unit_charge: What a window is charged for each step of the part, of a group, of which it holds most.
+        others: The spends of all other periods within a window, earlier and later ones, of any kind, and all
             of this period that are charged beside these.
-        window_length: steps.
-        most: what a window may lose.
+        window_length: Steps.
+        most: What a window may lose.
+
+    Returns:
+        Some of the groups.
     """
     parts = [part for group in groups for part in group]
     if not parts:

@@ -26,9 +26,11 @@ LEAST_DELTA, LARGEST_DELTA = Fraction(1, 10**10), Fraction(1, 10)
 class HorizonLoss:
     """The loss (epsilon, delta) for all readings of one customer in a span.
 
-    plain: the sum of all charges, or of all parts if that is less, at delta 0. epsilon: at most that, at
-    this delta, rounded up.
-    composed: how, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
+    Attributes:
+        epsilon: At most `plain`, at this delta, rounded up.
+        delta: Of the loss.
+        plain: The sum of all charges, or of all parts if that is less, at delta 0.
+        composed: How, "draws" or "windows" (Lemma 14), or "plain" where neither holds or gains anything.
     """
 
     epsilon: float
@@ -56,10 +58,22 @@ def loss_over(
 ) -> HorizonLoss:
     """Return what all readings of one customer at the steps of these spends lose together (Lemma 14).
 
-    spends: all that was drawn there, of whatever stream and level. adaptive: whether what was measured there,
-    or its noise, was chosen by what had been released before; then only `window` holds. window: how many
-    steps a window has and what each loses at most, wherever it lies; None where nothing says so.
-    Costs no privacy. Raises ParameterError for a delta outside [1e-10, 1/10].
+    Costs no privacy.
+
+    Args:
+        spends: All that was drawn there, of whatever stream and level.
+        delta: Of the loss.
+        adaptive: Whether what was measured there, or its noise, was chosen by what had been released before;
+            then only `window` holds.
+        window: How many steps a window has and what each loses at most, wherever it lies; None where nothing
+            says so.
+        compose: `composed`, or what remembers its results.
+
+    Returns:
+        The least of the bounds that hold.
+
+    Raises:
+        ParameterError: A delta outside [1e-10, 1/10], or a spend of no known kind.
     """
     known = list(spends)
     parts = _parts_of(known)
@@ -80,8 +94,19 @@ def loss_of_days(
 ) -> HorizonLoss:
     """Return a bound on what any `n_days` days in a row of these lose, wherever they begin (Lemma 14).
 
-    plans: what is drawn on each day, rising without a gap, at least `n_days`. window: as for `loss_over`.
-    Costs no privacy. Raises ParameterError for fewer days, or as `loss_over`.
+    Costs no privacy.
+
+    Args:
+        plans: What is drawn on each day, rising without a gap, at least `n_days`.
+        n_days: Of a span.
+        delta: Of the loss.
+        window: As for `loss_over`.
+
+    Returns:
+        A bound for each of the spans.
+
+    Raises:
+        ParameterError: Fewer days than that, or as `loss_over`.
     """
     if not 0 < n_days <= len(plans):
         raise ParameterError(f"n_days must be in 1 .. {len(plans)}, the days that are planned; got {n_days}")
@@ -151,6 +176,13 @@ def windows_of_parts(spends: Iterable[Spend], window_length: int) -> list[int]:
 
     Measurements of one period may share noise, so a part is one period or, where a window holds them,
     several in a row. What is shared between two parts would lose more than their composition says (Lemma 14).
+
+    Args:
+        spends: Of a span.
+        window_length: Steps.
+
+    Returns:
+        A number of windows for each part, in order of time.
     """
     return _windows_of(map(_steps_of, spends), window_length)
 

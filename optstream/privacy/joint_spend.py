@@ -30,18 +30,18 @@ class JointSpend:
     as many nodes as it says, and the ledger refuses it there. Steps count from the stream's origin.
 
     Attributes:
-        level: depth in the tree, root 0.
-        stage: what was measured ("samples", "blocks").
-        first_step: running index of the period's first step.
-        n_steps: of the period.
-        groups: of parts, rising and disjoint, all inside the period.
-        scale: in units of the model's resolution, greater than 0.
-        alpha_units: the most by which one changed reading moves a leaf.
-        n_nodes: of the level, at least 1.
-        leaves_changed: the most leaves that one customer changes at a step.
+        level: Depth in the tree, root 0.
+        stage: What was measured ("samples", "blocks").
+        first_step: Running index of the period's first step.
+        n_steps: Of the period.
+        groups: Of parts, rising and disjoint, all inside the period.
+        scale: In units of the model's resolution, greater than 0.
+        alpha_units: The most by which one changed reading moves a leaf.
+        n_nodes: Of the level, at least 1.
+        leaves_changed: The most leaves that one customer changes at a step.
 
     Raises:
-        ParameterError: an empty group or part, parts that overlap, fall or leave the period, no scale or no
+        ParameterError: An empty group or part, parts that overlap, fall or leave the period, no scale or no
             node.
     """
 
@@ -91,6 +91,9 @@ class JointSpend:
     def steps_charged(self, window_length: int) -> NDArray[np.int64]:
         """Return how many unit charges each window costs that touches the period, first window first.
 
+        Args:
+            window_length: Steps.
+
         Returns:
             Shape (n_steps + window_length - 1,); entry i is of the window whose last step is step i.
         """
@@ -106,16 +109,29 @@ class JointSpend:
 
 
 def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
-    """Return groups JSON-ready: [start, stop] of each part, a list for each group."""
+    """Return groups JSON-ready.
+
+    Args:
+        groups: Of parts.
+
+    Returns:
+        [start, stop] of each part, a list for each group.
+    """
     return [[[part.start, part.stop] for part in group] for group in groups]
 
 
 def groups_from_document(document: object) -> tuple[Group, ...]:
     """Return the groups that `groups_to_document` wrote.
 
+    Args:
+        document: What was read back.
+
+    Returns:
+        The groups; whether they are legal, `JointSpend` says.
+
     Raises:
-        TypeError: it is something else.
-        ValueError: likewise.
+        TypeError: It is something else.
+        ValueError: Likewise.
     """
     return tuple(tuple(_parts(group)) for group in _listed(document))
 

@@ -20,16 +20,21 @@ class PrivacyModel:
     `window_length` consecutive steps, each reading by at most `alpha`. Whatever is released of one is
     at most a factor e^epsilon more likely than of the other.
 
-    epsilon: exact, > 0; the most that any window may lose.
-    window_length: steps.
-    alpha: unit of the readings (MW, counts); changes up to c alpha, c a whole number, cost c times epsilon.
-    resolution: the unit in which readings are counted as integers.
-    unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
-        `leaves_per_step` leaves change, each by at most alpha).
-    windows: "sliding" covers every window; "aligned" only those inside one period.
-
-    Raises ParameterError naming the parameter, its legal range and what it got.
     Source: Fioretto and Van Hentenryck, OptStream, Definition 2.
+
+    Args:
+        epsilon: Exact, > 0; the most that any window may lose.
+        window_length: Steps.
+        alpha: Unit of the readings (MW, counts); changes up to c alpha, c a whole number, cost c times
+            epsilon.
+        resolution: The unit in which readings are counted as integers.
+        unit: "customer" (at a step, one leaf changes by at most alpha) or "roaming" (at most
+            `leaves_per_step` leaves change, each by at most alpha).
+        leaves_per_step: 1 for unit "customer".
+        windows: "sliding" covers every window; "aligned" only those inside one period.
+
+    Raises:
+        ParameterError: Names the parameter, its legal range and what it got.
     """
 
     epsilon: Fraction
@@ -84,17 +89,33 @@ class PrivacyModel:
 
         Every level of the tree then moves by at most so many alpha in all: in several nodes or, where a node
         covers several of the leaves, in one.
+
+        Args:
+            n_leaves: Of the tree.
+
+        Returns:
+            At most `leaves_per_step`.
         """
         return min(self.leaves_per_step, n_leaves)
 
     def with_epsilon(self, epsilon: Fraction, leaves_per_step: int) -> "PrivacyModel":
-        """Return the privacy guarantee that one level of a tree keeps: a part of epsilon, as many changes at
-        a step as the leaves below can make.
+        """Return the privacy guarantee that one level of a tree keeps.
+
+        Args:
+            epsilon: The level's part of it.
+            leaves_per_step: As many changes at a step as the leaves below can make.
+
+        Returns:
+            The same guarantee otherwise.
         """
         return replace(self, epsilon=epsilon, leaves_per_step=leaves_per_step)
 
     def to_document(self) -> dict[str, str | int]:
-        """Return the model as plain text and integers, for manifests and the ledger."""
+        """Return the model as plain text and integers, for manifests and the ledger.
+
+        Returns:
+            Its fields by name, fractions as text.
+        """
         return {
             field.name: str(value) if isinstance(value := getattr(self, field.name), Fraction) else value
             for field in fields(self)

@@ -21,8 +21,10 @@ class PublicationRule(ABC):
     for more than n_grains. Offers are functions of recorded outputs and public facts alone, hence free (Lemma
     7). Steps count from the period's start.
 
-    budget: of the period's windows, its cap n_grains. fewest: a smaller offer is none, for its noise would
-    outgrow the integers.
+    Args:
+        budget: Of the period's windows, its cap n_grains.
+        n_grains: Of a window.
+        fewest: A smaller offer is none, for its noise would outgrow the integers.
     """
 
     def __init__(self, budget: WindowBudget, n_grains: int, fewest: int) -> None:
@@ -30,12 +32,24 @@ class PublicationRule(ABC):
         self._budget, self._fewest = budget, fewest
 
     def offer(self, step: int) -> int:
-        """Return the grains that a publication at this step would cost; 0 where there can be none."""
+        """Return the grains that a publication at a step would cost.
+
+        Args:
+            step: Of the period.
+
+        Returns:
+            0 where there can be none.
+        """
         grains = self._wanted(step, self._budget.headroom(step))
         return grains if grains >= max(self._fewest, 1) else 0
 
     def publish(self, step: int, grains: int) -> None:
-        """Take what was offered: the step is published."""
+        """Take what was offered: the step is published.
+
+        Args:
+            step: Of the period.
+            grains: What was offered there.
+        """
         self._budget.take(step, grains)
 
     @abstractmethod
@@ -54,9 +68,14 @@ class Absorption(PublicationRule):
     """Budget absorption: a grain is one step's equal share, and a publication takes all that lie unused.
 
     A publication that takes j shares uses up those of the j - 1 steps that follow, which are held; the steps
-    after it let theirs add up, to a window's at most. absorbing_from: the running index of the first step
-    whose share no publication has used. first_step: the period's.
-    Source: Kellaris et al. 2014, Algorithm 2.
+    after it let theirs add up, to a window's at most. Source: Kellaris et al. 2014, Algorithm 2.
+
+    Args:
+        budget: Of the period's windows, its cap n_grains.
+        n_grains: Of a window.
+        fewest: A smaller offer is none.
+        first_step: The period's.
+        absorbing_from: Running index of the first step whose share no publication has used.
     """
 
     def __init__(
@@ -82,6 +101,14 @@ def grains_of(spends: Iterable[Spend], epsilon: Fraction, n_grains: int) -> list
     Exact for what was spent under the same budget; what another configuration spent is rounded up. A plan
     that was never settled, as a void day leaves it, counts as all of the budget at each of its steps: no
     publication then comes near it, and the plans beside it ask for no more than the windows have.
+
+    Args:
+        spends: Of other periods.
+        epsilon: Of a window's publications.
+        n_grains: Of a window.
+
+    Returns:
+        Steps that paid nothing are left out.
     """
     taken: Counter[int] = Counter()
     for spend in spends:

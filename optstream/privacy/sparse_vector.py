@@ -12,9 +12,12 @@ Allocation = Literal["even", "optimal"]
 
 @dataclass(frozen=True)
 class SparseVectorScales:
-    """Noise of the technique, in units of the resolution: one draw on the threshold, one on each query.
+    """Noise of the technique, in units of the resolution.
 
-    n_positive: at how many positive answers it stops (c in the papers), at least 1.
+    Attributes:
+        threshold: Scale of the one draw on the threshold.
+        query: Scale of the draw on each query.
+        n_positive: At how many positive answers it stops (c in the papers), at least 1.
     """
 
     threshold: Fraction
@@ -27,6 +30,12 @@ class SparseVectorScales:
         Lemma 5 (docs/privacy.md): a negative answer is paid for by moving the threshold's noise by
         `change` once for all, a positive one by moving its own noise by twice that; so change / threshold
         + n_positive * 2 change / query, with `change` rounded up to an integer as the noise is.
+
+        Args:
+            change: Units.
+
+        Returns:
+            Epsilon.
         """
         moved = math.ceil(change)
         return moved * (1 / self.threshold + 2 * self.n_positive / self.query)
@@ -40,6 +49,18 @@ def sparse_vector_scales(
     "even": threshold 2 D / epsilon, queries 4 c D / epsilon (OptStream, Algorithm 1). "optimal": epsilon is
     split 1 : (2c)^(2/3) between threshold and queries, which minimises the variance of their difference
     (Lyu, Su and Li 2017, section 4.2).
+
+    Args:
+        sensitivity: The most by which a query moves, in units (D).
+        n_positive: At how many positive answers it stops (c).
+        epsilon: Of all answers together.
+        allocation: How it is split.
+
+    Returns:
+        Scales that are floats, rounded up.
+
+    Raises:
+        ParameterError: A scale is too large for a float.
     """
     ratio = Fraction(1)
     if allocation == "optimal":

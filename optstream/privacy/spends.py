@@ -25,8 +25,14 @@ class StepSpend:
     (Lemma 3, docs/privacy.md). Steps count from the stream's origin. The ledger keeps weights and scale,
     not only their quotient, so that an old spend can be priced anew when alpha changes.
 
-    level: depth in the tree, root 0. stage: what was measured ("samples", "features/day").
-    scale: in units of the model's resolution, > 0.
+    Attributes:
+        level: Depth in the tree, root 0.
+        stage: What was measured ("samples", "features/day").
+        first_step: Running index of the period's first step.
+        weights: Of each step of the period.
+        scale: In units of the model's resolution, > 0.
+        alpha_units: The most by which one changed reading moves a leaf.
+        leaves_changed: The most leaves that one customer changes at a step.
     """
 
     level: int
@@ -39,6 +45,7 @@ class StepSpend:
 
     @property
     def n_steps(self) -> int:
+        """The steps of the period."""
         return len(self.weights)
 
     @property
@@ -57,9 +64,17 @@ class StepSpend:
 class PeriodSpend:
     """A joint or data-dependent measurement, priced by how many of its steps lie in the window.
 
-    charges[n] is its loss when at most n of its steps change: charges[0] = 0, non-decreasing, one entry
-    for each n in 0 .. n_steps. Where they are a profile times the loss at full sensitivity, the profile
-    is already multiplied in.
+    Where charges are a profile times the loss at full sensitivity, the profile is already multiplied in.
+
+    Attributes:
+        level: Depth in the tree, root 0.
+        stage: What was measured.
+        first_step: Running index of the period's first step.
+        charges: Its loss when at most n of its steps change, for each n in 0 .. n_steps: charges[0] = 0,
+            non-decreasing.
+
+    Raises:
+        ParameterError: Charges that do not begin at 0 or that fall.
     """
 
     level: int
@@ -73,6 +88,7 @@ class PeriodSpend:
 
     @property
     def n_steps(self) -> int:
+        """The steps of the period."""
         return len(self.charges) - 1
 
 
@@ -82,8 +98,23 @@ class CappedSpend:
 
     Any of the period's steps may be measured with a weight of at most 1, charged `unit_charge` times the
     weight, but no window will hold more than `cap` in weight together with what is already `taken` in other
-    periods (running indices, rising; `taken_weights` beside them, 1 each if empty). A window with n of the
-    period's steps is charged for a weight of min(n, cap - taken in it). Settled to a `StepSpend`.
+    periods. A window with n of the period's steps is charged for a weight of min(n, cap - taken in it).
+    Settled to a `StepSpend`.
+
+    Attributes:
+        level: Depth in the tree, root 0.
+        stage: What is measured.
+        first_step: Running index of the period's first step.
+        n_steps: Of the period.
+        cap: The most weight of a window.
+        taken: Running indices of measured steps of other periods, rising.
+        scale: Of the noise of weight 1, in units of the model's resolution.
+        alpha_units: The most by which one changed reading moves a leaf.
+        leaves_changed: The most leaves that one customer changes at a step.
+        taken_weights: Beside `taken`; 1 each if empty.
+
+    Raises:
+        ParameterError: Another number of weights than of taken steps.
     """
 
     level: int
@@ -117,7 +148,14 @@ KINDS = {"step": StepSpend, "period": PeriodSpend, "capped": CappedSpend, "joint
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
-    """Return the spend as JSON-ready text and integers; fractions as "numerator/denominator"."""
+    """Return the spend as JSON-ready text and integers.
+
+    Args:
+        spend: Of one measurement.
+
+    Returns:
+        Its kind and fields, fractions as "numerator/denominator".
+    """
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
     values = {field.name: getattr(spend, field.name) for field in fields(spend)}
     if isinstance(spend, JointSpend):
@@ -126,8 +164,16 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
-    """Return a spend that was read back. Raises ParameterError for a kind that is not known: it cannot be
-    priced.
+    """Return a spend that was read back.
+
+    Args:
+        document: What `spend_to_document` wrote.
+
+    Returns:
+        The same spend.
+
+    Raises:
+        ParameterError: A kind that is not known, or something else: it cannot be priced.
     """
     try:
         return _read(dict(document))

@@ -10,8 +10,14 @@ class WindowBudget:
     """What the windows of a period have spent of a cap, over periods, earlier and later ones.
 
     A function of recorded outputs and public facts alone, hence free (Lemma 7). Amounts are integers, so
-    nothing rounds: points, or grains of a budget. cap: the most that a window may hold. first_step, n_steps:
-    the period. taken: (running step, amount) of other periods.
+    nothing rounds: points, or grains of a budget.
+
+    Args:
+        cap: The most that a window may hold.
+        window_length: Steps.
+        first_step: Running index of the period's first step.
+        n_steps: Of the period.
+        taken: (running step, amount) of other periods.
     """
 
     def __init__(
@@ -26,19 +32,33 @@ class WindowBudget:
                 self._spent[place] += amount
 
     def take(self, step: int, amount: int = 1) -> None:
-        """Count an amount at a step of the period, from its start."""
+        """Count an amount at a step of the period.
+
+        Args:
+            step: From the period's start.
+            amount: Points or grains.
+        """
         self._spent[step + self._lead] += amount
 
     def headroom(self, step: int) -> int:
-        """Return the most that may be taken at a step of the period: what the fullest window around it has
-        left.
+        """Return the most that may be taken at a step of the period.
+
+        Args:
+            step: From the period's start.
+
+        Returns:
+            What the fullest window around it has left; negative where one has too much.
         """
         running = np.concatenate(([0], np.cumsum(self._spent[step : step + 2 * self._window - 1])))
         fullest = np.max(running[self._window :] - running[: -self._window])
         return int(self._cap - fullest)
 
     def allowed(self) -> NDArray[np.bool_]:
-        """Return which steps of the period have headroom for one more, and hold nothing yet, (n_steps,)."""
+        """Return which steps of the period have headroom for one more, and hold nothing yet.
+
+        Returns:
+            Shape (n_steps,).
+        """
         ones = np.ones(self._window, dtype=np.int64)
         full = np.convolve(self._spent, ones, mode="valid") >= self._cap
         blocked = np.convolve(full, ones, mode="valid") > 0

@@ -16,26 +16,51 @@ HALVINGS = 200
 
 @dataclass(frozen=True)
 class Budgets:
-    """Algorithm 8's epsilons: of the first step, of each step between, of the last; for two steps or more."""
+    """Algorithm 8's epsilons, for two steps or more.
+
+    Attributes:
+        first: Of the first step.
+        middle: Of each step between.
+        last: Of the last step.
+    """
 
     first: float
     middle: float
     last: float
 
     def series(self, n_steps: int) -> Floats:
-        """Return one epsilon a step, shape (n_steps,). Raises ParameterError for fewer than two steps."""
+        """Return one epsilon a step.
+
+        Args:
+            n_steps: Of the history.
+
+        Returns:
+            Shape (n_steps,).
+
+        Raises:
+            ParameterError: Fewer than two steps.
+        """
         whole(n_steps, "n_steps", 2)
         return np.array([self.first, *[self.middle] * (n_steps - 2), self.last])
 
 
 def constant_budget(alpha: float, *, backward: Known, forward: Known) -> float:
-    """Return the greatest epsilon a step that keeps total leakage at or below alpha at all times; 0 if none
-    does.
+    """Return the greatest epsilon a step that keeps total leakage at or below alpha at all times.
 
-    alpha: the bound on the total leakage at any step, > 0. backward, forward: as `total_leakage`. The sum of
-    both suprema, minus epsilon, rises with epsilon; bisection, rounded down. 0 where a supremum is infinite
-    at any epsilon > 0 (identity): then `exact_budgets` can still bound a finite history.
-    Raises ParameterError as `LossFunction`, and unless alpha > 0. Source: Cao et al. 2018, Algorithm 7.
+    The sum of both suprema, minus epsilon, rises with epsilon; bisection, rounded down. Source: Cao et al.
+    2018, Algorithm 7.
+
+    Args:
+        alpha: The bound on the total leakage at any step, > 0.
+        backward: As `total_leakage`.
+        forward: Likewise.
+
+    Returns:
+        0 where a supremum is infinite at any epsilon > 0 (identity): then `exact_budgets` can still bound a
+        finite history.
+
+    Raises:
+        ParameterError: Alpha is not above 0, or as `LossFunction`.
     """
     bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
 
@@ -53,8 +78,19 @@ def exact_budgets(alpha: float, *, backward: Known, forward: Known) -> Budgets:
         b + L_F(f) = alpha  (first step),  b + f - middle = alpha  (between),  L_B(b) + f = alpha  (last).
 
     Inserting f = alpha - L_B(b) leaves one equation in b whose left side never falls; bisection. Where many b
-    solve it (identity both ways: all do), the middle one. A single step has epsilon alpha.
-    Parameters and errors as `constant_budget`. Source: Cao et al. 2018, Algorithm 8.
+    solve it (identity both ways: all do), the middle one. A single step has epsilon alpha. Source: Cao et al.
+    2018, Algorithm 8.
+
+    Args:
+        alpha: The bound on the total leakage at any step, > 0.
+        backward: As `total_leakage`.
+        forward: Likewise.
+
+    Returns:
+        Epsilons of the first step, the last and those between.
+
+    Raises:
+        ParameterError: As `constant_budget`.
     """
     bound, before, after = _positive(alpha), loss_of(backward), loss_of(forward)
     # equal within rounding counts as solved, from either side

@@ -9,15 +9,21 @@ from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 
 def step_charges(spend: Spend) -> Floats:
-    """Return what each step of the spend's period loses when only that step changes, shape (n_steps,).
+    """Return what each step of the spend's period loses when only that step changes.
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
     at each, for any may be chosen; a joint spend its unit charge at each step that is measured. The
     recursions of leakage hold for measurements that are joint over steps too (docs/methods/leakage.md,
     section 3).
 
+    Args:
+        spend: Of one measurement.
+
+    Returns:
+        Shape (n_steps,).
+
     Raises:
-        ParameterError: a spend of no known kind: it has no price.
+        ParameterError: A spend of no known kind: it has no price.
     """
     match spend:
         case StepSpend():
@@ -37,11 +43,14 @@ def period_charge(spend: Spend, window_length: int) -> float:
     """Return what the spend loses when all steps of its period change.
 
     Args:
-        spend: of one measurement.
-        window_length: a capped spend holds its cap in every window, a longer period perhaps several times.
+        spend: Of one measurement.
+        window_length: A capped spend holds its cap in every window, a longer period perhaps several times.
+
+    Returns:
+        Epsilon.
 
     Raises:
-        ParameterError: a spend of no known kind.
+        ParameterError: A spend of no known kind.
     """
     match spend:
         case StepSpend():

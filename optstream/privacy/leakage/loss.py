@@ -12,21 +12,23 @@ from optstream.privacy.leakage.transition import checked_transition
 
 
 class LossFunction:
-    """The function L(a): of a leakage `a` about the value one step away, how much reaches the value at this
-    step.
-
-    transition: (n_states, n_states), row-stochastic. Row i is what the adversary expects of the neighbouring
-        value given that this one is i: a backward matrix, Pr(l_t-1 = j | l_t = i), for backward leakage, a
-        forward matrix, Pr(l_t+1 = j | l_t = i), for forward leakage. The states are values of one customer
-        within alpha of each other: epsilons are what a change of alpha costs.
+    """How much of a leakage `a` about the value one step away reaches the value at this step: L(a).
 
     Calling it with a scalar or an array of any shape, unit of epsilon (nats), >= 0, gives the same shape. It
     is continuous, rises, L(0) = 0, L(a) <= a, and grows nowhere faster than a. Identity: L(a) = a; equal
     rows: 0. `.pieces` is the closed form, precomputed once in O(n^3 log n); a call searches the pieces.
 
-    Raises ParameterError for a matrix that is not square, has no state, an entry that is negative or not
-    finite, or a row that does not add up to 1 within 1e-9; and for an `a` that is negative or not finite.
     Source: Cao et al. 2018, equations 11 to 14, Algorithms 2 to 5.
+
+    Args:
+        transition: (n_states, n_states), row-stochastic. Row i is what the adversary expects of the
+            neighbouring value given that this one is i: a backward matrix, Pr(l_t-1 = j | l_t = i), for
+            backward leakage, a forward matrix, Pr(l_t+1 = j | l_t = i), for forward leakage. The states are
+            values of one customer within alpha of each other: epsilons are what a change of alpha costs.
+
+    Raises:
+        ParameterError: A matrix that is not square, has no state, an entry that is negative or not finite, or
+            a row that does not add up to 1 within 1e-9; and an `a` that is negative or not finite.
     """
 
     def __init__(self, transition: ArrayLike) -> None:
@@ -47,7 +49,14 @@ class LossFunction:
         return shaped_as(losses, a)
 
     def at(self, a: float) -> float:
-        """Return L of one float that is known to be finite and >= 0: no check, about a microsecond."""
+        """Return L of one float, unchecked, in about a microsecond.
+
+        Args:
+            a: Known to be finite and at least 0.
+
+        Returns:
+            At most `a`.
+        """
         if not self._corners:
             return 0.0
         q, d = self._corners[bisect_right(self._starts, a) - 1]
@@ -69,7 +78,17 @@ Known = ArrayLike | LossFunction | None
 
 
 def loss_of(known: Known) -> LossFunction:
-    """Return the loss function; of one who knows nothing it is 0."""
+    """Return the loss function of what an adversary knows.
+
+    Args:
+        known: A transition matrix, its loss function, or None for one who knows nothing.
+
+    Returns:
+        0 everywhere for None.
+
+    Raises:
+        ParameterError: As `LossFunction`.
+    """
     if isinstance(known, LossFunction):
         return known
     return LossFunction([[1.0]] if known is None else known)

@@ -13,11 +13,19 @@ def backward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
 
         BPL_1 = epsilon_1,  BPL_t = L(BPL_t-1) + epsilon_t
 
-    epsilons: what each step's release loses when only that step changes, by at most alpha, shape (n_steps,);
-        a scalar is one step. transition: the backward matrix, row i is Pr(l_t-1 | l_t = i), or a
-        `LossFunction` of it; None: the adversary does not know it, and BPL = epsilon.
-    Raises ParameterError as `LossFunction`, and for epsilons that are negative, not finite or not 1-D.
     Source: Cao et al. 2018, equations 10 to 12.
+
+    Args:
+        epsilons: What each step's release loses when only that step changes, by at most alpha, shape
+            (n_steps,); a scalar is one step.
+        transition: The backward matrix, row i is Pr(l_t-1 | l_t = i), or a `LossFunction` of it; None: the
+            adversary does not know it, and BPL = epsilon.
+
+    Returns:
+        BPL, of the epsilons' shape.
+
+    Raises:
+        ParameterError: Epsilons that are negative, not finite or not 1-D, or as `LossFunction`.
     """
     return shaped_as(_followed(checked_series(epsilons, "epsilons"), loss_of(transition)), epsilons)
 
@@ -27,8 +35,17 @@ def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
 
         FPL_T = epsilon_T,  FPL_t = L(FPL_t+1) + epsilon_t
 
-    transition: the forward matrix, row i is Pr(l_t+1 | l_t = i); all else as `backward_leakage`.
     Source: Cao et al. 2018, equations 13 and 14.
+
+    Args:
+        epsilons: As `backward_leakage`.
+        transition: The forward matrix, row i is Pr(l_t+1 | l_t = i), or a `LossFunction` of it, or None.
+
+    Returns:
+        FPL, of the epsilons' shape.
+
+    Raises:
+        ParameterError: As `backward_leakage`.
     """
     series = checked_series(epsilons, "epsilons")
     return shaped_as(_followed(series[::-1], loss_of(transition))[::-1], epsilons)
@@ -37,8 +54,18 @@ def forward_leakage(epsilons: Amounts, transition: Known) -> Amounts:
 def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amounts:
     """Return what all releases tell about the value at each step: BPL_t + FPL_t - epsilon_t.
 
-    backward, forward: the transition matrices as in `backward_leakage` and `forward_leakage`; None where the
-    adversary does not know that direction. Raises as they do. Source: Cao et al. 2018, equation 15.
+    Source: Cao et al. 2018, equation 15.
+
+    Args:
+        epsilons: As `backward_leakage`.
+        backward: The transition matrix as in `backward_leakage`; None where the adversary does not know it.
+        forward: The one as in `forward_leakage`, or None.
+
+    Returns:
+        Of the epsilons' shape.
+
+    Raises:
+        ParameterError: As `backward_leakage`.
     """
     series = checked_series(epsilons, "epsilons")
     total = backward_leakage(series, backward) + forward_leakage(series, forward) - series
@@ -48,12 +75,21 @@ def total_leakage(epsilons: Amounts, *, backward: Known, forward: Known) -> Amou
 def sequence_leakage(epsilons: ArrayLike, length: int, *, backward: Known, forward: Known) -> Floats:
     """Return what all releases tell about the values at `length` consecutive steps together.
 
-    Entry t, shape (n_steps - length + 1,), is about the steps t .. t + length - 1:
     BPL_t + FPL_t+length-1 + the epsilons strictly between; for length 1 it is the total leakage. Over the
     whole history it is the sum of the epsilons: correlation adds nothing to what protects all steps at once.
-
-    Raises ParameterError as `total_leakage` and unless length is an integer in [1, n_steps].
     Source: Cao et al. 2018, Theorem 3 and Corollary 1.
+
+    Args:
+        epsilons: As `backward_leakage`.
+        length: Steps of a sequence.
+        backward: As `total_leakage`.
+        forward: Likewise.
+
+    Returns:
+        Shape (n_steps - length + 1,); entry t is about the steps t .. t + length - 1.
+
+    Raises:
+        ParameterError: Length is no integer in [1, n_steps], or as `total_leakage`.
     """
     series = checked_series(epsilons, "epsilons")
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= series.size:

@@ -21,11 +21,15 @@ Points = tuple[Floats, Floats]
 
 @dataclass(frozen=True, eq=False)
 class Pieces:
-    """The pieces of L: from a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a
-    - 1) + 1)).
+    """The pieces of L, all of shape (n_pieces,); no piece where L is 0 everywhere.
 
-    starts: rising, starts[0] = 0. All of shape (n_pieces,); no piece where L is 0 everywhere. Along the
-    pieces both q and d fall: large a belongs to the columns that tell two rows apart best.
+    From a = starts[k] up to the next start, L(a) = log((q[k] (e^a - 1) + 1) / (d[k] (e^a - 1) + 1)).
+    Along the pieces both q and d fall: large a belongs to the columns that tell two rows apart best.
+
+    Attributes:
+        starts: Rising, starts[0] = 0.
+        q: Of each piece.
+        d: Of each piece.
     """
 
     starts: Floats
@@ -34,7 +38,14 @@ class Pieces:
 
 
 def find_pieces(transition: Floats) -> Pieces:
-    """Return the pieces of a legal matrix, shape (n_states, n_states). Time O(n^3 log n), memory O(n^2)."""
+    """Return the pieces of a legal matrix. Time O(n^3 log n), memory O(n^2).
+
+    Args:
+        transition: (n_states, n_states).
+
+    Returns:
+        The fewest that there are.
+    """
     with np.errstate(divide="ignore"):
         logs = np.log(transition)
     n_states = len(transition)

@@ -15,10 +15,19 @@ column would be dropped for its own rounding error, and the loss would become 0 
 def loss_by_row_pairs(transition: ArrayLike, a: float) -> float:
     """Return L(a) of a transition matrix by Algorithm 1: the largest loss over ordered pairs of rows.
 
-    transition: (n_states, n_states), rows add up to 1. a: >= 0, the leakage one step away. For rows q and d
-    the loss is the greatest log(q·x / d·x) over x whose entries differ by a factor of at most e^a; at the
-    optimum some columns have the greater entry. Start from those with q_j > d_j, drop those whose q_j/d_j is
-    below the whole's ratio, until none is. O(n_states^3) and more. Raises ParameterError as `LossFunction`.
+    For rows q and d the loss is the greatest log(q·x / d·x) over x whose entries differ by a factor of at
+    most e^a; at the optimum some columns have the greater entry. Start from those with q_j > d_j, drop those
+    whose q_j/d_j is below the whole's ratio, until none is. O(n_states^3) and more.
+
+    Args:
+        transition: (n_states, n_states), rows add up to 1.
+        a: The leakage one step away, at least 0.
+
+    Returns:
+        At most `a`.
+
+    Raises:
+        ParameterError: As `LossFunction`.
     """
     rows, amount = checked_transition(transition), checked_number(a, "a")
     with np.errstate(divide="ignore"):

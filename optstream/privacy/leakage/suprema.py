@@ -21,8 +21,17 @@ def supremum(transition: Known, epsilon: Amounts) -> Amounts:
     epsilon >= log(1/q), so for q = 1, d = 0 at any epsilon > 0. In between, within rounding of that border,
     inf is said.
 
-    transition, epsilon: as `backward_leakage` (or forward); epsilon a scalar or an array, and the same out.
-    Raises ParameterError as `LossFunction`. Source: Cao et al. 2018, Theorem 11 and Algorithm 6.
+    Source: Cao et al. 2018, Theorem 11 and Algorithm 6.
+
+    Args:
+        transition: As `backward_leakage` (or forward).
+        epsilon: Of each step, a scalar, or an array of such cases.
+
+    Returns:
+        Of the same shape.
+
+    Raises:
+        ParameterError: As `LossFunction`.
     """
     pieces, epsilons = loss_of(transition).pieces, checked(epsilon, "epsilon")
     found = epsilons.copy()
@@ -50,13 +59,21 @@ def _fixed_point(q: float, d: float, epsilon: Floats) -> Floats:
 
 
 def repeated_leakage(epsilons: ArrayLike, *, backward: Known, forward: Known) -> tuple[Floats, Floats]:
-    """Return the backward and forward leakage where a period of these epsilons was and is repeated without
-    end.
+    """Return the backward and forward leakage where a period was and is repeated without end.
 
-    epsilons: of each step of the period, shape (n_steps,), at least one. Both results have its shape; BPL +
-    FPL - epsilons is then the supremum of the total leakage at each step of the period. inf everywhere if
-    the mean epsilon is at least log(1/q) for a piece with d = 0: Theorem 11, for epsilons that differ.
-    Raises ParameterError as `total_leakage`, and for an empty period.
+    BPL + FPL - epsilons is then the supremum of the total leakage at each step of the period. inf everywhere
+    if the mean epsilon is at least log(1/q) for a piece with d = 0: Theorem 11, for epsilons that differ.
+
+    Args:
+        epsilons: Of each step of the period, shape (n_steps,), at least one.
+        backward: As `total_leakage`.
+        forward: Likewise.
+
+    Returns:
+        BPL and FPL, each of shape (n_steps,).
+
+    Raises:
+        ParameterError: An empty period, or as `total_leakage`.
     """
     series = checked_series(epsilons, "epsilons")
     if not series.size:

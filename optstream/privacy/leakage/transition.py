@@ -13,8 +13,18 @@ def checked_transition(transition: ArrayLike, name: str = "transition") -> Float
     """Return a row-stochastic matrix as float64, shape (n_states, n_states), its rows adding up to 1.
 
     Row i is the distribution given state i: of the next value for a forward matrix, of the previous one
-    for a backward matrix. Raises ParameterError, naming `name`, unless it is square, n_states >= 1, all
-    entries are finite and >= 0, and each row adds up to 1 within 1e-9 (it is then divided by its sum).
+    for a backward matrix.
+
+    Args:
+        transition: What was given.
+        name: Of the parameter, for the error.
+
+    Returns:
+        Each row divided by its sum.
+
+    Raises:
+        ParameterError: It is not square, has no state or an entry that is negative or not finite, or a row
+            does not add up to 1 within 1e-9.
     """
     try:
         given = np.array(transition, dtype=np.float64)
@@ -42,12 +52,20 @@ def checked_transition(transition: ArrayLike, name: str = "transition") -> Float
 
 
 def stationary_distribution(transition: ArrayLike) -> Floats:
-    """Return the distribution that a chain keeps, shape (n_states,), all of it greater than 0.
+    """Return the distribution that a chain keeps, all of it greater than 0.
 
-    Raises ParameterError for a matrix that is not legal, and for a reducible chain (one that cannot come
-    from every state to every other): it keeps several distributions, or none without a 0.
     Source: Grassmann, Taksar and Heyman, Operations Research 1985: elimination without subtractions, so
     that small probabilities keep their relative precision.
+
+    Args:
+        transition: Of the chain, (n_states, n_states).
+
+    Returns:
+        Shape (n_states,).
+
+    Raises:
+        ParameterError: A matrix that is not legal, or a reducible chain (one that cannot come from every
+            state to every other): it keeps several distributions, or none without a 0.
     """
     reduced = checked_transition(transition).copy()
     n_states = len(reduced)
@@ -69,14 +87,19 @@ def stationary_distribution(transition: ArrayLike) -> Floats:
 def backward_transition(transition: ArrayLike, prior: ArrayLike | None = None) -> Floats:
     """Return the backward matrix of a forward chain, by Bayes: its rows are the values one step earlier.
 
-    transition: forward, row i is the distribution of the next value given i, Pr(l_t = j | l_t-1 = i).
-    prior: distribution of the value at a step, shape (n_states,); None is the stationary one, the only
-        one for which the result is the same at every step.
-
         backward[i, j] = Pr(l_t-1 = j | l_t = i) = prior[j] transition[j, i] / sum_k prior[k] transition[k, i]
 
-    Raises ParameterError as `stationary_distribution`, for a prior that is no distribution, and if some
-    state is never entered under the prior: what came before it is then not defined.
+    Args:
+        transition: Forward, row i is the distribution of the next value given i, Pr(l_t = j | l_t-1 = i).
+        prior: Distribution of the value at a step, shape (n_states,); None is the stationary one, the only
+            one for which the result is the same at every step.
+
+    Returns:
+        Of the same shape as `transition`.
+
+    Raises:
+        ParameterError: A prior that is no distribution, a state that is never entered under it (what came
+            before it is then not defined), or as `stationary_distribution`.
     """
     forward = checked_transition(transition)
     before = stationary_distribution(forward) if prior is None else _checked_prior(prior, len(forward))
