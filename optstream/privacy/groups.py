@@ -18,7 +18,7 @@ def may_be_joint(model: PrivacyModel, n_nodes: int, leaves_per_period: int | Non
         model: The privacy guarantee.
         n_nodes: Of the level.
         leaves_per_period: The leaves that one customer's readings of a period lie in, by the operator's word;
-            None where nobody gave it.
+            None where nobody gave it: a default of 1 is no word.
 
     Returns:
         False wherever nothing says so.
