@@ -148,7 +148,7 @@ def exceeds(largest, size, scale):
 @pytest.mark.parametrize("source", SOURCES, ids=["secure", "simulated"])
 @pytest.mark.parametrize(("size", "scale"), [(1, 3.0), (2, 1.5), (5, 3.0), (8, 2.5), (48, 20.0)])
 def test_the_largest_coordinate_follows_its_law_and_no_other(source, size, scale):
-    drawn = joint_noise(source, scale, size, 24_000 // (size + 1))
+    drawn = joint_noise(source, scale, size, 12_000 // (size + 1))
     largest = np.abs(drawn).max(axis=1)
     assert drawn.dtype == np.int64
     assert not exceeds(largest, size, scale)
