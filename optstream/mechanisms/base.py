@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.mechanisms.base import Mechanism
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.privacy.exact import round_up_to_float

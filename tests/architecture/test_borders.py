@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted(
-    path.relative_to(HOUSE)
-    for room in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (HOUSE / room).rglob("*.py")
+    path.relative_to(CHECKOUT)
+    for package in ("flows", "tasks", "data_contracts", "optstream")
+    for path in (CHECKOUT / package).rglob("*.py")
 )
 
 
 @cache
 def tree_of(path):
-    return ast.parse((HOUSE / path).read_text())
+    return ast.parse((CHECKOUT / path).read_text())
 
 
 @cache
@@ -39,6 +39,7 @@ def calls_in(path):
     return {ast.unparse(node.func) for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call)}
 
 
+@pytest.mark.slow
 def test_only_measurement_opens_a_private_period():
     opening = {"open_private_period", "_PrivatePeriod__units", "__units"}
     allowed = {Path("optstream/stream/private_period.py")}
@@ -56,6 +57,7 @@ def test_only_measurement_opens_a_raw_state_and_only_the_trusted_store_writes_on
     assert writers == {Path("tasks/release/draw.py"), Path("tasks/studies/audit_compromised.py")}
 
 
+@pytest.mark.slow
 def test_only_measurement_builds_measurements():
     allowed = {Path("optstream/stream/measured.py")}
     builders = {path for path in SOURCES if "Measured" in calls_in(path)} - allowed
@@ -79,7 +81,7 @@ def test_only_what_an_operator_declares_is_claimed_to_be_public():
 )
 def test_every_function_of_measurement_states_its_privacy(path):
     """Under "Privacy:" a lemma of docs/privacy.md where raw values are touched, else "none"."""
-    proofs = (HOUSE / "docs/privacy.md").read_text()
+    proofs = (CHECKOUT / "docs/privacy.md").read_text()
     for function in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)):
         if function.name.startswith("__"):
             continue
@@ -102,7 +104,7 @@ def test_every_public_function_of_the_science_is_documented(path):
             assert short or ast.get_docstring(node), f"{path}: {node.name}"
 
 
-def test_no_source_of_randomness_but_the_noise_rooms():
+def test_no_source_of_randomness_but_the_noise_package():
     """In the science and in the flow that releases; the simulation of dumps makes up its own truth."""
     for path in SOURCES:
         if path.parts[0] != "optstream" or path.parts[1] == "noise":
@@ -124,9 +126,12 @@ def undated(tree):
     ]
 
 
+@pytest.mark.slow
 def test_no_reader_asks_for_a_column_without_saying_of_which_day():
     others = [
-        path.relative_to(HOUSE) for room in ("benchmarks", "docs") for path in (HOUSE / room).rglob("*.py")
+        path.relative_to(CHECKOUT)
+        for tree in ("benchmarks", "docs")
+        for path in (CHECKOUT / tree).rglob("*.py")
     ]
     found = {path: undated(tree_of(path)) for path in [*SOURCES, *others]}
     assert {path: reads for path, reads in found.items() if reads} == {}

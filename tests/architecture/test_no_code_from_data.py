@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted(
-    path.relative_to(HOUSE)
-    for room in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (HOUSE / room).rglob("*.py")
+    path.relative_to(CHECKOUT)
+    for package in ("flows", "tasks", "data_contracts", "optstream")
+    for path in (CHECKOUT / package).rglob("*.py")
 )
 MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "jsonpickle", "code"}
 BUILTINS = {"eval", "exec", "compile", "__import__"}
@@ -53,8 +53,9 @@ def findings(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=str)
+@pytest.mark.slow
 def test_no_module_makes_code_of_data(path):
-    found = set(findings((HOUSE / path).read_text()))
+    found = set(findings((CHECKOUT / path).read_text()))
     assert found == OWN_PROCESSES.get(str(path), set())
 
 

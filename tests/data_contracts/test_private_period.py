@@ -33,6 +33,7 @@ def period(n_leaves=2, n_steps=46, resolution=Fraction(1, 1000), first_step=FIRS
         (period(n_leaves=3, n_steps=1), ["leaves", "steps"]),
     ],
 )
+@pytest.mark.slow
 def test_a_period_is_judged_by_its_public_facts(held, broken):
     metrics = private_period_metrics([(DAY, held)], TREE, CALENDAR, MODEL)
     assert [(one.column, one.day, one.alarm) for one in judge(CONTRACT, metrics)[1]] == [

@@ -98,11 +98,13 @@ def test_the_bound_counts_for_each_leaf_below():
         check(rows(low), lower_bound=Fraction(-9, 100))
 
 
+@pytest.mark.slow
 def test_features_are_partitions_of_the_period():
     with pytest.raises(ContractError, match="must have each feature's parts cover the day's steps"):
         check(rows(VALUES), features=[Feature((range(0, 3),), "short")])
 
 
+@pytest.mark.slow
 def test_the_lineage_is_whole():
     with pytest.raises(ContractError, match="must state its whole lineage"):
         check(rows(VALUES), statement={**STATEMENT, LINEAGE[-1]: ""})
@@ -127,6 +129,7 @@ def test_standard_errors_are_finite_and_above_0_or_null(name):
             check(sound.with_columns(pl.when(first).then(wrong).alias(name)))
 
 
+@pytest.mark.slow
 def test_days_are_judged_together_and_each_has_its_own_verdict():
     given = {
         "value_column": "load",

@@ -1,7 +1,7 @@
-"""The one judge: looks at a world after each fault and at its end, and says which promise is broken.
+"""The one judge: looks at a world after each fault and at its end, and says which guarantee is broken.
 
-The promises: no window above the grant; at most one live release a period, from one draw; the catalogue lists
-only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
+The guarantees: no window above the grant; at most one live release a period, from one draw; the catalogue
+lists only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
 """
 
 import hashlib
@@ -38,7 +38,7 @@ class Judge:
     releases_checked: int = 0
 
     def look(self) -> list[str]:
-        """What is broken now, whatever is under way: empty if every promise holds."""
+        """What is broken now, whatever is under way: empty if every guarantee holds."""
         return self._always(read_books(self.world))
 
     def at_the_end(
@@ -167,7 +167,7 @@ class Judge:
         return []
 
     def _sharpened(self, books: Books) -> list[str]:
-        """Every day's newest estimate is out and recorded, and every one that is due was made."""
+        """Every day's newest estimate is published and recorded, and every one that is due was made."""
         catalogue = find_catalogue(self.world.settings.published_folder)
         broken = []
         for (period, _), vintages in books.vintages.items():

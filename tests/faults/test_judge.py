@@ -40,6 +40,7 @@ def verdict(judge, said=SAID):
     return " ".join(judge.at_the_end([DAY], said))
 
 
+@pytest.mark.nightly
 def test_a_whole_world_passes(judge):
     assert verdict(judge) == ""
 
@@ -146,7 +147,7 @@ def test_a_published_day_that_is_not_listed(judge):
     assert "the catalogue does not list it" in verdict(judge)
 
 
-def test_two_processes_of_the_nursery_never_share_noise(sqlite_bench):
+def test_two_processes_of_the_fork_server_never_share_noise(sqlite_bench):
     """They were forked from one; had it drawn before, both would hold the rest of one buffer."""
     worlds = [sqlite_bench.world() for _ in range(2)]
     for world in worlds:

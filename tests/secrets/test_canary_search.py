@@ -166,6 +166,7 @@ def test_where_noise_is_expected_only_twelve_digits_count():
     assert SEARCH.bytes(b"7318.26495183", noisy=True)
 
 
+@pytest.mark.slow
 def test_random_bytes_hold_no_canary():
     many = Search(range(UNIT, UNIT + 500 * 10**7, 10**7), [WORD])
     assert many.bytes(random.Random(2).randbytes(5_000_000), depth=0) == set()

@@ -19,15 +19,26 @@ def make_consistent(
     weights: str = "variance",
     lower_bound: float | None = 0.0,
 ) -> NDArray[np.float64]:
-    """Return x (…, n_nodes, n_steps): the weighted least-squares fit to the measurements such that every
-    node is the sum of its children at every step, every feature's part the sum of its finer parts, and
-    every leaf at least `lower_bound` (None: no bound).
+    """Return the consistent series nearest to the measurements, by weighted least squares.
 
-    weights: "variance" or "paper" (`weighting.least_squares`); values in the unit of the readings. The
-    closed form is the answer wherever it respects the bound, for then the KKT conditions hold with zero
-    multipliers. For the periods that it takes below, the active set is sought; where that does not serve,
-    they go to the solver. Costs no privacy: post-processing.
-    Raises ParameterError as `least_squares`. Source: OptStream, Algorithm 4.
+    Every node is the sum of its children at every step, every feature's part the sum of its finer parts, and
+    every leaf at least the bound. The closed form is the answer wherever it respects the bound, for then the
+    KKT conditions hold with zero multipliers. For the periods that it takes below, the active set is sought;
+    where that does not serve, they go to the solver. Costs no privacy: post-processing. Source: OptStream,
+    Algorithm 4.
+
+    Args:
+        measured: One period, or a batch of them.
+        tree: Of whose nodes.
+        features: Whose sums were measured.
+        weights: "variance", by the precision of each measurement, or "paper".
+        lower_bound: Of each leaf at each step, in the unit of the readings; None for no bound.
+
+    Returns:
+        Values in the unit of the readings, (…, n_nodes, n_steps).
+
+    Raises:
+        ParameterError: What was measured is not of this tree and these features, or the weights are unknown.
     """
     problem = least_squares(measured, tree, features, weights)
     series = project(problem, tree)

@@ -46,7 +46,8 @@ def open_engine(url: str, busy_timeout_seconds: float) -> Engine:
             engine = _postgresql(address, busy_timeout_seconds)
         else:
             raise LedgerError(f"the ledger runs on sqlite or postgresql; its URL names {dialect!r}")
-    except (ArgumentError, NoSuchModuleError):
+    except (ArgumentError, NoSuchModuleError, ValueError):
+        # a ValueError names what stands in the place of the port, which may be a password
         raise LedgerError(
             "the ledger's URL is not one; use for example sqlite:///trusted/ledger.sqlite"
         ) from None
@@ -105,8 +106,8 @@ def _translated(engine: Engine) -> Iterator[None]:
         cause = getattr(error, "orig", None) or error
         said = f": {cause}" if engine.dialect.name == "sqlite" else ""
         raise LedgerUnavailableError(
-            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was recorded. "
-            "See that it is reachable, writable and not held by another program, then run again"
+            f"the ledger's database refused ({type(cause).__name__}{said}); nothing of this was "
+            "confirmed. See that it is reachable, writable and not held by another program, then run again"
         ) from error
 
 

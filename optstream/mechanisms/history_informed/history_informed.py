@@ -16,7 +16,7 @@ from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource

@@ -25,7 +25,7 @@ from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
 from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_tree_blocks
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend

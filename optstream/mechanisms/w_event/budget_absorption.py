@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.base import HALF, PublishByDistance
+from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
 from optstream.privacy import PrivacyModel
 from optstream.privacy.publication_rules import Absorption, PublicationRule
 from optstream.privacy.window_budget import WindowBudget

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
+from tests.by_night import few
 from tests.faults.disk.cuts import FIRST, HISTORIES, at_every_step, by_chance, open_cuts
 from tests.faults.disk.model import Rules
 from tests.faults.disk.mount import why_not
-from tests.faults.pairs import few
 from tests.temporary_postgresql import find_binaries
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no file system of our own here: {why_not()}")

@@ -6,8 +6,8 @@ can tell. docs/faults.md says so, and the last test here keeps it true.
 
 import pytest
 
+from tests.by_night import few
 from tests.faults.disk.two_machines import ORDERS, make_pair, one_after_the_other, out_of_sight
-from tests.faults.pairs import few
 
 
 @pytest.mark.parametrize("order", few(ORDERS.values(), 1), ids=ORDERS)
@@ -35,6 +35,7 @@ def test_one_published_folder_shows_one_release_of_a_day(sqlite_bench, order):
     assert len(outcome.shown) == 1
 
 
+@pytest.mark.nightly
 def test_a_copy_on_the_same_machine_sees_what_the_first_published(sqlite_bench):
     """The terms in its ledger name the folder that the first publishes to."""
     outcome = one_after_the_other(sqlite_bench, make_pair(sqlite_bench, shared_published=False))

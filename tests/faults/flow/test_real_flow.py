@@ -11,6 +11,8 @@ from tests.faults.flow.flow_kills import ended, kill_flows, start_flow, wait_unt
 from tests.faults.judge import Judge
 from tests.faults.world import DAYS
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -30,7 +32,6 @@ def finished(judge, api, hours):
     return judge.at_the_end([DAYS[0]], ended(start_flow(judge.world, api, hours=hours)))
 
 
-@pytest.mark.nightly
 def test_the_same_scheduled_run_delivered_twice(sqlite_bench, api):
     world = sqlite_bench.world()
     judge = Judge(world)
@@ -49,7 +50,6 @@ def test_kills_of_the_real_flow(sqlite_bench, api):
     assert tally.tried == 1
 
 
-@pytest.mark.nightly
 def test_a_polite_stop_of_the_real_flow(sqlite_bench, api):
     world = sqlite_bench.world()
     judge = Judge(world)
@@ -62,7 +62,6 @@ def test_a_polite_stop_of_the_real_flow(sqlite_bench, api):
     assert judge.voids() == 0
 
 
-@pytest.mark.nightly
 def test_the_server_restarted_in_the_middle(sqlite_bench, tmp_path):
     """The flow may fail, since Prefect cannot be told; the day is safe, and the next run completes it."""
     world = sqlite_bench.world()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.faults.pairs import few
+from tests.by_night import few
 from tests.faults.points.acts import REFUSALS
 from tests.faults.points.attacks import kill_at_each, refusable, refuse_at_each
 from tests.faults.points.scenarios import FIRST, SHARPENED, record

@@ -2,8 +2,8 @@
 
 import pytest
 
+from tests.by_night import few
 from tests.faults.campaign import random_kills, table
-from tests.faults.pairs import SQLITE, few
 from tests.faults.points.attacks import kill_at_each
 from tests.faults.points.scenarios import ALL, record
 from tests.faults.world import DAYS
@@ -11,7 +11,6 @@ from tests.faults.world import DAYS
 SEED = 20160601
 
 
-@SQLITE
 def test_random_kills_lose_no_day(bench):
     tally = random_kills(bench, 4, SEED)
     print(table([("", f"seed {SEED}", tally)]))

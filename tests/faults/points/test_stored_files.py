@@ -5,9 +5,9 @@ import pytest
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
 from optstream.ledger import ReleaseState
+from tests.by_night import few, on_both
 from tests.faults.books import read_books
 from tests.faults.judge import Judge
-from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 SPOILED = {
@@ -19,7 +19,7 @@ SPOILED = {
 
 def stopped_at(bench, world, point):
     """A night that stands still there."""
-    night = bench.nursery.start(bench.night(world, act="stop", point=point))
+    night = bench.fork_server.start(bench.night(world, act="stop", point=point))
     assert night.wait() == "stopped"
     return night
 
@@ -116,7 +116,6 @@ def test_a_clock_set_back_by_a_day(bench, point):
     assert judge.voids() == 0
 
 
-@SQLITE
 def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     world = bench.world()
     judge = Judge(world)
@@ -127,7 +126,6 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     assert world.samplings() == [DAYS[0]]
 
 
-@SQLITE
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)

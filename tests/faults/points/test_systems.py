@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from tests.by_night import few, on_both
 from tests.faults.judge import Judge
 from tests.faults.mounts import mounted, why_not
-from tests.faults.pairs import few, on_both
 from tests.faults.world import DAYS
 
 BEFORE = [
@@ -37,7 +37,7 @@ def stop_and_do(bench, point, fault, repair):
     """Stop a night at a point, let the fault come, go on to the end, repair; what the judge says then."""
     world = bench.world()
     judge = Judge(world)
-    night = bench.nursery.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
+    night = bench.fork_server.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
     assert night.wait() == "stopped"
     fault(world)
     night.go_on()
@@ -106,7 +106,7 @@ def test_a_polite_stop(sqlite_bench, point):
     """SIGTERM: at once where nothing is drawn, after the draw where noise is sampled; never a VOID day."""
     world = sqlite_bench.world()
     judge = Judge(world)
-    night = sqlite_bench.nursery.start(sqlite_bench.night(world, act="stop", point=point))
+    night = sqlite_bench.fork_server.start(sqlite_bench.night(world, act="stop", point=point))
     assert night.wait() == "stopped"
     night.terminate()
     night.go_on()
@@ -151,13 +151,13 @@ def test_a_folder_that_becomes_read_only(bench, case):
 
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
-@pytest.mark.parametrize("room_kb", few([150, 300], 1))
-def test_a_small_disk_that_is_full(sqlite_bench, room_kb):
+@pytest.mark.parametrize("size_kb", few([150, 300], 1))
+def test_a_small_disk_that_is_full(sqlite_bench, size_kb):
     """The world lies on a tmpfs of this size; the rerun finds it larger."""
     world = sqlite_bench.world()
     judge = Judge(world)
     configuration = world.configuration.read_bytes()
-    mounted("-t", "tmpfs", "-o", f"size={room_kb}k", "tmpfs", world.folder)
+    mounted("-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", world.folder)
     try:
         world.configuration.write_bytes(configuration)
         filled = Path(world.folder, "filler")

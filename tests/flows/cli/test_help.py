@@ -87,6 +87,7 @@ def imported(*words):
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--version"], ["rum"]])
+@pytest.mark.slow
 def test_the_list_of_commands_imports_no_library_of_theirs(words):
     assert imported(*words) == set()
 

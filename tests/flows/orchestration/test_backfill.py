@@ -11,10 +11,10 @@ from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.release import steps
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.command import invoke
+from tests.tasks.two_regions import STEPS
 
 FIRST, LAST = date(2016, 5, 30), date(2016, 6, 2)
 ABSENT = LAST + timedelta(days=1)
@@ -103,7 +103,7 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
     enrol(run)
     works = [Requested(LAST)]
-    for step in steps.STEPS[:6]:
+    for step in STEPS[:6]:
         works = step(run, works)
     drawn = run.ledger.find("two-regions", str(LAST)).measurements_hash
 

@@ -41,6 +41,7 @@ def test_an_operator_s_server_is_used(prefect_api: str, tmp_path: Path) -> None:
     assert connect(tmp_path) == prefect_api
 
 
+@pytest.mark.slow
 def test_an_operator_s_server_that_is_down_is_an_error(tmp_path: Path) -> None:
     down = {PREFECT_API_URL: f"http://127.0.0.1:{free_port()}/api"}
     with (

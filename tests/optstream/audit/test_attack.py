@@ -40,6 +40,7 @@ def test_a_known_epsilon_is_approached_from_below(epsilon):
     assert result.error == ERROR
 
 
+@pytest.mark.slow
 def test_secure_noise_is_measured_alike():
     result = audit(Count(1.0), n_runs=4000, noise=BufferedNoise(secure_noise()))
     assert 0.3 < result.lower_bound <= 1.0
@@ -54,6 +55,7 @@ def test_too_little_noise_is_found():
     assert audit(Starved(1.0), n_runs=20_000, noise=simulated_noise(2)).exceeds
 
 
+@pytest.mark.slow
 def test_false_alarms_are_as_rare_as_stated():
     """At an error of 0.2, over 200 audits of a mechanism whose epsilon is 0: at most 40 and four deviations.
 

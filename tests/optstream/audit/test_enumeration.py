@@ -1,4 +1,4 @@
-"""Exact probabilities: they add up, agree with sampling, and with the house's own sampler."""
+"""Exact probabilities: they add up, agree with sampling, and with the project's own sampler."""
 
 import numpy as np
 import pytest
@@ -45,6 +45,7 @@ def test_shared_noise_over_queries_that_rise_and_fall():
     assert exact[1] == exact[3] == 0
 
 
+@pytest.mark.slow
 def test_one_query_against_a_sum_by_hand():
     values = np.arange(-400, 401)
     first, second = (np.exp(-np.abs(values) / scale) * np.tanh(0.5 / scale) for scale in (2.0, 4.0))
@@ -73,8 +74,9 @@ def test_the_l1_score_by_hand():
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+@pytest.mark.slow
 def test_the_enumerated_sampler_is_the_one_that_is_released(sampler):
-    """The mechanism's own choices, drawn, are as likely as this room computes them to be."""
+    """The mechanism's own choices, drawn, are as likely as this package computes them to be."""
     runs, noise = 1000, simulated_noise(11)
     values = np.array([sampler.base])
     drawn = [sampler.mechanism.measure(values, noise=noise).positions for _ in range(runs)]
@@ -84,6 +86,7 @@ def test_the_enumerated_sampler_is_the_one_that_is_released(sampler):
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
+@pytest.mark.slow
 def test_no_change_of_a_period_costs_the_sampler_more_than_it_is_charged(sampler):
     result = sampler.enumerate()
     assert 0 < result.lower_bound <= sampler.claimed

@@ -1,5 +1,7 @@
 """The audit's field: nobody adds a mechanism that no attack looks at."""
 
+import pytest
+
 from optstream import mechanisms
 from optstream.audit import MechanismSubject, our_cases
 from optstream.mechanisms import MECHANISMS, Hierarchical
@@ -13,6 +15,7 @@ def audited():
     return {type(one) for one in attacked}, patterns
 
 
+@pytest.mark.slow
 def test_every_registered_mechanism_is_audited_alone_and_on_a_tree():
     alone, on_tree = audited()
     registered = {getattr(mechanisms, name) for name in MECHANISMS}

@@ -52,6 +52,7 @@ def run_with_death_at_each_step(tmp_path, monkeypatch, prepare, work, check):
     raise AssertionError("the work never got through")
 
 
+@pytest.mark.slow
 def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def check(folder):
         if find_catalogue(folder) is not None:
@@ -65,6 +66,7 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
     assert n > 15
 
 
+@pytest.mark.nightly
 def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def prepare(folder):
         put(folder, DAY)
@@ -86,6 +88,7 @@ def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put)
     assert n > 15
 
 
+@pytest.mark.slow
 def test_days_published_at_once_appear_at_once_and_survive_death_at_every_step(
     tmp_path, monkeypatch, put, put_all
 ):
@@ -151,6 +154,7 @@ def restated(put):
     return prepare
 
 
+@pytest.mark.slow
 def test_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def check(folder):
         listed = not read_catalogue(folder).entry(DAY).withdrawn
@@ -165,6 +169,7 @@ def test_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
     assert n > 8
 
 
+@pytest.mark.slow
 def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, monkeypatch, put):
     """The withdrawn bytes must not come back as superseded ones."""
 

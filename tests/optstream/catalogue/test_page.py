@@ -34,7 +34,7 @@ def told(head):
     return lambda _entry, _known: head
 
 
-def test_a_page_is_put_and_is_neither_stranger_nor_data(published, put):
+def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
     put(published.name, DAY)
     rows = read_published(published.name)
     assert replace_page(published.name, made)
@@ -137,6 +137,7 @@ def test_an_older_page_never_takes_a_newer_one_s_place_in_a_store(in_store, put,
     assert check_files(in_store.name) == []
 
 
+@pytest.mark.slow
 def test_one_that_is_always_overtaken_gives_up_in_words(tmp_path, put):
     days = iter(DAY + timedelta(days=number) for number in range(MOST_TRIES + 2))
     put(tmp_path, next(days))

@@ -192,6 +192,7 @@ def test_a_withdrawn_period_waits_for_a_higher_revision(tmp_path, put):
     assert read_published(tmp_path)["date"].n_unique() == 2
 
 
+@pytest.mark.slow
 def test_publishers_at_once_lose_no_entry(tmp_path, put):
     days = [DAY + timedelta(days=number) for number in range(24)]
     failures = []

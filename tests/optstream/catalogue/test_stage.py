@@ -33,6 +33,7 @@ def test_the_frames_chunks_do_not_show(rows, statement):
     assert encode(chunked, footer) == encode(ordered, footer)
 
 
+@pytest.mark.slow
 def test_another_process_gives_the_same_bytes(rows, statement, request):
     """String hashing and dictionary order differ between processes; the bytes may not."""
     code = (

@@ -40,6 +40,7 @@ def numbers(results: list[CellResult]) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_and_order_change_nothing(data):
     alone = numbers(list(run_cells(some_cells(), data, seed=SEED)))
     together = numbers(list(run_cells(some_cells()[::-1], data, seed=SEED, processes=2)))
@@ -49,6 +50,7 @@ def test_processes_and_order_change_nothing(data):
     )
 
 
+@pytest.mark.slow
 def test_blocks_of_trials_are_parts_of_the_whole(data):
     cell = some_cells()[0]
     whole = run_cell(replace(cell, trials=(0, 3)), data, SEED).trials
@@ -103,6 +105,7 @@ def test_last_week_is_the_release_seven_days_before(data):
     assert metrics["mae"] == 0.0
 
 
+@pytest.mark.slow
 def test_only_the_unfitted_tree_is_inconsistent(data):
     point = Point("1", "10")
     found = {
@@ -115,6 +118,7 @@ def test_only_the_unfitted_tree_is_inconsistent(data):
     assert all(metrics["violation"] < 1e-6 for metrics in found.values())
 
 
+@pytest.mark.slow
 def test_a_cell_that_cannot_be_run_is_refused(data):
     with pytest.raises(ParameterError, match="mechanism must be one of"):
         cell_of("regions", "Gauss", "strict", Point("1"), FEBRUARY, (0, 1))

@@ -64,6 +64,7 @@ def test_the_short_form_is_a_part_of_the_long_one_in_february():
         assert max(cell.trials[1] for cell in short) <= 3
 
 
+@pytest.mark.slow
 def test_equal_work_is_one_cell():
     cells = unique_cells(EXPERIMENTS)
     assert len(cells) == len(set(cells)) == len({cell.key for cell in cells})

@@ -14,6 +14,7 @@ def arma(n_steps: int, phi: float, theta: float, mean: float, seed: int) -> np.n
     return mean + series[1:]
 
 
+@pytest.mark.slow
 def test_the_forecast_is_that_of_the_process_itself():
     """h steps ahead the process expects phi^(h-1) times its next deviation; estimation errs a little."""
     series = arma(5000, 0.9, 0.4, 500.0, seed=1)

@@ -34,6 +34,7 @@ def metrics_of(data, study, mechanism, span, epsilon="0.1"):
     return result.trials[0].metrics
 
 
+@pytest.mark.nightly
 def test_a_stream_is_judged_from_its_first_day_and_sharpened_by_later_ones(data):
     found = metrics_of(data, "stream", INFORMED, BEGINNING.name)
     assert found["mae"] == pytest.approx(found["mae_2013"])  # the span has one year

@@ -94,6 +94,7 @@ def life(ledger, url, kit):
     assert states == [ReleaseState.PUBLISHED, ReleaseState.VOID, ReleaseState.VOID, ReleaseState.VOID]
 
 
+@pytest.mark.slow
 def test_no_statement_of_a_whole_life_changes_a_spend_or_an_event(url, kit):
     with statements() as said:
         ledger = open_ledger(url)
@@ -128,8 +129,9 @@ def test_the_search_for_statements_finds_them(ledger, publish, kit, monkeypatch,
     assert verbs_on(said)["spends"] == {verb}
 
 
+@pytest.mark.slow
 def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_the_library):
-    """With the triggers gone, so that only the library keeps the promise."""
+    """With the triggers gone, so that only the library keeps the guarantee."""
 
     def rows():
         with round_the_library() as connection:

@@ -16,6 +16,7 @@ def collect(ledger, n_rows):
 
 
 @pytest.mark.parametrize("n_rows", [1, 2, 3, 1000])
+@pytest.mark.slow
 def test_batches_of_any_size_hold_the_same_rows(ledger, publish, reserve, kit, n_rows):
     publish("day 0")
     reserve("day 4", kit.plan(4, "1/8"))

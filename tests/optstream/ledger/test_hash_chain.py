@@ -86,6 +86,7 @@ def edits():
 
 
 @pytest.mark.parametrize(("url", "statement", "finding"), [*edits()], indirect=["url"])
+@pytest.mark.slow
 def test_an_edit_is_found(tamper, statement, finding):
     found = tamper(statement)
     assert re.search(finding, found), found
@@ -249,6 +250,7 @@ def refused(ledger, publish, round_the_library):
 
 @pytest.mark.parametrize("table", ["spends", "events"])
 @pytest.mark.parametrize("statement", ["UPDATE {} SET id = id + 1000", "DELETE FROM {}"])
+@pytest.mark.slow
 def test_the_database_itself_refuses_to_change_spends_and_events(refused, table, statement):
     refused(statement.format(table))
 

@@ -54,6 +54,7 @@ def stored(connection):
     }
 
 
+@pytest.mark.slow
 def test_every_kind_of_event_is_stored_as_ever(whole_life, round_the_library):
     with round_the_library() as connection:
         found = stored(connection)

@@ -72,6 +72,7 @@ def loss(one, other):
     return max(abs(np.log(one[outcome] / other[outcome])) for outcome in one)
 
 
+@pytest.mark.nightly
 def test_the_groups_come_out_as_often_as_enumerated():
     """Within 5.5 standard deviations, 2 x 8 outcomes: a false alarm in 1e6."""
     runs = 60_000
@@ -96,6 +97,7 @@ def test_the_groups_come_out_as_often_as_enumerated():
         assert not agrees(groupings(values, kind="threshold drawn for each comparison"))
 
 
+@pytest.mark.slow
 def test_a_change_loses_at_most_epsilon_for_each_step_in_any_groups():
     """All streams of four steps on a grid, all changes of one and of several steps by up to alpha."""
     largest = dict.fromkeys(range(1, 5), 0.0)

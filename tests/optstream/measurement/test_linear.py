@@ -91,6 +91,7 @@ def test_every_answer_gets_noise_of_its_own_spends_scale():
 
 @settings(max_examples=200, deadline=None)
 @given(st.data())
+@pytest.mark.slow
 def test_the_charge_bounds_the_l1_change_of_the_answers(data):
     """Lemma 3 by brute force: over neighbours that change a set of steps, leaf by leaf as they please."""
     alpha = 5

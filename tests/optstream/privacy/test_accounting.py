@@ -111,6 +111,7 @@ def histories(draw):
 
 @settings(max_examples=120, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
+@pytest.mark.slow
 def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     found = worst_window(spends, length)
     assert found.epsilon == brute_force(spends, length)
@@ -125,6 +126,7 @@ FAR = 10**12
 
 @settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13), st.data())
+@pytest.mark.slow
 def test_a_repeated_history_is_priced_as_one_that_is_written_out(spends, length, data):
     shifts = st.lists(st.sampled_from([0, 0, 3, 40, -7, FAR]), min_size=1, max_size=4)
     repeated = [(spend, [0, 0] if isinstance(spend, CappedSpend) else data.draw(shifts)) for spend in spends]
@@ -163,6 +165,7 @@ def test_aligned_window_longer_than_its_period_touches_no_step_after_it():
 
 @settings(max_examples=40, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(0, 30), st.integers(0, 5))
+@pytest.mark.slow
 def test_a_range_that_ends_before_it_begins_asks_for_windows_with_both_ends(spends, length, end, gap):
     found = worst_window(spends, length, touching=range(end + gap, end)).epsilon
     both = [
@@ -218,8 +221,8 @@ def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(tak
         starts, charged, charged_to_windows([outcome], length, starts), strict=True
     ):
         assert settled <= planned
-        room = max(0, cap - len(taken & set(range(start, start + length))))
-        assert planned <= room * Fraction(1, 3)
+        headroom = max(0, cap - len(taken & set(range(start, start + length))))
+        assert planned <= headroom * Fraction(1, 3)
 
 
 def test_an_unknown_spend_cannot_be_priced():

@@ -25,6 +25,7 @@ def half_up(value, resolution):
 
 @settings(max_examples=500, deadline=None)
 @given(st.lists(st.decimals(-10000, 10000, places=4), min_size=1, max_size=20), resolutions)
+@pytest.mark.slow
 def test_floats_are_rounded_as_the_decimals_that_they_show(decimals, resolution):
     for dtype in (np.float64, np.float32):
         values = np.array([float(value) for value in decimals], dtype=dtype)

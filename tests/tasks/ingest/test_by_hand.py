@@ -116,6 +116,7 @@ WITHOUT_PAUSE = settings(
 
 @WITHOUT_PAUSE
 @given(day=st.sampled_from(DAYS), data=st.data(), whole=st.sampled_from([True, True, True, False]))
+@pytest.mark.slow
 def test_any_dump_counts_as_by_hand(stream, day, data, whole):
     n_steps = stream.settings.calendar.n_steps(day)
     leaves = [data.draw(st.lists(files(), min_size=1, max_size=3)) for _ in range(2)]

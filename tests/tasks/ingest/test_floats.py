@@ -47,6 +47,7 @@ decimals = st.decimals(-3, 120, allow_nan=False, places=4).map(float)
     st.sampled_from(RESOLUTIONS),
     st.sampled_from([np.float32, np.float64]),
 )
+@pytest.mark.slow
 def test_any_float_counts_as_defined(values, bounds, resolution, number):
     counter = FloatCounter(number, bounds, resolution)
     with np.errstate(over="ignore"):

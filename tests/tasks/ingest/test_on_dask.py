@@ -63,6 +63,7 @@ def same(client, stream):
     return there
 
 
+@pytest.mark.nightly
 def test_every_leaf_is_read_by_itself_and_nothing_else_changes(client, small):
     stream = small(schema="metered")
     mover = stream.metered("m", 5.0)
@@ -75,6 +76,7 @@ def test_every_leaf_is_read_by_itself_and_nothing_else_changes(client, small):
     assert asked == [2, 2]
 
 
+@pytest.mark.slow
 def test_a_broken_file_is_found_there_too(client, small):
     stream = small(schema="metered")
     stream.write("84", stream.metered("a", 1.0))
@@ -132,6 +134,7 @@ def test_aggregated_dumps_stay_where_they_are(client, small):
     assert same(client, stream)[2] == []
 
 
+@pytest.mark.slow
 def test_what_travels_holds_no_ledger(small):
     stream = small(schema="metered")
     assert stream.settings.ledger_url != ""

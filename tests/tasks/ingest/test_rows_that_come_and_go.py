@@ -63,6 +63,7 @@ def ingested(small, order):
     return {SETS[number]: tuple(units[:, step].tolist()) for step, number in enumerate(order)}
 
 
+@pytest.mark.slow
 def test_a_step_counts_by_its_own_rows_whatever_the_others_hold(small):
     """All sets beside each other, in three orders: a rule of the day lets a step drop the rows of others."""
     expected = {rows: by_rule(rows) for rows in SETS}

@@ -22,6 +22,7 @@ def judged(stream, now=NOW):
 
 
 @pytest.mark.parametrize(("factor", "clamped"), [(1, 0.0), (1000, 1.0), (-1, 1.0), (1 / 1000, 0.0)])
+@pytest.mark.slow
 def test_a_region_in_another_unit_or_sign_shows_where_it_leaves_the_bounds(small, factor, clamped):
     stream = small()
     stream.write("84", stream.rows(40.0 * factor))
@@ -60,6 +61,7 @@ def test_the_newest_verdict_of_the_day_counts_and_others_do_not(small):
 
 
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"metrics": 1}', b'{"metrics": [{"region": "84"}]}'])
+@pytest.mark.slow
 def test_a_verdict_that_cannot_be_read_or_is_older_shows_nothing(small, content):
     stream = small()
     for region in ("84", "11"):
@@ -68,6 +70,7 @@ def test_a_verdict_that_cannot_be_read_or_is_older_shows_nothing(small, content)
     assert shares(stream, DAY) == {}
 
 
+@pytest.mark.slow
 def test_a_region_without_rows_is_left_out(small):
     stream = small()
     stream.write("84", stream.rows(1.0))

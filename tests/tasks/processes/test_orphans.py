@@ -65,6 +65,7 @@ def started(text, *words, **more):
 
 
 @pytest.mark.parametrize(("begin", "ends"), [("end_with_peer(asker.fileno())", True), ("", False)])
+@pytest.mark.slow
 def test_a_busy_process_ends_when_its_peer_is_closed(begin, ends):
     """The control, which does not watch, does not end."""
     own, theirs = Pipe()

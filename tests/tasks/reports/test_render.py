@@ -13,7 +13,7 @@ from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
 from tests.tasks.reports.conftest import facts_of
 
-HOUSE = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 VOID = {"meta", "link", "path", "img"}
 
@@ -53,6 +53,7 @@ def page(forty_days):
     return public_page(facts_of(forty_days))
 
 
+@pytest.mark.slow
 def test_the_page_is_well_nested_and_every_reference_leads_somewhere(page):
     outline = Outline(page)
     assert outline.open == []
@@ -118,6 +119,7 @@ def test_each_level_s_share_of_epsilon_is_the_one_that_the_release_states(page):
 
 
 @pytest.mark.parametrize("stated", [None, "1/2", ["1/2"], [1, 2], ["1/2", "1/2", "0"], {"0": "1"}])
+@pytest.mark.slow
 def test_no_share_is_shown_where_the_release_states_none_for_each_level(forty_days, stated):
     """Releases from before shares were stated, and folders that somebody else wrote."""
     facts = facts_of(forty_days)
@@ -131,7 +133,9 @@ def test_no_share_is_shown_where_the_release_states_none_for_each_level(forty_da
 
 def test_no_page_calls_the_bands_error_bands_or_intervals(page):
     """In no source of the pages either: what is not on this page may be on another."""
-    sources = [path.read_text() for path in (HOUSE / "tasks/reports").rglob("*.*") if path.suffix != ".pyc"]
+    sources = [
+        path.read_text() for path in (CHECKOUT / "tasks/reports").rglob("*.*") if path.suffix != ".pyc"
+    ]
     for text in (page.decode(), *sources):
         text = text.replace("it makes no error band", "")  # the files' own words
         assert not re.search(r"error[ -]?bands?|error bars?|confidence|credible", text, re.IGNORECASE)
@@ -147,6 +151,7 @@ def test_the_measured_coverage_stands_beside_the_bands(page):
     assert measured.rows[0].by_level[0] < 0.7, "the nation's bands at epsilon 1 are the ones that mislead"
 
 
+@pytest.mark.slow
 def test_hostile_names_are_text(forty_days):
     facts = facts_of(forty_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
@@ -170,6 +175,7 @@ def test_a_folder_whose_days_are_all_withdrawn_has_a_page(forty_days):
     assert outline.open == []
 
 
+@pytest.mark.slow
 def test_no_clock_is_asked(forty_days, monkeypatch):
     """The same facts give the same bytes, and no hour of the run stands on the page."""
     page = public_page(facts_of(forty_days))
@@ -178,6 +184,7 @@ def test_no_clock_is_asked(forty_days, monkeypatch):
     assert public_page(facts_of(forty_days)) == page
 
 
+@pytest.mark.slow
 def test_the_budget_s_epsilon_is_the_exponent(forty_days):
     facts = facts_of(forty_days)
     assert b"e<sup>0.5</sup>" in public_page(replace(facts, epsilon=Fraction(1, 2)))

@@ -32,6 +32,7 @@ def code_of(tool):
 
 
 @pytest.mark.parametrize("tool", ["polars", "pandas"])
+@pytest.mark.slow
 def test_python(without_noise, expected, tool):
     done = subprocess.run(
         [sys.executable, "-c", RUN], input=code_of(tool), cwd=without_noise, text=True, capture_output=True,

@@ -35,6 +35,7 @@ def learn(config, *changes, data="public", last=DAYS[-1]):
     return invoke("learn-proxy", *words, "--from", str(DAYS[0]), "--to", str(last), *changes)
 
 
+@pytest.mark.nightly
 def test_what_it_prints_is_a_table_of_the_configuration(config):
     said = learn(config, "--country", "FR")
     assert said.exit_code == 0, said.output
@@ -59,6 +60,7 @@ def test_days_that_clocks_make_short_are_days(config):
     assert learn(config).exit_code == 0
 
 
+@pytest.mark.slow
 def test_the_streams_own_dumps_and_dumps_that_are_not_there_are_refused(config):
     (config.parent / "public").rename(config.parent / "dumps")
     with pytest.raises(ParameterError, match=r"stream's own input: .* would leak"):
@@ -70,6 +72,7 @@ def test_the_streams_own_dumps_and_dumps_that_are_not_there_are_refused(config):
         learn(config, data="link")
 
 
+@pytest.mark.slow
 def test_too_few_days_and_a_day_that_is_missing_are_refused(config):
     with pytest.raises(ParameterError, match="at least 28 days; this has 26"):
         learn(config, last=DAYS[-3])
@@ -77,6 +80,7 @@ def test_too_few_days_and_a_day_that_is_missing_are_refused(config):
         learn(config, last=date(2015, 3, 30))
 
 
+@pytest.mark.slow
 def test_no_dump_of_the_stream_slips_in_by_a_link_or_a_folder_below(config):
     folder = config.parent
     (folder / "public").rename(folder / "dumps")
@@ -95,6 +99,7 @@ def test_no_dump_of_the_stream_slips_in_by_a_link_or_a_folder_below(config):
             learn(config, data=data)
 
 
+@pytest.mark.slow
 def test_a_region_is_read_by_its_name_and_a_broken_dump_is_said(config):
     """What a pattern would take for its own is part of a name; polars may panic over bytes, not raise."""
     public = config.parent / "public"

@@ -12,7 +12,7 @@ from tasks.release.day import Requested
 from tasks.release.each import each
 from tasks.reports import write_pages
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 
@@ -23,23 +23,24 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path)
-    house.simulate(*DAYS)
-    house.release(*DAYS)
-    each([Requested(DAYS[1])], Requested, partial(withdraw, house.run(), reason="a wrong meter"))
-    ledger = house.ledger
-    write_pages(house.settings, ledger, house.now)
+    installation = Installation(tmp_path)
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    each([Requested(DAYS[1])], Requested, partial(withdraw, installation.run(), reason="a wrong meter"))
+    ledger = installation.ledger
+    write_pages(installation.settings, ledger, installation.now)
     ledger.close()
     for path in (tmp_path / "published/data").rglob("*.parquet"):
         path.unlink()
-    return house
+    return installation
 
 
-def there(house):
-    catalogue = read_catalogue(house.folder / "published")
-    return [day for day in DAYS if (house.folder / "published" / catalogue.entry(day).file).is_file()]
+def there(installation):
+    catalogue = read_catalogue(installation.folder / "published")
+    return [day for day in DAYS if (installation.folder / "published" / catalogue.entry(day).file).is_file()]
 
 
+@pytest.mark.slow
 def test_a_day_by_itself(here):
     assert invoke("status").exit_code == 1
     assert invoke("report").exit_code == 1
@@ -51,6 +52,7 @@ def test_a_day_by_itself(here):
     assert [day["status"] for day in json.loads(again.output)["days"]] == ["published already"]
 
 
+@pytest.mark.slow
 def test_a_span_leaves_out_what_was_withdrawn_or_never_published(here):
     done = invoke("publish", "--from", "2016-05-20", "--to", "2016-06-20")
     assert (done.exit_code, there(here)) == (0, [DAYS[0], DAYS[2]])
@@ -60,6 +62,7 @@ def test_a_span_leaves_out_what_was_withdrawn_or_never_published(here):
     assert "1 Jun 2016 (missing)" not in (here.folder / "published/index.html").read_text()
 
 
+@pytest.mark.slow
 def test_a_withdrawn_day_that_is_named_is_refused_and_the_others_are_published(here):
     done = invoke("publish", "2016-06-02", "2016-06-03")
     assert (done.exit_code, there(here)) == (1, [DAYS[2]])
@@ -67,6 +70,7 @@ def test_a_withdrawn_day_that_is_named_is_refused_and_the_others_are_published(h
 
 
 @pytest.mark.parametrize("words", [(), ("--from", "2016-06-01"), ("tomorrow",)])
+@pytest.mark.slow
 def test_wrong_words_are_explained(here, words):
     assert invoke("publish", *words).exit_code == 2
     assert there(here) == []

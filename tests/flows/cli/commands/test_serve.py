@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.served import (
-    HOUSE,
+    CHECKOUT,
     descendants,
     events_of,
     gone,
@@ -89,11 +89,12 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     print(f"\nscheduled run: published {taken:.0f} s after its minute")
 
 
+@pytest.mark.nightly
 def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(nights.settings.file)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     done = subprocess.run(
-        command, env=environment, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60
+        command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
@@ -154,7 +155,7 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     assert killed.events_of(day).count("drawn") == 1
     verified = subprocess.run(
         [sys.executable, "-m", "flows.cli.main", "ledger", "verify", "-c", str(killed.settings.file)],
-        cwd=HOUSE,
+        cwd=CHECKOUT,
         capture_output=True,
         text=True,
         check=False,
@@ -181,6 +182,7 @@ def test_no_run_that_ended_well_was_taken_for_dead(nights, killed, api):
         pytest.param(signal.SIGTERM, 0, marks=pytest.mark.nightly),
     ],
 )
+@pytest.mark.slow
 def test_a_serve_that_ends_while_it_starts_leaves_no_server(tmp_path, number, code):
     settings = stream_of(tmp_path / "here", "early")
     with serving(settings) as served:
@@ -202,6 +204,7 @@ def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     assert nights.process.poll() is None
 
 
+@pytest.mark.slow
 def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
     home = nights.settings.serve_folder
     files = [path for path in home.iterdir() if path.is_file()]

@@ -9,7 +9,7 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 ARMOUR = "-----BEGIN PUBLIC KEY-----"
@@ -20,11 +20,12 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
-    house.simulate(*DAYS)
-    return house
+    installation = Installation(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation.simulate(*DAYS)
+    return installation
 
 
+@pytest.mark.slow
 def test_a_key_is_made_named_and_used(here):
     said = invoke("keys", "new")
     assert said.exit_code == 0
@@ -46,6 +47,7 @@ def test_a_key_is_made_named_and_used(here):
     )
 
 
+@pytest.mark.slow
 def test_without_a_key_hashes_are_compared_and_with_one_unsigned_is_a_problem(here):
     here.release(*DAYS)
     invoke("keys", "new")
@@ -63,6 +65,7 @@ def test_without_a_key_hashes_are_compared_and_with_one_unsigned_is_a_problem(he
     assert "catalogue.json is not signed by key" in document["problems"][0]
 
 
+@pytest.mark.slow
 def test_a_lost_file_and_an_older_catalogue_are_named(here):
     here.release(*DAYS)
     lost = read_catalogue("published").entries[0].file
@@ -75,6 +78,7 @@ def test_a_lost_file_and_an_older_catalogue_are_named(here):
     assert "number none, and you have seen 7" in found.output
 
 
+@pytest.mark.slow
 def test_what_is_no_folder_or_no_key_is_an_error(here):
     with pytest.raises(PublicationError, match=r"no catalogue\.json"):
         invoke("verify-published", "published")

@@ -3,26 +3,13 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from flows.cli.main import app
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
+from tests.flows.command import invoke
 
 DRY = ("run", "--date", "2016-02-01", "--dry-run")
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-    invoke("init")
-    return tmp_path
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, words)
 
 
 def change(here, old, new):
@@ -32,6 +19,7 @@ def change(here, old, new):
     file.write_text(text.replace(old, new))
 
 
+@pytest.mark.slow
 def test_it_prints_prices_bands_and_the_verdict_for_people(here):
     result = invoke(*DRY, "--lipschitz", "200")
     assert result.exit_code == 0
@@ -52,6 +40,7 @@ def test_it_prints_prices_bands_and_the_verdict_for_people(here):
     assert max(map(len, result.output.splitlines())) <= 80
 
 
+@pytest.mark.slow
 def test_it_prints_one_document_for_machines(here):
     document = json.loads(invoke(*DRY, "--date", "2016-03-27", "--json").output)
     assert document["format"] == "optstream.dry-run/1"
@@ -60,6 +49,7 @@ def test_it_prints_one_document_for_machines(here):
     assert document["suggestions"] == []
 
 
+@pytest.mark.slow
 def test_it_needs_no_dump_and_spends_nothing(here):
     before = sorted(here.rglob("*"))
     assert invoke(*DRY).exit_code == 0
@@ -74,6 +64,7 @@ def test_it_needs_no_dump_and_spends_nothing(here):
     assert sorted(here.rglob("*")) == before
 
 
+@pytest.mark.slow
 def test_a_plan_that_costs_more_than_the_grant_is_told(here):
     change(here, 'calibration = "strict"', 'calibration = "paper"')
     result = invoke(*DRY)
@@ -96,12 +87,14 @@ def test_wrong_words_are_explained(here, words, told):
     assert told in " ".join(result.output.split())
 
 
-def test_errors_are_those_of_the_house(here):
+def test_errors_are_those_of_the_project(here):
     change(here, 'method = "equally_spaced"', 'method = "l1"')
-    assert isinstance(invoke(*DRY).exception, ConfigurationError)
+    with pytest.raises(ConfigurationError):
+        invoke(*DRY)
     change(here, 'method = "l1"', 'method = "l1"\nthreshold = "500"')
     change(here, 'stages = ["1/2", "1/2"]', 'stages = ["1/3", "1/3", "1/3"]')
-    assert isinstance(invoke(*DRY, "--lipschitz", "1").exception, ParameterError)
+    with pytest.raises(ParameterError):
+        invoke(*DRY, "--lipschitz", "1")
     result = invoke(*DRY)
     assert "the draw chooses the points" in result.output
     assert max(map(len, result.output.splitlines())) <= 80

@@ -11,6 +11,7 @@ import pytest
 from optstream.catalogue import check_files, find_catalogue, publish, read_published, stage, withdraw
 from optstream.catalogue.backends.object_store import ObjectTransaction
 from optstream.errors import LedgerError, OptStreamError, PublicationError
+from tests.by_night import few
 from tests.memory_store import MemoryStore
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 from tests.optstream.catalogue.folders import memory_folder
@@ -18,7 +19,6 @@ from tests.optstream.catalogue.folders import memory_folder
 DAY = date(2016, 2, 1)
 NEXT = DAY + timedelta(days=1)
 REQUESTS = ("get", "names_below", "put_new", "put_instead", "delete")
-N_SCHEDULES = 120
 FOR_A_CONTROL = 400
 
 
@@ -96,7 +96,7 @@ STAGED = {
 }
 
 
-class House:
+class Installation:
     """A folder, its ledger, and what everybody has seen so far."""
 
     def __init__(self) -> None:
@@ -172,40 +172,35 @@ class House:
             self.broken.append("a day that the ledger gave up is listed")
 
 
-def scenarios(house):
-    first, second, third = (house.publisher((DAY, revision)) for revision in (1, 2, 3))
-    both = house.publisher((DAY, 2), (NEXT, 1))
+def scenarios(installation):
+    first, second, third = (installation.publisher((DAY, revision)) for revision in (1, 2, 3))
+    both = installation.publisher((DAY, 2), (NEXT, 1))
     return {
         "revisions": [first, second, second, third],
-        "withdrawal": [second, both, house.withdrawal, house.publisher((NEXT, 1))],
-        "withdrawal and restatement": [first, second, house.withdrawal, third],
+        "withdrawal": [second, both, installation.withdrawal, installation.publisher((NEXT, 1))],
+        "withdrawal and restatement": [first, second, installation.withdrawal, third],
     }
 
 
 def play(monkeypatch, name, seed):
     """One schedule: what it broke."""
-    house = House()
-    actors = scenarios(house)[name]
+    installation = Installation()
+    actors = scenarios(installation)[name]
     if seed % 2:
-        house.publisher((DAY, 1))()
-    schedule = Schedule(seed, house.look)
+        installation.publisher((DAY, 1))()
+    schedule = Schedule(seed, installation.look)
     with monkeypatch.context() as patch:
         for method in REQUESTS:
             patch.setattr(MemoryStore, method, schedule.request(getattr(MemoryStore, method)))
         schedule.run(actors)
-    house.judge(actors)
-    return house.broken
+    installation.judge(actors)
+    return installation.broken
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *(pytest.param(one, marks=pytest.mark.nightly) for one in ("revisions", "withdrawal")),
-        "withdrawal and restatement",
-    ],
-)
-def test_in_no_order_is_a_listed_day_not_whole(monkeypatch, name):
-    for seed in range(N_SCHEDULES):
+@pytest.mark.parametrize("n_schedules", few([40, 120], 1))
+@pytest.mark.parametrize("name", few(["withdrawal and restatement", "withdrawal", "revisions"], 1))
+def test_in_no_order_is_a_listed_day_not_whole(monkeypatch, name, n_schedules):
+    for seed in range(n_schedules):
         assert play(monkeypatch, name, seed) == [], seed
 
 
@@ -219,6 +214,7 @@ def test_a_sweep_that_spares_nothing_is_caught(monkeypatch):
     assert told_in_some_order(monkeypatch, "revisions", "missing")
 
 
+@pytest.mark.slow
 def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     """So that whoever is publishing the day is not overtaken."""
     module = import_module("optstream.catalogue.withdraw")
@@ -226,6 +222,7 @@ def test_a_withdrawal_that_leaves_the_catalogue_is_caught(monkeypatch):
     assert told_in_some_order(monkeypatch, "withdrawal", "a day that the ledger gave up is listed")
 
 
+@pytest.mark.slow
 def test_a_replacement_without_its_condition_is_caught(monkeypatch):
     def replace_catalogue(turn, data):
         turn._store.filesystem.pipe_file(turn._store.path("catalogue.json"), data)

@@ -30,6 +30,7 @@ def conditional(steps, noisy, at, process_variance, noise_variance):
     st.sampled_from([0.01, 1.0, 7.5]),
     st.sampled_from([0.3, 2.0, 20.0]),
 )
+@pytest.mark.slow
 def test_prediction_and_correction_are_the_conditional_distribution(gaps, ahead, process, noise):
     steps = [int(step) for step in np.cumsum([gap for gap, _ in gaps])]
     noisy = [value for _, value in gaps]

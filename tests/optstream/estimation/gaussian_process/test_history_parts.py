@@ -118,6 +118,7 @@ def test_bands_widen_where_surprises_are_larger_than_the_prior_says():
     assert variance_factor(posterior_of(smooth, 2e-6)) == 1.0
 
 
+@pytest.mark.slow
 def test_a_shifted_day_alarms_and_noise_does_not():
     """Noise: 100 histories, none alarms (false alarms of 1 in 10^6 blocks by design)."""
     today = np.arange(60) >= 56

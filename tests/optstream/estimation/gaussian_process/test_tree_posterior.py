@@ -97,6 +97,7 @@ def case(tree_name, noise_name, seed=0, n=14):
 
 @pytest.mark.parametrize("noise_name", NOISES)
 @pytest.mark.parametrize("tree_name", TREES)
+@pytest.mark.slow
 def test_it_is_the_dense_process(tree_name, noise_name):
     prior, seen, asked = case(tree_name, noise_name)
     fast, dense = TreePosterior(prior, seen), Dense(prior, seen)
@@ -152,6 +153,7 @@ def test_a_days_surprise_is_that_of_the_dense_process():
 
 @pytest.mark.parametrize("noise_name", ["all measured", "leaves only"])
 @pytest.mark.parametrize("tree_name", TREES)
+@pytest.mark.slow
 def test_the_gradient_is_that_of_the_likelihood(tree_name, noise_name):
     prior, seen, _ = case(tree_name, noise_name)
     tables = LagTables.between(seen.blocks, seen.blocks, SLOTS)
@@ -173,6 +175,7 @@ def drawn_from(prior, seen, seed):
     return replace(seen, residuals=values.reshape(seen.residuals.shape))
 
 
+@pytest.mark.slow
 def test_learning_finds_a_more_likely_prior_and_the_direction_of_the_truth():
     prior, seen, _ = case("a star", "leaves only", n=60)
     truth = replace(prior, logs=prior.logs.copy())

@@ -46,6 +46,7 @@ def noisy(tree, features, seed, level=50.0, separable=True):
 @pytest.mark.parametrize("tree", [FRANCE, RAGGED], ids=["two levels", "ragged"])
 @pytest.mark.parametrize("features", [[], CHAIN, CROSSED], ids=["none", "chain", "crossed"])
 @pytest.mark.parametrize("level", [500.0, 5.0], ids=["free", "at the bound"])
+@pytest.mark.slow
 def test_the_answer_is_that_of_the_program_in_the_paper(weights, tree, features, level):
     for seed in range(3):
         measured = noisy(tree, features, seed, level)

@@ -3,6 +3,7 @@
 import gc
 import os
 import shutil
+import traceback
 from pathlib import Path
 
 import pytest
@@ -80,7 +81,7 @@ def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened
     assert opened == []
 
 
-def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
+def test_close_closes_everything(ledger, url, publish, postgresql_cluster):
     publish()
     if url.startswith("sqlite"):
         file, log = files_of(url)
@@ -98,6 +99,7 @@ def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_child_and_its_parent_both_go_on(ledger, kit):
     reserve_in(ledger, kit, 0)
 
@@ -213,9 +215,16 @@ def test_what_dies_in_a_transaction_is_not_repeated(ledger, kit, postgresql_clus
         connection.exec_driver_sql("SELECT pg_terminate_backend(pg_backend_pid())")
 
     monkeypatch.setattr(Ledger, "enrol", transaction(enrol_and_die))
-    with pytest.raises(LedgerError, match="nothing of this was recorded"):
+    with pytest.raises(LedgerError, match="nothing of this was confirmed"):
         ledger.enrol(kit.terms("another"), kit.now)
     assert len(calls) == 1
     monkeypatch.undo()
     ledger.enrol(kit.terms("another"), kit.now)
     assert ledger.terms("another")
+
+
+@pytest.mark.parametrize("url", ["postgresql://user:swordfish", "postgresql://user@host:swordfish/ledger"])
+def test_what_is_no_url_is_refused_and_not_shown(url):
+    with pytest.raises(LedgerError, match="URL is not one") as refused:
+        open_ledger(url)
+    assert "swordfish" not in "".join(traceback.format_exception(refused.value))

@@ -51,6 +51,7 @@ def forked(work):
     return child
 
 
+@pytest.mark.slow
 def test_a_childs_commit_survives_the_parents_close(book, sqlite_url):
     """The reservation is committed without an error, and is in no file: its windows look untouched."""
     there, told = os.pipe(), os.pipe()

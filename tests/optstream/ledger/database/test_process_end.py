@@ -3,6 +3,8 @@
 import subprocess
 import sys
 
+import pytest
+
 WRITTEN_OVER_THEN_END = """
 import sys
 from datetime import UTC, datetime
@@ -30,6 +32,7 @@ else:
 """
 
 
+@pytest.mark.slow
 def test_a_program_that_ends_writes_nothing_into_a_file_that_was_written_over(tmp_path):
     """SQLite copies the log that it holds into the file when a connection is closed, at the end as well."""
     file = tmp_path / "ledger.db"

@@ -15,6 +15,7 @@ def drawn(ledger, reserve, kit, period="day 0", plan=None):
     return reservation
 
 
+@pytest.mark.slow
 def test_a_drawn_release_is_void_and_stays_charged(ledger, reserve, kit):
     held = drawn(ledger, reserve, kit)
     ledger.compromise("load", "day 0", 0, "stolen", kit.now)

@@ -71,6 +71,7 @@ def test_a_year_with_clock_changes_costs_at_most_epsilon_and_no_plan_is_refused_
     st.sampled_from(["even", "optimal"]),
     st.integers(1, 2),
 )
+@pytest.mark.slow
 def test_any_periods_in_any_order_cost_at_most_epsilon(lengths, seed, allocation, leaves):
     unit = {"unit": "roaming", "leaves_per_step": 2} if leaves == 2 else {}
     model = PrivacyModel("1", 48, 1, **unit)
@@ -244,7 +245,7 @@ def test_a_state_that_is_not_one_is_refused(state):
         build().plan(48, 48, state)
 
 
-def test_a_late_day_without_room_for_a_single_point_is_released_all_the_same():
+def test_a_late_day_without_headroom_for_a_single_point_is_released_all_the_same():
     """The days around it took all points of its windows: its leaves share what the nation is, evenly."""
     tree = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
     mechanism = OptStream(

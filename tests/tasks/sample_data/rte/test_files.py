@@ -106,6 +106,7 @@ ARCHIVES = [zipped(("year.xls", TEXT * 50), method=method) for method in METHODS
 )
 @example(ARCHIVE, 96 / len(ARCHIVE), b"\x00", 0)  # a name that is empty
 @settings(max_examples=300, deadline=None)
+@pytest.mark.slow
 def test_a_spoilt_archive_gives_bytes_or_a_refusal(archive, place, spoil, cut):
     start = int(place * len(archive))
     content = archive[:start] + spoil + archive[start + len(spoil) : len(archive) - cut]

@@ -50,6 +50,7 @@ def configured_with(stream, keys, folder):
     return load_settings(file)
 
 
+@pytest.mark.slow
 def test_every_choice_is_what_its_keys_make_of_the_configuration(small, tmp_path):
     stream = small()
     choices = list(mechanism_choices(stream.settings))
@@ -60,6 +61,7 @@ def test_every_choice_is_what_its_keys_make_of_the_configuration(small, tmp_path
         assert mechanism_for(written, DAYS[0]) == mechanism_for(choice.settings, DAYS[0]), choice.label
 
 
+@pytest.mark.slow
 def test_the_best_is_the_one_that_misses_least_and_nothing_private_is_read(small):
     settings = small().settings
     before = sorted(settings.folder.rglob("*"))

@@ -24,6 +24,7 @@ def figures(folder) -> pl.DataFrame:
     return pl.read_parquet(folder / "results.parquet")
 
 
+@pytest.mark.slow
 def test_a_row_for_each_trial_and_metric(tiny_results):
     frame = figures(tiny_results)
     assert frame.columns == list(run.SCHEMA)
@@ -52,6 +53,7 @@ def test_means_errors_terms_and_machine_are_written(tiny_results):
     assert row["standard_error"] == pytest.approx(values["value"].std() / 2)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_goes_on_and_gives_the_same_numbers(
     tiny_data, tiny_results, tmp_path, monkeypatch
 ):
@@ -117,6 +119,7 @@ def test_private_results_are_their_owners_alone(tiny_data, tmp_path):
     assert set(modes.values()) == {0o600}
 
 
+@pytest.mark.slow
 def test_the_real_series_are_read(real_data):
     data = read_study_data(real_data, TINY[0].cells())
     assert data.load.values.shape[1:] == (12, 48)

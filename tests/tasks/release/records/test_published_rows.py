@@ -3,7 +3,7 @@
 import numpy as np
 
 from optstream.estimation.holding import UNKNOWN
-from tasks.release.records.rows import known_errors
+from tasks.release.records.published_rows import known_errors
 from tests.tasks.two_regions import CONFIGURATION
 
 
