@@ -8,7 +8,7 @@ made-up load and, given --data, the real one of 2016; and what a noise sample co
 seconds: unlike the clock's, they hold on a busy machine.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 
@@ -42,7 +42,14 @@ class TimedNoise:
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
         """Return what the source draws."""
-        taken, drawn = timed(lambda: self.source.discrete_laplace(scale, size))
+        return self._noted(lambda: self.source.discrete_laplace(scale, size))
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return what the source draws."""
+        return self._noted(lambda: self.source.uniform_below(bounds))
+
+    def _noted(self, draw: Callable[[], NDArray[np.int64]]) -> NDArray[np.int64]:
+        taken, drawn = timed(draw)
         self.seconds += taken.processor
         self.samples += drawn.size
         return drawn

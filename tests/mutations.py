@@ -39,6 +39,50 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a window that cuts two groups of joint noise pays for one",
+        "optstream/privacy/joint_spend.py",
+        "charged += np.maximum.reduce",
+        "charged = np.maximum.reduce",
+    ),
+    Mutation(
+        "a rest of a day's measurements is a group of its own",
+        "optstream/privacy/groups.py",
+        "n_groups = len(parts) // least",
+        "n_groups = -(-len(parts) // least)",
+    ),
+    Mutation(
+        "joint noise where customers change leaf",
+        "optstream/privacy/groups.py",
+        'return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)',
+        "return True",
+    ),
+    Mutation(
+        "joint noise is no dearer for one who may now change leaves",
+        "optstream/privacy/amendment.py",
+        """case JointSpend():
+            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:""",
+        """case JointSpend():
+            if False:""",
+    ),
+    Mutation(
+        "a group is composed as if its smallest part moved",
+        "optstream/privacy/joint_spend.py",
+        "tuple(max(map(len, group)) for group in self.groups)",
+        "tuple(min(map(len, group)) for group in self.groups)",
+    ),
+    Mutation(
+        "no radius of joint noise is drawn anew",
+        "optstream/noise/joint.py",
+        "return radii, kept.all(axis=1)",
+        "return radii, kept.any(axis=1)",
+    ),
+    Mutation(
+        "joint noise for other parts than were priced",
+        "optstream/measurement/priced.py",
+        "(spend.parts, spend.n_nodes) == (tuple(parts), n_series)",
+        "spend.n_nodes == n_series",
+    ),
+    Mutation(
         "a window too few is searched",
         "optstream/privacy/accounting.py",
         "first = touching.start - window_length + 1",
@@ -85,19 +129,19 @@ MUTATIONS = (
     ),
     Mutation(
         "noise of half the scale",
-        "optstream/measurement/linear.py",
-        "noise.discrete_laplace(float(spend.scale), exact.shape)",
-        "noise.discrete_laplace(float(spend.scale) / 2, exact.shape)",
+        "optstream/measurement/priced.py",
+        "noise.discrete_laplace(float(spend.scale), shape)",
+        "noise.discrete_laplace(float(spend.scale) / 2, shape)",
     ),
     Mutation(
         "a spend that does not price its query is taken",
-        "optstream/measurement/linear.py",
-        "if spend.first_step != period.first_step or spend.weights != weights:",
+        "optstream/measurement/priced.py",
+        "if not priced:",
         "if False:",
     ),
     Mutation(
         "the parts of a query may overlap",
-        "optstream/measurement/linear.py",
+        "optstream/measurement/priced.py",
         "if len(covered) != sum(map(len, parts)) or not covered",
         "if not covered",
     ),

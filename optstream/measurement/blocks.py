@@ -1,12 +1,11 @@
-"""Laplace measurements of sums over blocks of consecutive steps of plain series."""
+"""Measurements of sums over blocks of consecutive steps of plain series, with Laplace or joint noise."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from optstream.errors import ParameterError
 from optstream.measurement.answers import answers_with_noise
-from optstream.measurement.linear import query_weights
+from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.stream import BlockSums, Measured, PrivatePeriod
@@ -16,22 +15,33 @@ BLOCKS = BlockSums.stage
 
 
 def measure_blocks(
-    period: PrivatePeriod, parts: Sequence[range], spend: StepSpend, noise: NoiseSource
+    period: PrivatePeriod, parts: Sequence[range], spend: LinearSpend, noise: NoiseSource
 ) -> Measured:
-    """Measure the sum of each part at every series with noise of the spend's own scale.
+    """Measure the sum of each part at every series with noise of the spend's own scale and groups.
 
-    parts: disjoint, rising, inside the period; may be empty, then the spend's weights are all 0. Returned as
-    `BlockSums` of shape (n_series, n_parts), the parts as public choices, no points. Raises ParameterError if
-    the spend prices other steps; then nothing was drawn.
+    Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge;
+    Lemma 16 (joint noise) for a joint spend.
 
-    Privacy: Lemma 3 (linear queries): a changed step that a part covers loses at most the spend's charge.
+    Args:
+        period: The series.
+        parts: Disjoint, rising, inside the period; may be empty, then the spend covers no step.
+        spend: What they cost.
+        noise: Where the randomness comes from.
+
+    Returns:
+        `BlockSums` of shape (n_series, n_parts), with one variance a series, or one an answer for joint
+        noise; the parts as public choices; no points.
+
+    Raises:
+        ParameterError: The spend prices other steps, or groups other parts; then nothing was drawn.
     """
-    weights = query_weights(parts, period.n_steps)
-    if (spend.first_step, spend.weights) != (period.first_step, weights):
-        raise ParameterError(f"the spend of stage {spend.stage!r} does not price the blocks it is for")
+    check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     units = open_private_period(period)
     exact = np.zeros((len(units), len(parts)), dtype=np.int64)
     for column, part in enumerate(parts):
         exact[:, column] = units[:, part.start : part.stop].sum(axis=1)
+    n_variances = 1 if isinstance(spend, StepSpend) else len(parts)
+    variances = np.tile(answer_variances(spend, n_variances), (len(units), 1))
     choices = {"blocks": [[part.start, part.stop] for part in parts]}
-    return answers_with_noise(period, BlockSums, exact, spend.scale, spend, noise, choices)
+    drawn = linear_noise(spend, exact.shape, noise)
+    return answers_with_noise(period, BlockSums, exact, drawn, variances, spend, noise.simulated, choices)

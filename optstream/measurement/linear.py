@@ -7,8 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
-from optstream.privacy.spends import Spend, StepSpend
+from optstream.privacy import JointSpend, Spend
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 
@@ -16,20 +17,15 @@ SAMPLES = "samples"
 
 
 def feature_stage(feature: Feature) -> str:
-    """Return the name under which a feature's spends are booked. Privacy: none."""
-    return f"feature {feature.name}"
+    """Return the stage under which a feature's spends are booked. Privacy: none.
 
+    Args:
+        feature: Of the tree's nodes.
 
-def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
-    """Return how often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere, shape
-    (n_steps,).
-
-    Raises ParameterError for parts that overlap or leave the period. Privacy: none; queries are public.
+    Returns:
+        Its name after "feature".
     """
-    covered = {step for part in parts for step in part}
-    if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
-        raise ParameterError("the parts of a query must be disjoint and inside the period")
-    return tuple(int(step in covered) for step in range(n_steps))
+    return f"feature {feature.name}"
 
 
 def measure_points_and_sums(
@@ -45,8 +41,8 @@ def measure_points_and_sums(
     """Measure single steps and the features' sums at every node of each level that has a spend.
 
     Privacy: Lemma 3 (linear queries) for each step spend: one changed step moves the level by at most
-    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale.
-    Costs exactly those spends.
+    leaves_changed * alpha in all, in at most one part of each query, so it loses that over the scale. Lemma
+    16 for each joint spend. Costs exactly those spends.
 
     Args:
         period: The leaves' readings.
@@ -54,8 +50,9 @@ def measure_points_and_sums(
         points: For each level its sampled steps of the period, rising.
         features: The queries of sums.
         spends: All that the release costs; of each measured level and stage (`SAMPLES`, `feature_stage`) one
-            step spend, whose scale is that of the noise that is drawn, so what is priced is what is drawn. A
-            level without one is not measured: zeros with infinite variance.
+            step spend, or joint spend of samples, whose scale and groups are those of the noise that is
+            drawn, so what is priced is what is drawn. A level without one is not measured: zeros with
+            infinite variance.
         noise: Where the randomness comes from.
         state: What the mechanism hands to the next period.
 
@@ -68,8 +65,8 @@ def measure_points_and_sums(
     """
     check_leaves(period, tree)
     positions = tuple(sorted({step for chosen in points.values() for step in chosen}))
-    linear = [spend for spend in spends if isinstance(spend, StepSpend)]
-    _check_prices(period, points, features, linear)
+    linear = [spend for spend in spends if isinstance(spend, LinearSpend)]
+    _check_prices(period, tree, points, features, linear)
     totals = tree.add_up(open_private_period(period))
     noisy_points = np.zeros((len(tree.nodes), len(positions)), dtype=np.int64)
     point_variances = np.full(noisy_points.shape, np.inf)
@@ -80,15 +77,14 @@ def measure_points_and_sums(
     exact_sums = {feature_stage(feature): feature.sums(totals) for feature in features}
     for spend in linear:
         nodes = slice(tree.levels[spend.level].start, tree.levels[spend.level].stop)
-        variance = 2.0 * float(spend.scale) ** 2
         if spend.stage == SAMPLES:
             chosen = list(points[spend.level])
             columns = np.searchsorted(positions, chosen)
             noisy_points[nodes, columns] = _perturb(totals[nodes][:, chosen], spend, noise)
-            point_variances[nodes, columns] = variance
+            point_variances[nodes, columns] = answer_variances(spend, len(chosen))
         else:
             sums[spend.stage][nodes] = _perturb(exact_sums[spend.stage][nodes], spend, noise)
-            sum_variances[spend.stage][nodes] = variance
+            sum_variances[spend.stage][nodes] = answer_variances(spend, 1)
     return Measured(
         n_steps=period.n_steps,
         first_step=period.first_step,
@@ -104,9 +100,16 @@ def measure_points_and_sums(
 
 
 def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
-    """Raise ParameterError unless the period has the tree's leaves.
+    """Refuse a period that has other leaves than the tree.
 
     Privacy: none; its shape is public.
+
+    Args:
+        period: The leaves' readings.
+        tree: What they should fit.
+
+    Raises:
+        ParameterError: It has.
     """
     if period.n_leaves != len(tree.leaves):
         raise ParameterError(
@@ -116,9 +119,10 @@ def check_leaves(period: PrivatePeriod, tree: AggregationTree) -> None:
 
 def _check_prices(
     period: PrivatePeriod,
+    tree: AggregationTree,
     points: Mapping[int, Sequence[int]],
     features: Sequence[Feature],
-    spends: Sequence[StepSpend],
+    spends: Sequence[LinearSpend],
 ) -> None:
     """Raise ParameterError for a spend that prices another query than the one it is for.
 
@@ -127,14 +131,17 @@ def _check_prices(
     parts = {feature_stage(feature): feature.parts for feature in features}
     for spend in spends:
         own = [range(step, step + 1) for step in points[spend.level]]
-        weights = query_weights(own if spend.stage == SAMPLES else parts[spend.stage], period.n_steps)
-        if spend.first_step != period.first_step or spend.weights != weights:
-            raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
+        query = own if spend.stage == SAMPLES else parts[spend.stage]
+        if spend.stage != SAMPLES and isinstance(spend, JointSpend):
+            raise ParameterError(
+                f"the sums of stage {spend.stage!r} have noise of their own, never joint noise"
+            )
+        check_price(spend, query, len(tree.levels[spend.level]), period.first_step, period.n_steps)
 
 
-def _perturb(exact: NDArray[np.int64], spend: StepSpend, noise: NoiseSource) -> NDArray[np.int64]:
-    """Add noise of the spend's own scale.
+def _perturb(exact: NDArray[np.int64], spend: LinearSpend, noise: NoiseSource) -> NDArray[np.int64]:
+    """Add noise of the spend's own scale and groups.
 
-    Privacy: Lemma 3.
+    Privacy: Lemma 3; Lemma 16 for joint noise.
     """
-    return exact + noise.discrete_laplace(float(spend.scale), exact.shape)
+    return exact + linear_noise(spend, exact.shape, noise)

@@ -1,4 +1,4 @@
-"""Laplace measurements of single steps of plain series, chosen by a public rule."""
+"""Measurements of single steps of plain series, chosen by a public rule, with Laplace or joint noise."""
 
 from collections.abc import Sequence
 from fractions import Fraction
@@ -6,8 +6,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from optstream.errors import ParameterError
-from optstream.measurement.linear import query_weights
+from optstream.measurement.priced import LinearSpend, answer_variances, check_price, linear_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, Spend, StepSpend
 from optstream.stream import FeatureSums, Measured, PrivatePeriod
@@ -15,21 +14,30 @@ from optstream.stream.private_period import open_private_period
 
 
 def measure_steps(
-    period: PrivatePeriod, positions: Sequence[int], spend: StepSpend, noise: NoiseSource
+    period: PrivatePeriod, positions: Sequence[int], spend: LinearSpend, noise: NoiseSource
 ) -> Measured:
-    """Measure these steps of every series, rising, with noise of the spend's own scale.
+    """Measure these steps of every series with noise of the spend's own scale and groups.
 
-    positions: may be empty; then the spend's weights are all 0. Raises ParameterError if the spend prices
-    other steps; then nothing was drawn.
+    Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge; Lemma
+    16 (joint noise) for a joint spend.
 
-    Privacy: Lemma 3 (linear queries): a changed step that is measured loses at most the spend's charge.
+    Args:
+        period: The series.
+        positions: Rising, counted from the period's first step; may be empty, then the spend covers no step.
+        spend: What they cost.
+        noise: Where the randomness comes from.
+
+    Returns:
+        Points of shape (n_series, n_positions), with a variance each.
+
+    Raises:
+        ParameterError: The spend prices other steps, or groups other ones; then nothing was drawn.
     """
-    weights = query_weights([range(step, step + 1) for step in positions], period.n_steps)
-    if (spend.first_step, spend.weights) != (period.first_step, weights):
-        raise ParameterError(f"the spend of stage {spend.stage!r} does not price the steps it is for")
+    parts = [range(step, step + 1) for step in positions]
+    check_price(spend, parts, period.n_leaves, period.first_step, period.n_steps)
     exact = open_private_period(period)[:, list(positions)]
-    noisy = exact + noise.discrete_laplace(float(spend.scale), exact.shape)
-    variances = np.full(noisy.shape, 2.0 * float(spend.scale) ** 2)
+    noisy = exact + linear_noise(spend, exact.shape, noise)
+    variances = np.tile(answer_variances(spend, len(parts)), (len(exact), 1))
     return measured_points(period, positions, noisy, variances, (spend,), noise)
 
 
@@ -41,10 +49,20 @@ def measured_points(
     spends: Sequence[Spend],
     noise: NoiseSource,
 ) -> Measured:
-    """Return noisy points of a period as its measurements. noisy, variances: (n_series, n_positions), in
-    units.
+    """Return noisy points of a period as its measurements.
 
     Privacy: none; the points are noisy already.
+
+    Args:
+        period: What was measured.
+        positions: The measured steps, rising.
+        noisy: (n_series, n_positions), in units.
+        variances: Of their noise, of the same shape, in units squared.
+        spends: What they cost.
+        noise: What they were drawn with.
+
+    Returns:
+        Measurements without other answers.
     """
     return Measured(
         n_steps=period.n_steps,
@@ -60,7 +78,15 @@ def measured_points(
 
 
 def spent(plan: StepSpend | CappedSpend, weights: Sequence[int | Fraction]) -> StepSpend:
-    """Return the plan's own price at the steps that were chosen. Privacy: none; the choice was paid for."""
+    """Return the plan's own price at the steps that were chosen. Privacy: none; the choice was paid for.
+
+    Args:
+        plan: What was reserved.
+        weights: Of each step of the period.
+
+    Returns:
+        A step spend of the plan's scale.
+    """
     return StepSpend(
         plan.level, plan.stage, plan.first_step, tuple(weights),
         plan.scale, plan.alpha_units, plan.leaves_changed,

@@ -1,7 +1,8 @@
-"""Noise for publication: OpenDP's exact discrete Laplace, its generator seeded by the operating system."""
+"""Noise for publication: OpenDP's exact discrete Laplace, and uniform integers of the operating system's."""
 
 import math
 import os
+import secrets
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +18,7 @@ _OPENED_IN = os.getpid()
 class SecureNoise:
     """OpenDP's sampler for integers (Canonne, Kamath and Steinke 2020): exact, no floating point.
 
+    Uniform integers are `secrets.randbelow`'s: bits of the kernel's generator, refused until one is below.
     Every scale is confirmed by OpenDP's own privacy map before its first use. A process forked after
     this module was loaded may not draw: a copied buffer would give two processes the same noise.
     """
@@ -24,18 +26,46 @@ class SecureNoise:
     simulated = False
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return independent draws of shape `size`. Raises NoiseError for a scale that `check_scale` refuses,
-        a forked process, or a privacy map that does not confirm the loss 1 / scale of one unit.
+        """Return independent integers with P(k) proportional to exp(-|k| / scale).
+
+        Args:
+            scale: Of the noise, in units, as `check_scale` takes it.
+            size: Shape of what is returned.
+
+        Returns:
+            Integers of that shape.
+
+        Raises:
+            NoiseError: Another scale, a forked process, or a privacy map that does not confirm the loss
+                1 / scale of one unit.
         """
-        if os.getpid() != _OPENED_IN:
-            raise NoiseError(
-                "noise may not be drawn in a process forked after it was opened: start it afresh"
-            )
+        _refuse_forked()
         count = math.prod(size)
         if not count:
             return np.zeros(size, dtype=np.int64)
         drawn = _confirmed_mechanism(scale)([0] * count)
         return np.array(drawn, dtype=np.int64).reshape(size)
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
+
+        Args:
+            bounds: Integers of at least 1, of any shape.
+
+        Returns:
+            Integers of that shape.
+
+        Raises:
+            NoiseError: A forked process.
+        """
+        _refuse_forked()
+        drawn = [secrets.randbelow(bound) for bound in bounds.ravel().tolist()]
+        return np.array(drawn, dtype=np.int64).reshape(bounds.shape)
+
+
+def _refuse_forked() -> None:
+    if os.getpid() != _OPENED_IN:
+        raise NoiseError("noise may not be drawn in a process forked after it was opened: start it afresh")
 
 
 @lru_cache(maxsize=1024)

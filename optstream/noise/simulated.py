@@ -12,7 +12,11 @@ from optstream.noise.source import check_scale
 
 
 class SimulatedNoise:
-    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private."""
+    """numpy's generator from a seed. Whoever knows the seed knows the noise: no release of it is private.
+
+    Args:
+        seed: What numpy's `default_rng` takes.
+    """
 
     simulated = True
 
@@ -21,14 +25,44 @@ class SimulatedNoise:
         self._seeded_in = os.getpid()
 
     def discrete_laplace(self, scale: float, size: tuple[int, ...]) -> NDArray[np.int64]:
-        """Return the difference of two geometric draws, shape `size`. Raises NoiseError as `SecureNoise`."""
-        if os.getpid() != self._seeded_in:
-            raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
+        """Return independent integers with P(k) proportional to exp(-|k| / scale).
+
+        Args:
+            scale: Of the noise, in units, as `check_scale` takes it.
+            size: Shape of what is returned.
+
+        Returns:
+            Integers of that shape.
+
+        Raises:
+            NoiseError: Another scale, or a process forked after seeding.
+        """
+        self._refuse_forked()
         check_scale(scale)
         stop = -math.expm1(-1.0 / scale)
+        # the difference of two geometric draws
         first, second = self._generator.geometric(stop, (2, *size))
         difference: NDArray[np.int64] = first - second
         return difference
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1.
+
+        Args:
+            bounds: Integers of at least 1, of any shape.
+
+        Returns:
+            Integers of that shape.
+
+        Raises:
+            NoiseError: A process forked after seeding.
+        """
+        self._refuse_forked()
+        return self._generator.integers(0, bounds)
+
+    def _refuse_forked(self) -> None:
+        if os.getpid() != self._seeded_in:
+            raise NoiseError("no fork between seeding and drawing: seed in the process that draws")
 
 
 def simulated_noise(seed: int | Sequence[int] | np.random.SeedSequence) -> SimulatedNoise:

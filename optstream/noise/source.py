@@ -14,9 +14,10 @@ LARGEST_SCALE = 2.0**56
 
 
 class NoiseSource(Protocol):
-    """Discrete Laplace noise on integers.
+    """Randomness for noise on integers.
 
-    simulated: True for seeded noise; what it touches is marked and can never be published.
+    Attributes:
+        simulated: True for seeded noise; what it touches is marked and can never be published.
     """
 
     simulated: bool
@@ -36,9 +37,30 @@ class NoiseSource(Protocol):
         """
         ...
 
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return for each bound n an independent integer, uniform on 0 .. n - 1, exactly.
+
+        Args:
+            bounds: Integers of at least 1, of any shape.
+
+        Returns:
+            Integers of that shape.
+
+        Raises:
+            NoiseError: A process forked from the one that opened the source.
+        """
+        ...
+
 
 def check_scale(scale: Any) -> None:
-    """Raise NoiseError unless the scale is a positive finite float of at most `LARGEST_SCALE`."""
+    """Refuse a scale that hides nothing, or whose draws leave the 64-bit integers.
+
+    Args:
+        scale: Of discrete Laplace noise, in units.
+
+    Raises:
+        NoiseError: It is no positive finite float of at most `LARGEST_SCALE`.
+    """
     if not (isinstance(scale, float) and math.isfinite(scale) and scale > 0):
         raise NoiseError(f"a noise scale must be a positive finite float; got {scale!r}")
     if scale > LARGEST_SCALE:

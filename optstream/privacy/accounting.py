@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.model import Windows
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
@@ -41,8 +42,9 @@ def worst_window(
 
     Lemma 1 (docs/privacy.md): the loss of a window is at most the sum of what the spends charge it, a step
     spend the charges of its steps inside the window, a period spend its charge for the number of its steps
-    inside the window, a capped spend its points' charges as far as the cap leaves headroom; a sum over a
-    step's nodes is already in the charge, levels add up.
+    inside the window, a capped spend its points' charges as far as the cap leaves headroom, a joint spend for
+    each group the most steps of one part that the window holds (Lemma 16); a sum over a step's nodes is
+    already in the charge, levels add up.
 
     Time O(spends * (period + window)) and the length of the history; integers over one common denominator,
     so nothing rounds.
@@ -212,6 +214,8 @@ def _denominators(spend: Spend) -> set[int]:
         case CappedSpend():
             weights = {1, spend.cap, *spend.taken_weights}
             return {(weight * spend.unit_charge).denominator for weight in weights}
+        case JointSpend():
+            return {spend.unit_charge.denominator}
     raise ParameterError(f"the accountant cannot price a {type(spend).__name__}")
 
 
@@ -229,6 +233,8 @@ def _windows_of(spend: Spend, window_length: int, denominator: int) -> NDArray[n
             return charges[_overlaps(spend.n_steps, window_length)]
         case CappedSpend():
             return _headroom_of_windows(spend, window_length, denominator)
+        case JointSpend():
+            return spend.steps_charged(window_length).astype(object) * int(spend.unit_charge * denominator)
 
 
 def _headroom_of_windows(spend: CappedSpend, window_length: int, denominator: int) -> NDArray[np.object_]:

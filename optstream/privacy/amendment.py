@@ -6,6 +6,7 @@ from dataclasses import replace
 from fractions import Fraction
 
 from optstream.errors import ParameterError
+from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.model import PrivacyModel
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
@@ -20,14 +21,24 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
     `planned` that differ in the same steps, so every charge is multiplied by that; never divided, for a
     charge holds for smaller changes too. m is how many leaves the spend was priced for, which is less
     than the model's on a tree of fewer leaves, and counts as 1 where the spend does not say it. Where windows
-    grow from w to w', a step spend stays as it is (its steps add up), a joint one costs at most ⌈w'/w⌉ times
-    as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not deducted; nor
-    is it where windows were aligned and now slide. One who may change leaves within a period pays a joint
-    measurement that was planned for one who may not step by step.
+    grow from w to w', a step spend stays as it is (its steps add up), a period spend costs at most ⌈w'/w⌉
+    times as much, a capped one has at most ⌈w'/w⌉ caps of points, and what other periods took is not
+    deducted; nor is it where windows were aligned and now slide. A joint spend stays as it is: its charge
+    holds for any changes of a group's steps (Lemma 16a). One who may change leaves within a period pays a
+    period spend, or a joint one of several nodes, that was planned for one who may not step by step.
 
-    Costs no privacy. Raises ParameterError for a spend that is not known.
+    Args:
+        spend: Of one measurement.
+        planned: The privacy guarantee that it was planned and drawn under.
+        other: The privacy guarantee that it is priced under.
+
+    Returns:
+        A spend of the same steps, of another kind where its own cannot hold the price. Costs no privacy.
+
+    Raises:
+        ParameterError: A spend of no known kind.
     """
-    leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend) else 1
+    leaves = spend.leaves_changed if isinstance(spend, StepSpend | CappedSpend | JointSpend) else 1
     factor = max(1, _ceil(other.alpha / planned.alpha)) * max(
         1, _ceil(Fraction(other.leaves_per_step, leaves))
     )
@@ -48,6 +59,14 @@ def repriced(spend: Spend, planned: PrivacyModel, other: PrivacyModel) -> Spend:
             points = (min(n, most) for n in range(spend.n_steps + 1))
             charges = tuple(Fraction(n) * spend.unit_charge * factor for n in points)
             return PeriodSpend(spend.level, spend.stage, spend.first_step, charges)
+        case JointSpend():
+            if (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
+                # one group of one node for each changed step and leaf
+                return StepSpend(
+                    spend.level, spend.stage, spend.first_step, spend.weights,
+                    spend.scale, spend.alpha_units * factor, spend.leaves_changed,
+                )  # fmt: skip
+            return replace(spend, alpha_units=spend.alpha_units * factor)
     raise ParameterError(f"a {type(spend).__name__} cannot be priced anew")
 
 

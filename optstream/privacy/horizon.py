@@ -10,6 +10,7 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.privacy.composition import Compose, Draw, composed
+from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
 EACH_STEP = ("samples", "perturber")
@@ -231,6 +232,12 @@ def _add(parts: _Parts, spend: Spend) -> bool:
         case CappedSpend():
             parts.plain += spend.n_steps * spend.unit_charge
             return True
+        case JointSpend():
+            # a group is told apart no better than one draw of its scale (Lemma 17)
+            largest, unit = spend.largest_parts, spend.leaves_changed * spend.alpha_units
+            parts.plain += sum(largest) * spend.unit_charge
+            parts.draws.update((n_steps * unit, spend.scale) for n_steps in largest)
+            return False
     raise ParameterError(f"the loss of a {type(spend).__name__} over a span is not known")
 
 

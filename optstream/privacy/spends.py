@@ -8,6 +8,7 @@ from typing import Any
 
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact_from_text
+from optstream.privacy.joint_spend import JointSpend, groups_from_document, groups_to_document
 
 
 @dataclass(frozen=True)
@@ -142,8 +143,8 @@ class CappedSpend:
         return zip(self.taken, self.taken_weights or (1,) * len(self.taken), strict=True)
 
 
-Spend = StepSpend | PeriodSpend | CappedSpend
-KINDS = {"step": StepSpend, "period": PeriodSpend, "capped": CappedSpend}
+Spend = StepSpend | PeriodSpend | CappedSpend | JointSpend
+KINDS = {"step": StepSpend, "period": PeriodSpend, "capped": CappedSpend, "joint": JointSpend}
 
 
 def spend_to_document(spend: Spend) -> dict[str, Any]:
@@ -156,7 +157,10 @@ def spend_to_document(spend: Spend) -> dict[str, Any]:
         Its kind and fields, fractions as "numerator/denominator".
     """
     kind = next(kind for kind, known in KINDS.items() if isinstance(spend, known))
-    return {"kind": kind} | {field.name: _plain(getattr(spend, field.name)) for field in fields(spend)}
+    values = {field.name: getattr(spend, field.name) for field in fields(spend)}
+    if isinstance(spend, JointSpend):
+        values["groups"] = groups_to_document(spend.groups)
+    return {"kind": kind} | {name: _plain(value) for name, value in values.items()}
 
 
 def spend_from_document(document: Mapping[str, Any]) -> Spend:
@@ -197,6 +201,9 @@ def _read(given: dict[str, Any]) -> Spend:
             common["taken"] = tuple(int(step) for step in given["taken"])
             weights = tuple(_weight(weight) for weight in given.get("taken_weights", ()))
             return CappedSpend(**common, taken_weights=weights, **_scaled(given))
+        case "joint":
+            common |= {"n_steps": int(given["n_steps"]), "groups": groups_from_document(given["groups"])}
+            return JointSpend(**common, n_nodes=int(given["n_nodes"]), **_scaled(given))
         case kind:
             known = ", ".join(KINDS)
             raise ParameterError(f"a spend of kind {kind!r} cannot be priced; known kinds: {known}")

@@ -171,6 +171,10 @@ class _KnownNoise:
                 drawn[place] = self._left.pop(0)
         return drawn
 
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return 0: PeGaSus draws no joint noise."""
+        return np.zeros_like(bounds)
+
 
 def _hidden(numbers: NDArray[np.float64], answers: NDArray[np.int64]) -> Seen:
     return np.full_like(numbers, np.nan), np.full_like(answers, -1)

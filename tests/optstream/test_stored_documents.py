@@ -14,12 +14,12 @@ from optstream.catalogue.index import Catalogue, Entry, parse_catalogue
 from optstream.catalogue.publish import _manifest
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.statement import ReleaseStatement
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend
+from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
 from optstream.stream import Measured
 from tests.optstream.catalogue.conftest import make_statement
 
 STORED = json.loads(Path(__file__).with_name("stored_documents.json").read_text(encoding="utf-8"))
-"""As they were on 2026-11-22."""
+"""As they were on 2026-11-22, and joint noise on 2026-11-23."""
 DAY = date(2016, 2, 1)
 ENTRY = Entry(DAY, 0, 1, "a" * 64, "b" * 64, "c" * 64)
 CATALOGUE = Catalogue(
@@ -42,7 +42,11 @@ CATALOGUES = {"catalogue": CATALOGUE, "signed catalogue": replace(CATALOGUE, seq
 PLAIN = Measured.from_public(
     np.array([[1.0, 2.5, 0.1], [3.0, 0.0, 7.0]]), [np.array([[1.0], [2.0]])], [2.0, np.inf], [0, 2]
 )
+GROUPS = ((range(0, 1), range(1, 2)), (range(2, 4), range(5, 6)))
 MEASURED = {
+    "measurements with joint noise": replace(
+        PLAIN, spends=(JointSpend(1, "blocks", 96, 7, GROUPS, Fraction(1, 7), 10, 1, 2),)
+    ),
     "measurements": PLAIN,
     "measurements of levels": replace(
         PLAIN, first_step=96, spends=SPENDS, state={"of": "Fast", "spent": ["1/3"]}, parts=(PLAIN,)

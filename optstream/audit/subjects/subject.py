@@ -96,3 +96,7 @@ class BufferedNoise:
             stock, used = self._source.discrete_laplace(scale, (max(self._batch, count),)), 0
         self._stock[scale] = stock, used + count
         return stock[used : used + count].reshape(size).copy()
+
+    def uniform_below(self, bounds: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the source's own, for bounds differ from draw to draw."""
+        return self._source.uniform_below(bounds)

@@ -28,7 +28,7 @@ from optstream.ledger.records import (
 from optstream.ledger.transactions.enrol import lock, terms_of
 from optstream.ledger.transactions.held import Key, describe, find_row, held
 from optstream.ledger.transactions.transitions import give_up
-from optstream.privacy import PeriodSpend, Spend
+from optstream.privacy import JointSpend, PeriodSpend, Spend
 
 UNKNOWN_AT_FIRST = (
     "measurements_hash", "staged_hash", "published_name", "reason", "withdrawn", "compromised"
@@ -167,6 +167,11 @@ def _check_guarantee(connection: Connection, stream: StreamRow, request: Request
         if (spend.alpha_units, spend.leaves_changed > model.leaves_per_step) != (model.alpha_units, False):
             raise LedgerError(
                 f"the plan of {request.named} is priced for another alpha or unit than its stream"
+            )
+        if isinstance(spend, JointSpend) and spend.n_nodes > 1 and model.unit == "roaming":
+            raise LedgerError(
+                f"the plan of {request.named} has joint noise for {spend.n_nodes} nodes, which is priced for "
+                "customers who stay in one leaf of a period, and those of its stream may change it"
             )
 
 

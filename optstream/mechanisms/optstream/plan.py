@@ -7,7 +7,8 @@ from fractions import Fraction
 from functools import lru_cache
 
 from optstream.measurement import EquallySpaced
-from optstream.measurement.linear import SAMPLES, feature_stage, query_weights
+from optstream.measurement.linear import SAMPLES, feature_stage
+from optstream.measurement.priced import query_weights
 from optstream.measurement.sampling import L1Sampling, Sampling
 from optstream.privacy import CappedSpend, PeriodSpend, PrivacyModel, Spend, StepSpend, worst_window
 from optstream.privacy.exact import round_up_to_float

@@ -3,6 +3,7 @@
 import numpy as np
 
 from optstream.errors import ParameterError
+from optstream.privacy.joint_spend import JointSpend
 from optstream.privacy.leakage.amounts import Floats
 from optstream.privacy.spends import CappedSpend, PeriodSpend, Spend, StepSpend
 
@@ -11,8 +12,9 @@ def step_charges(spend: Spend) -> Floats:
     """Return what each step of the spend's period loses when only that step changes.
 
     A step spend its charges; a period spend charges[1] at each of its steps; a capped spend its unit charge
-    at each, for any may be chosen. The recursions of leakage hold for measurements that are joint over steps
-    too (docs/methods/leakage.md, section 3).
+    at each, for any may be chosen; a joint spend its unit charge at each step that is measured. The
+    recursions of leakage hold for measurements that are joint over steps too (docs/methods/leakage.md,
+    section 3).
 
     Args:
         spend: Of one measurement.
@@ -32,6 +34,8 @@ def step_charges(spend: Spend) -> Floats:
             return np.full(spend.n_steps, float(spend.charges[1]))
         case CappedSpend():
             return np.full(spend.n_steps, float(spend.unit_charge) if spend.cap else 0.0)
+        case JointSpend():
+            return np.array(spend.weights) * float(spend.unit_charge)
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")
 
 
@@ -56,4 +60,6 @@ def period_charge(spend: Spend, window_length: int) -> float:
         case CappedSpend():
             windows = -(-spend.n_steps // window_length)
             return float(min(spend.n_steps, windows * spend.cap) * spend.unit_charge)
+        case JointSpend():
+            return float(sum(spend.largest_parts) * spend.unit_charge)
     raise ParameterError(f"temporal leakage cannot price a {type(spend).__name__}")

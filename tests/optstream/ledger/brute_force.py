@@ -5,7 +5,7 @@ from fractions import Fraction
 from functools import lru_cache
 from math import ceil
 
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend
+from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend
 
 
 @dataclass(frozen=True)
@@ -44,6 +44,15 @@ def cost(spend, planned, other, same, start):
         if not same and (planned.unit, other.unit) == ("customer", "roaming"):
             return times * len(inside) * spend.charges[1]
         return times * wide * spend.charges[len(inside)]
+    if isinstance(spend, JointSpend):
+        unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
+        held = [
+            [sum(spend.first_step + step in inside for step in part) for part in group]
+            for group in spend.groups
+        ]
+        if not same and (planned.unit, other.unit) == ("customer", "roaming") and spend.n_nodes > 1:
+            return times * unit * sum(map(sum, held))
+        return times * unit * sum(map(max, held))
     assert isinstance(spend, CappedSpend)
     unit = Fraction(spend.leaves_changed * spend.alpha_units) / spend.scale
     if wide > 1 or (not same and (planned.windows, other.windows) == ("aligned", "sliding")):

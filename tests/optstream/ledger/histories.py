@@ -10,6 +10,7 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import count
@@ -29,6 +30,8 @@ from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
+from optstream.measurement.linear import SAMPLES
+from optstream.measurement.steps import measure_steps
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,
@@ -40,7 +43,8 @@ from optstream.mechanisms import (
     Sample,
 )  # fmt: skip
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel
+from optstream.privacy import JointSpend, PrivacyModel
+from optstream.privacy.groups import cut, worst_sum
 from optstream.stream import AggregationTree
 from tests.optstream.ledger.brute_force import Charged, above, broken
 from tests.temporary_postgresql import find_binaries, temporary_cluster
@@ -51,6 +55,36 @@ TREES = {
 }
 DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
 """First steps: days of three, four and five steps."""
+
+
+@dataclass(frozen=True)
+class JointLaplace(Laplace):
+    """Every step of a day in groups of two or three with joint noise, of customers who stay in a leaf."""
+
+    def __post_init__(self):
+        pass
+
+    def _draw(self, period, noise, state):
+        spend = replace(self._spend(period.n_steps, period.first_step), n_nodes=period.n_leaves)
+        return measure_steps(period, range(period.n_steps), spend, noise)
+
+    def _spend(self, n_steps, first_step):
+        layouts = {n: cut([range(step, step + 1) for step in range(n)], 2) for n in (3, 4, 5)}
+        worst = worst_sum(layouts.items(), self.model.window_length, self.model.windows)
+        scale = max(self._scale(self.model.epsilon / worst), Fraction(1))
+        model = self.model
+        units, leaves = model.alpha_units, model.leaves_per_step
+        return JointSpend(0, SAMPLES, first_step, n_steps, layouts[n_steps], scale, units, 1, leaves)
+
+
+class JointTree(Hierarchical):
+    """`JointLaplace` at each level, with the number of its nodes."""
+
+    def plan(self, n_steps, first_step=0, state=None):
+        spends = super().plan(n_steps, first_step, state)
+        return tuple(replace(spend, n_nodes=len(self.tree.levels[spend.level])) for spend in spends)
+
+
 MECHANISMS = {
     "Laplace": Laplace,
     "Sample": Sample,
@@ -59,6 +93,7 @@ MECHANISMS = {
     "BudgetAbsorption": BudgetAbsorption,
     "Fast": lambda model: Fast(model, n_samples=min(2, model.window_length)),
     "Fourier": lambda model: Fourier(model, n_coefficients=1, shortest_period=3),
+    "JointLaplace": lambda model: JointLaplace(model),
 }
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 LEASE = timedelta(minutes=10)
@@ -150,7 +185,10 @@ class Histories(RuleBasedStateMachine):
         tree = TREES[self.trees[stream]]
         shares = ["1"] if len(tree.levels) == 1 else ["1/2", "1/2"]
         own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
-        made = Hierarchical(MECHANISMS[mechanism](own), tree, shares)
+        if own.unit == "roaming" and len(tree.leaves) > 1 and mechanism == "JointLaplace":
+            mechanism = "Laplace"
+        on_tree = JointTree if mechanism == "JointLaplace" else Hierarchical
+        made = on_tree(MECHANISMS[mechanism](own), tree, shares)
         state = made.recall(self.ledger.charged_near(*key, first_step, n_steps)) if made.adaptive else None
         plan = tuple(made.plan(n_steps, first_step, state))
         asked = Charged(plan, len(self.guarantees) - 1)

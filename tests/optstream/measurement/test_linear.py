@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from optstream.errors import ParameterError
 from optstream.measurement import measure_points_and_sums
-from optstream.measurement.linear import query_weights
+from optstream.measurement.priced import query_weights
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import AggregationTree, Feature, PrivatePeriod

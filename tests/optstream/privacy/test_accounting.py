@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from optstream.privacy import (
     CappedSpend,
+    JointSpend,
     PeriodSpend,
     StepSpend,
     charged_to_windows,
@@ -40,6 +41,9 @@ def cost_of(spend, window):
         own = len(set(window) & set(range(spend.first_step, spend.first_step + spend.n_steps)))
         return max(0, min(own, free)) * spend.unit_charge
     inside = [step - spend.first_step for step in window if 0 <= step - spend.first_step < spend.n_steps]
+    if isinstance(spend, JointSpend):
+        most = [max(len(set(part).intersection(inside)) for part in group) for group in spend.groups]
+        return sum(most) * spend.leaves_changed * spend.alpha_units / spend.scale
     if isinstance(spend, PeriodSpend):
         return spend.charges[len(inside)]
     return sum((spend.charges[step] for step in inside), Fraction(0))
@@ -55,14 +59,29 @@ def brute_force(spends, length, touching=None):
 
 
 @st.composite
+def joint_spends(draw, first_step, n_steps):
+    """Parts of any lengths with gaps between them, in groups of any sizes."""
+    borders = draw(st.lists(st.integers(0, n_steps), min_size=2, max_size=8, unique=True).map(sorted))
+    parts = [range(*ends) for ends in zip(borders[::2], borders[1::2], strict=False)]
+    groups = []
+    while parts:
+        size = draw(st.integers(1, len(parts)))
+        groups, parts = [*groups, tuple(parts[:size])], parts[size:]
+    scale, leaves = draw(st.fractions("1/9", 40, max_denominator=50)), draw(st.integers(1, 3))
+    return JointSpend(0, "blocks", first_step, n_steps, tuple(groups), scale, 2, 1, leaves)
+
+
+@st.composite
 def histories(draw):
     """Days of 46, 48 and 50 steps scaled down, with gaps, several measurements of either kind a day."""
     spends, at = [], draw(st.integers(-20, 20))
     for _ in range(draw(st.integers(1, 5))):
         length = draw(st.sampled_from([4, 5, 6]))
         for _ in range(draw(st.integers(1, 3))):
-            kind = draw(st.sampled_from(["step", "period", "capped"]))
-            if kind == "capped":
+            kind = draw(st.sampled_from(["step", "period", "capped", "joint"]))
+            if kind == "joint":
+                spends.append(draw(joint_spends(at, length)))
+            elif kind == "capped":
                 taken = draw(
                     st.sets(st.integers(at - 12, at - 1) | st.integers(at + length, at + length + 12))
                 )
@@ -90,7 +109,7 @@ def histories(draw):
     return spends
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(histories(), st.integers(1, 13), st.integers(-5, 40), st.integers(1, 9))
 def test_worst_window_is_that_of_brute_force(spends, length, start, size):
     found = worst_window(spends, length)
@@ -173,6 +192,8 @@ def test_no_spend_costs_nothing():
         PeriodSpend(1, "sampling", 5, (Fraction(0), Fraction(1, 3))),
         CappedSpend(1, "samples", 5, 9, 3, (-4, 1, 20), Fraction(7, 2), 3, 2),
         CappedSpend(1, "x", 5, 9, Fraction(1, 2), (1, 20), Fraction(7, 2), 3, 2, (1, Fraction(3, 16))),
+        JointSpend(1, "blocks", 5, 9, ((range(0, 2), range(4, 5)), (range(6, 9),)), Fraction(7, 2), 3, 1, 2),
+        JointSpend(1, "blocks", 5, 9, (), Fraction(7, 2), 3, 12),
     ],
 )
 def test_spends_survive_their_document(spend):

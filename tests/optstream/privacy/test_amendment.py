@@ -1,16 +1,18 @@
 """Lemma 12 against brute force: every neighbour under the new guarantee is reached by old ones in a row."""
 
+from dataclasses import replace
 from fractions import Fraction
 from itertools import product
 
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.privacy import CappedSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, PrivacyModel, StepSpend, worst_window
 from optstream.privacy.amendment import repriced
 
 STEPS = StepSpend(0, "samples", 0, (Fraction(1, 2), Fraction(0), Fraction(1)), Fraction(4), 2)
 JOINT = PeriodSpend(0, "sampling", 0, (Fraction(0), Fraction(1, 4), Fraction(1, 3), Fraction(1, 3)))
+GROUPS = JointSpend(0, "blocks", 0, 3, ((range(0, 1), range(1, 3)),), Fraction(4), 2, 2)
 POINTS = CappedSpend(0, "points", 0, 6, 2, (), Fraction(4), 2)
 
 
@@ -18,7 +20,7 @@ def model(alpha="2", window_length=3, unit="customer", leaves_per_step=1):
     return PrivacyModel("1", window_length, alpha, resolution="1", unit=unit, leaves_per_step=leaves_per_step)
 
 
-@pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS])
+@pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS, GROUPS])
 def test_nothing_gets_cheaper_and_the_same_guarantee_costs_the_same(spend):
     assert repriced(spend, model(), model()) == spend
     assert repriced(spend, model("2"), model("1/7")) == spend
@@ -26,7 +28,7 @@ def test_nothing_gets_cheaper_and_the_same_guarantee_costs_the_same(spend):
 
 
 @pytest.mark.parametrize(("alpha", "times"), [("2", 1), ("2.001", 2), ("4", 2), ("5", 3), ("2000", 1000)])
-@pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS])
+@pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS, GROUPS])
 def test_a_larger_alpha_costs_as_many_times_as_it_has_parts(spend, alpha, times):
     dearer = worst_window([repriced(spend, model(), model(alpha))], 3).epsilon
     assert dearer == times * worst_window([spend], 3).epsilon
@@ -97,6 +99,56 @@ def test_one_who_may_now_change_leaves_pays_a_joint_measurement_step_by_step():
     assert repriced(JOINT, model(), roaming).charges == tuple(Fraction(n, 4) for n in range(4))
     assert repriced(JOINT, roaming, roaming) == JOINT
     assert repriced(STEPS, model(), roaming) == STEPS
+
+
+def test_one_who_may_now_change_leaves_pays_joint_noise_step_by_step():
+    """A part counts with its longest run of steps while nobody changes leaf, with each step once one may."""
+    roaming = model(unit="roaming")
+    assert worst_window([GROUPS], 3).epsilon == Fraction(2 * 2, 4)
+    assert repriced(GROUPS, model(), roaming) == StepSpend(0, "blocks", 0, (1, 1, 1), Fraction(4), 2)
+    assert repriced(GROUPS, roaming, roaming) == repriced(GROUPS, roaming, model()) == GROUPS
+    of_one_node = replace(GROUPS, n_nodes=1)
+    assert repriced(of_one_node, model(), roaming) == of_one_node
+    three = model(unit="roaming", leaves_per_step=3)
+    assert worst_window([repriced(GROUPS, roaming, three)], 3) == worst_window(
+        [replace(GROUPS, alpha_units=6)], 3
+    )
+
+
+@pytest.mark.parametrize(
+    ("alpha", "leaves", "window_length"), [(2, 1, 2), (3, 1, 2), (1, 1, 4), (1, 0, 4), (1, 2, 4), (2, 2, 2)]
+)
+def test_no_neighbour_of_the_new_guarantee_loses_more_of_joint_noise(alpha, leaves, window_length):
+    """Lemma 16a: two groups in each of two leaves, planned for changes of 1 in one leaf of a period and
+    windows of two; all changes of the new guarantee. 0 leaves: one at a step, any in a period.
+    """
+    groups = ((range(0, 1), range(1, 2)), (range(2, 4),))
+    spend = JointSpend(0, "blocks", 0, 4, groups, Fraction(3), 1, 2)
+    unit = "customer" if leaves == 1 else "roaming"
+    now = model(str(alpha), window_length, unit, max(leaves, 1))
+    price = worst_window([repriced(spend, model("1", 2), now)], window_length).epsilon
+    worst = 0
+    for start in range(4):
+        inside = range(start, min(4, start + window_length))
+        for moves in product(range(-alpha, alpha + 1), repeat=2 * len(inside)):
+            rows = [moves[place :: len(inside)] for place in range(len(inside))]
+            if any(sum(entry != 0 for entry in row) > max(leaves, 1) for row in rows):
+                continue
+            changed = [dict(zip(inside, leaf, strict=True)) for leaf in zip(*rows, strict=True)]
+            if leaves == 1 and all(any(leaf.values()) for leaf in changed):
+                continue
+            worst = max(
+                worst,
+                sum(
+                    max(abs(sum(leaf.get(step, 0) for step in part)) for part in group)
+                    for leaf in changed
+                    for group in groups
+                ),
+            )
+    assert Fraction(worst, 3) <= price
+    # of longer windows alone the old price is enough: it holds for any changes of a group
+    enough = worst_window([spend], window_length).epsilon
+    assert (Fraction(worst, 3) > enough) == ((alpha, leaves) != (1, 1))
 
 
 def test_an_unknown_spend_is_refused():

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from fractions import Fraction
 from functools import reduce
-from itertools import combinations_with_replacement
+from itertools import combinations_with_replacement, product
 from math import exp
 
 import pytest
@@ -12,7 +12,15 @@ from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER, PERTURBER
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.w_event.publish_by_distance import DISTANCE
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, composition, horizon, worst_window
+from optstream.privacy import (
+    CappedSpend,
+    JointSpend,
+    PeriodSpend,
+    StepSpend,
+    composition,
+    horizon,
+    worst_window,
+)
 from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
 from optstream.privacy.publication_rules import PUBLICATIONS
 
@@ -112,6 +120,74 @@ def test_steps_that_share_a_draw_are_one_change_of_it():
     )
     assert shared == once
     assert naive < 0.6 * shared
+
+
+def joint_day(n_groups, size, scale, shift, day=0):
+    """A day whose steps are measured with joint noise, so many groups of so many steps."""
+    steps = [range(step, step + 1) for step in range(n_groups * size)]
+    groups = tuple(tuple(steps[at : at + size]) for at in range(0, len(steps), size))
+    return JointSpend(0, SAMPLES, len(steps) * day, len(steps), groups, Fraction(scale), shift, 1)
+
+
+def of_group(moved, q, most):
+    """P(loss = n / b) of joint noise moved so, over max|x| <= most, and the probability that it is larger."""
+    weights = {x: q ** max(map(abs, x)) for x in product(range(-most, most + 1), repeat=len(moved))}
+    size = len(moved)
+    whole = sum(((2 * r + 1) ** size - (2 * r - 1) ** size) * q**r for r in range(1, 200)) + 1
+    found = {}
+    for x, weight in weights.items():
+        n = max(abs(a + b) for a, b in zip(x, moved, strict=True)) - max(map(abs, x))
+        found[n] = found.get(n, 0) + weight / whole
+    return found, 1 - sum(found.values())
+
+
+@pytest.mark.parametrize("q", [Fraction(1, 8), Fraction(1, 3)])
+@pytest.mark.parametrize("shift", [1, 2, 3])
+def test_a_group_moved_inside_its_cube_loses_no_more_than_one_draw(q, shift):
+    """Lemma 17, exact: every move, every level of the loss. Control: a draw moved by one less loses less."""
+    most = 8 if q < Fraction(1, 4) else 16
+    single, less = one_draw(shift, q), one_draw(shift - 1, q) if shift > 1 else {0: Fraction(1)}
+    corner, beyond = of_group((shift, shift), q, most)
+    assert beyond < Fraction(1, 10_000)
+    for moved in product(range(shift + 1), repeat=2):
+        found, _ = of_group(moved, q, most)
+        for level in range(-shift - 1, shift + 1):
+            assert exact_delta(found, level, q) <= exact_delta(single, level, q)
+            assert exact_delta(found, level, q) <= exact_delta(corner, level, q) + beyond * q ** -(shift + 1)
+    assert any(
+        exact_delta(corner, level, q) > exact_delta(less, level, q) for level in range(-shift - 1, shift + 1)
+    )
+
+
+def test_groups_compose_to_what_enumeration_says():
+    """Two groups of two, moved by 1 or 2 units: never below the exact epsilon."""
+    scale, delta = 2, Fraction(1, 1000)
+    q = exp(-1 / scale)
+    for shift in (1, 2):
+        one, beyond = of_group((shift, shift), q, 40)
+        found = loss_over([joint_day(2, 2, scale, shift)], delta, adaptive=False, window=None).epsilon
+        assert _delta_at(together(one, one), found, scale) + 2 * beyond <= delta
+        assert found < 2 * shift / scale
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "groups", "size", "most", "plain", "lost"),
+    [("1", 6, 8, 7, 313, 51.5), ("1", 8, 6, 9, 324, 44.6), ("1/10", 6, 8, 7, 31.3, 3.10)],
+)
+def test_a_year_of_joint_noise(epsilon, groups, size, most, plain, lost):
+    days = [joint_day(groups, size, 1000 * most / Fraction(epsilon), 1000, day) for day in range(365)]
+    found = loss_over(days, DELTA, adaptive=False, window=(48, Fraction(epsilon)))
+    assert found.composed == "draws"
+    assert float(found.plain) == pytest.approx(plain, rel=0.01)
+    assert found.epsilon == pytest.approx(lost, rel=0.02)
+
+
+def test_a_group_is_one_draw_of_its_largest_part():
+    parts = ((range(0, 2), range(2, 5)), (range(5, 6),))
+    groups = [JointSpend(0, "blocks", 6 * day, 6, parts, Fraction(40), 2, 1, 3) for day in range(30)]
+    draws = [step(SAMPLES, (3, 1), Fraction(40), 6, 2 * day) for day in range(30)]
+    found, wanted = (loss_over(some, DELTA, adaptive=False, window=None) for some in (groups, draws))
+    assert (found.epsilon, found.plain) == (wanted.epsilon, wanted.plain)
 
 
 def test_a_choice_by_what_was_released_leaves_whole_windows_only():

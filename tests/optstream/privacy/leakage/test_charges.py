@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
-from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, worst_window
+from optstream.privacy import CappedSpend, JointSpend, PeriodSpend, StepSpend, worst_window
 from optstream.privacy.leakage import period_charge, step_charges
 
 SPENDS = [
@@ -14,6 +14,9 @@ SPENDS = [
     PeriodSpend(1, "sampling", -5, (Fraction(0), Fraction(1, 3), Fraction(1, 2))),
     CappedSpend(1, "samples", 0, 9, 3, (-4,), Fraction(7, 2), 3, 2),
     CappedSpend(1, "samples", 0, 2, 3, (), Fraction(7, 2), 3),
+    JointSpend(
+        0, "blocks", 7, 9, ((range(0, 2), range(3, 6)), (range(6, 7), range(8, 9))), Fraction(7), 2, 1, 3
+    ),
 ]
 
 

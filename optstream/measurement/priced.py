@@ -1,0 +1,114 @@
+"""Noise of linear queries, drawn by what was priced: Laplace for a step spend, joint for a joint spend."""
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.errors import ParameterError
+from optstream.noise import NoiseSource, joint_noise, joint_variance
+from optstream.privacy import JointSpend, StepSpend
+
+LinearSpend = StepSpend | JointSpend
+
+
+def query_weights(parts: Sequence[range], n_steps: int) -> tuple[int, ...]:
+    """Return how often each step enters disjoint sums: 1 where a part covers it, 0 elsewhere.
+
+    Privacy: none; queries are public.
+
+    Args:
+        parts: Of the query, steps counted from the period's first one.
+        n_steps: Of the period.
+
+    Returns:
+        Shape (n_steps,).
+
+    Raises:
+        ParameterError: Parts that overlap or leave the period.
+    """
+    covered = {step for part in parts for step in part}
+    if len(covered) != sum(map(len, parts)) or not covered <= set(range(n_steps)):
+        raise ParameterError("the parts of a query must be disjoint and inside the period")
+    return tuple(int(step in covered) for step in range(n_steps))
+
+
+def check_price(
+    spend: LinearSpend, parts: Sequence[range], n_series: int, first_step: int, n_steps: int
+) -> None:
+    """Refuse a spend that prices another query than the sums of these parts, or groups other parts.
+
+    Privacy: none; choices and lengths are public.
+
+    Args:
+        spend: What the sums are to be drawn by.
+        parts: Disjoint and rising, steps counted from `first_step`.
+        n_series: Nodes that are measured.
+        first_step: Running index of the period's first step.
+        n_steps: Of the period.
+
+    Raises:
+        ParameterError: Parts that overlap or leave the period; a spend of other parts or steps; a joint one
+            of another number of nodes, or of a scale that is no float, for another would be drawn.
+    """
+    weights = query_weights(parts, n_steps)
+    priced = (spend.first_step, spend.weights) == (first_step, weights)
+    if isinstance(spend, JointSpend):
+        priced = priced and (spend.parts, spend.n_nodes) == (tuple(parts), n_series)
+        priced = priced and Fraction(float(spend.scale)) == spend.scale
+    if not priced:
+        raise ParameterError(f"the spend of stage {spend.stage!r} does not price the query it is for")
+
+
+def linear_noise(spend: LinearSpend, shape: tuple[int, ...], noise: NoiseSource) -> NDArray[np.int64]:
+    """Return noise of the spend's own scale and groups for the answers of each series.
+
+    Privacy: none; what it is added to is charged by Lemma 3, or Lemmas 15 and 16 for a joint spend.
+
+    Args:
+        spend: Of this query, as `check_price` takes it.
+        shape: (n_series, n_answers); for a joint spend as many answers as it has parts. The noise of
+            different series is independent.
+        noise: Where the randomness comes from.
+
+    Returns:
+        Integers in units, of that shape.
+
+    Raises:
+        NoiseError: Whatever `discrete_laplace` or `joint_noise` refuses.
+    """
+    if isinstance(spend, StepSpend):
+        return noise.discrete_laplace(float(spend.scale), shape)
+    drawn = np.zeros(shape, dtype=np.int64)
+    size_of = _sizes(spend)
+    # the largest first: what it may not have is refused before anything is drawn
+    for size in sorted(set(size_of), reverse=True):
+        columns = np.flatnonzero(size_of == size)
+        groups = joint_noise(noise, float(spend.scale), int(size), shape[0] * columns.size // int(size))
+        drawn[:, columns] = groups.reshape(shape[0], columns.size)
+    return drawn
+
+
+def answer_variances(spend: LinearSpend, n_answers: int) -> NDArray[np.float64]:
+    """Return the noise's variance in each answer of a series.
+
+    Privacy: none; scales and groups are public.
+
+    Args:
+        spend: Of the query.
+        n_answers: Of each series; for a joint spend as many as it has parts.
+
+    Returns:
+        Units squared, shape (n_answers,).
+    """
+    scale = float(spend.scale)
+    if isinstance(spend, StepSpend):
+        return np.full(n_answers, 2.0 * scale**2)
+    return np.array([joint_variance(scale, int(size)) for size in _sizes(spend)], dtype=np.float64)
+
+
+def _sizes(spend: JointSpend) -> NDArray[np.int64]:
+    """Return the size of each part's group, shape (n_parts,). Privacy: none; groups are public."""
+    sizes = [len(group) for group in spend.groups]
+    return np.repeat(np.array(sizes, dtype=np.int64), sizes)
