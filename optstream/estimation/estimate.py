@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.optimality import Optimality
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -12,8 +14,10 @@ class Estimate:
     known of the noise in each value. How far a held or smoothed value misses the truth is not in it, unless
     a mechanism says so. noise_variances: the same shape: what the noise of all measurements did to the value,
     exactly, given which were made; 0 where none enters it, nan where it is not known; None if it never is.
+    optimality: how near the values are to the optimum of the bounded program; None where none was solved.
     """
 
     values: NDArray[np.float64]
     variances: NDArray[np.float64]
     noise_variances: NDArray[np.float64] | None = None
+    optimality: Optimality | None = None

@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optstream.estimation.hierarchy.solve import Consistent
+from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.release import Release
 from optstream.mechanisms.values import as_period
 from optstream.noise import NoiseSource
@@ -50,12 +52,13 @@ class Mechanism(ABC):
         """Draw the measurements of one period, at most the plan's spends."""
 
     @abstractmethod
-    def _values(self, measured: Measured) -> NDArray[np.float64]:
+    def _consistent(self, measured: Measured) -> Consistent:
         """Return every node's value at every step, from the measurements alone; free."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return what the noise of all measurements did to `_values` before the bound, squared; `Estimate`
-        says when it is 0, nan or None. From scales and positions alone; free.
+        """Return what the noise of all measurements did to `_consistent`'s values before the bound, squared.
+
+        `Estimate` says when it is 0, nan or None. From scales and positions alone; free.
         """
         return None
 
@@ -100,13 +103,15 @@ class Mechanism(ABC):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable, free."""
-        return self._release(measured, self._values(measured))
+        found = self._consistent(measured)
+        return self._release(measured, found.values, optimality=found.optimality)
 
     def _release(
         self,
         measured: Measured,
         values: NDArray[np.float64],
         standard_errors: NDArray[np.float64] | None = None,
+        optimality: Optimality | None = None,
     ) -> Release:
         return Release(
             values=values,
@@ -117,6 +122,7 @@ class Mechanism(ABC):
             state=measured.state,
             simulated=measured.simulated,
             standard_errors=standard_errors,
+            optimality=optimality,
             noise_of=partial(self._noise_standard_errors, measured),
         )
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import Measured
 
@@ -22,6 +23,7 @@ class Release:
     window. epsilon_alone: what these spends alone cost their worst window. state: public, for the next
     period. simulated: drawn with seeded noise, never publishable. standard_errors: of the values, their shape
     and unit, where the mechanism knows how far they may be from the truth and not only how noisy they are.
+    optimality: how near the values are to the optimum of the bounded program; None where none was solved.
     noise_of: computes `noise_standard_errors`.
     """
 
@@ -33,6 +35,7 @@ class Release:
     state: Mapping[str, Any] | None
     simulated: bool
     standard_errors: NDArray[np.float64] | None = None
+    optimality: Optimality | None = None
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
 
     @cached_property

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
+from optstream.estimation.hierarchy.solve import Consistent
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.release import Release
 from optstream.noise import NoiseSource
@@ -34,8 +35,9 @@ class SeriesMechanism(Mechanism):
     def fitted(self, measured: Measured) -> Estimate:
         """Return every step's value and what the noise leaves of doubt, from the measurements alone; free."""
 
-    def _values(self, measured: Measured) -> NDArray[np.float64]:
-        return self.fitted(measured).values
+    def _consistent(self, measured: Measured) -> Consistent:
+        found = self.fitted(measured)
+        return Consistent(found.values, found.optimality)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         return self.fitted(measured).noise_variances

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation import make_consistent, reconstruct
+from optstream.estimation import reconstruct
 from optstream.estimation.hierarchy.error_propagation import interpolated_variances, noise_variances
+from optstream.estimation.hierarchy.solve import Consistent, consistent
 from optstream.estimation.hierarchy.unmeasured import with_unmeasured_leaves
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
@@ -42,7 +43,8 @@ class OptStream(Mechanism):
     with L1 sampling; equal by default. weights: "variance" or "paper" (estimation). calibration: "strict"
     costs at most epsilon in any window, without end; "paper" takes the paper's scales and costs more than it
     says, which `epsilon` of its releases states (with L1 sampling for periods of `shortest_period`: longer
-    ones cost more). lower_bound: of every leaf, None for no bound.
+    ones cost more). lower_bound: of every leaf, None for no bound; where it is met,
+    parents keep their estimates (`estimation.consistent`'s "held") but for weights="paper".
     post_processing: False leaves out features and program: the perturbed points, reconstructed.
     shortest_period: steps of the shortest period that will ever be released, by default this one's; only
     L1 sampling needs it, for short periods meet a window more often.
@@ -160,11 +162,11 @@ class OptStream(Mechanism):
             state=state,
         )
 
-    def _values(self, measured: Measured) -> NDArray[np.float64]:
+    def _consistent(self, measured: Measured) -> Consistent:
         if not self.post_processing:
-            return reconstruct(measured)
+            return Consistent(reconstruct(measured), None)
         seen = self._as_weighed(measured)
-        return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
+        return consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64]:
         """Return the noise of points and features through reconstruction and least squares."""
