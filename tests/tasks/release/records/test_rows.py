@@ -97,6 +97,8 @@ def test_unbiased_rounding_goes_on_where_the_day_before_ended(configured):
 
 
 def test_the_rule_is_configured_and_part_of_what_shapes_a_release(configured):
+    before = "335263f1e603f2bbbcff33a7d330864a08c3888bd2119cbfaff120c8c2da8ea4"  # there was such a key
+    assert configured(CONFIGURATION).configuration_hash == before
     plain = configured().configuration_hash
     assert configured(with_rule("nearest")).configuration_hash == plain
     other = configured(with_rule("unbiased"))
