@@ -1,5 +1,6 @@
 """The dual of the bounded program: few numbers for each inner node, and no constraint."""
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +63,9 @@ class Dual:
         at = self._at(self._start(above))
         enough, rounds = max(0.5 * (0.1 * CLOSE) ** 2, share * at.gap), 0
         while rounds < MOST_ROUNDS and at.gap > enough:
-            found = self._searched(at)
+            found = None
+            with suppress(np.linalg.LinAlgError):  # whether a day appears must not hang on a matrix
+                found = self._searched(at)
             if found is None:
                 break
             at, rounds = found, rounds + 1

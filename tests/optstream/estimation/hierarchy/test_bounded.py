@@ -154,6 +154,29 @@ def test_what_does_not_converge_says_so(monkeypatch):
     assert found[tree.leaf_indices].min() >= 0.0
 
 
+def test_a_matrix_that_is_singular_in_floats_still_gives_a_feasible_answer(monkeypatch):
+    def fail(*_):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    problem, tree = counts_problem(300)
+    free = project(problem, tree)
+    monkeypatch.setattr(Dual, "_piece_maximum", fail)
+    found, optimality = solve_bounded(problem, tree, 0.0, free)
+    assert not optimality.converged
+    assert found[tree.leaf_indices].min() == 0.0
+    assert np.allclose(found, tree.add_up(found[tree.leaf_indices]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_leaves", [100, 10_000])
+def test_rounds_do_not_grow_with_the_leaves(n_leaves):
+    problem, tree = counts_problem(n_leaves)
+    free = project(problem, tree)
+    _, optimality = solve_bounded(held_from_above(problem, tree, free), tree, 0.0, free)
+    assert optimality.converged
+    assert optimality.rounds <= 10
+
+
 @pytest.mark.parametrize("n_points", [10, 48])
 def test_newtons_steps_are_few_for_they_are_exact(n_points):
     """A step that forgets how a leaf's steps hang together by its features takes several times as many."""
