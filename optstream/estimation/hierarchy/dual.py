@@ -13,7 +13,7 @@ from optstream.estimation.optimality import Optimality
 
 Floats = NDArray[np.float64]
 
-MOST_ROUNDS = 50
+MOST_ROUNDS = 100
 SHORTEST = 2.0**-60
 """Of a Newton step, before the search gives up."""
 LEAST_RISE = 1e-4
