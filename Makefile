@@ -20,7 +20,7 @@ demo: $(BIN)/.installed  ## A fortnight of simulated dumps, released with real n
 	@echo 'page for users $(DEMO)/published/index.html, for operators $(DEMO)/trusted/report/french-load/report.html'
 
 test: $(BIN)/.installed  ## All tests but those of nightly-checks; ends with the ten slowest.
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not nightly" --durations 10
+	$(BIN)/python -m pytest -n 3 --dist loadfile -m "not nightly" --durations 10
 
 quick: $(BIN)/.installed  ## The tests that need no server, browser or fault: while one works.
 	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not (server or faults or docs or browser or slow or nightly)"
@@ -68,7 +68,7 @@ faults: $(BIN)/.installed  ## The long form of tests/faults, on both databases: 
 mutations: $(BIN)/.installed  ## Wrong lines of the core, each of which the quick tests must catch.
 	$(BIN)/python -m tests.mutations
 
-histories: $(BIN)/.installed  ## Random histories of amended promises against brute force, on both databases: HISTORIES, SEED.
+histories: $(BIN)/.installed  ## Random histories of amended guarantees against brute force, on both databases: HISTORIES, SEED.
 	$(BIN)/python -m tests.optstream.ledger.histories --histories $(or $(HISTORIES),2000) --seed $(or $(SEED),1)
 
 process-faults: $(BIN)/.installed  ## Random faults of real command lines: FAULTS=1000 SEED=…; ONLY=N: one world again.

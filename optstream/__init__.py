@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from optstream.stream import AggregationTree as AggregationTree
     from optstream.stream import Feature as Feature
 
-_ROOMS = {
+_PACKAGES = {
     "AggregationTree": "optstream.stream",
     "EquallySpaced": "optstream.measurement",
     "Feature": "optstream.stream",
@@ -41,6 +41,7 @@ __all__ = [
 
 
 def _installed_version() -> str:
+    """Return the version of the installed package."""
     try:
         return metadata.version("optstream")
     except metadata.PackageNotFoundError:
@@ -48,10 +49,21 @@ def _installed_version() -> str:
 
 
 def __getattr__(name: str) -> Any:
+    """Return a public name, imported from its package at the first use.
+
+    Args:
+        name: One of `__all__`.
+
+    Returns:
+        What the package has under that name; for `__version__` the installed version.
+
+    Raises:
+        AttributeError: The name is not public.
+    """
     if name == "__version__":
         value: Any = _installed_version()
-    elif name in _ROOMS:
-        value = getattr(import_module(_ROOMS[name]), name)
+    elif name in _PACKAGES:
+        value = getattr(import_module(_PACKAGES[name]), name)
     else:
         raise AttributeError(f"module 'optstream' has no attribute {name!r}")
     globals()[name] = value
@@ -59,4 +71,5 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
+    """Return the names of this module, also those that are not imported yet."""
     return sorted({*globals(), *__all__})

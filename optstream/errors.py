@@ -39,7 +39,12 @@ class LedgerUnavailableError(LedgerError):
 
 
 class HeldError(LedgerError):
-    """Another run holds the release; what it holds is free again at `until`."""
+    """Another run holds the release.
+
+    Args:
+        message: For people.
+        until: When what the other run holds is free again.
+    """
 
     def __init__(self, message: str, until: datetime) -> None:
         super().__init__(message)

@@ -14,7 +14,7 @@ from tests.browser import find_chromium, running_chromium
 from tests.memory_store import MemoryStore
 from tests.temporary_postgresql import Cluster, find_binaries, temporary_cluster
 
-FOLDERS = {"faults": "faults", "docs": "docs", "benchmarks": "slow"}
+FOLDERS = {"faults": "faults", "docs": "docs", "benchmarks": "nightly"}
 """The mark of every test below a folder."""
 FIXTURES = {
     "prefect_api": "server",
@@ -23,6 +23,8 @@ FIXTURES = {
     "chromium": "browser",
 }
 """The mark of every test that asks for a fixture."""
+SERVERS = {"postgresql", "s3"}
+"""Parameters of fixtures that start a server."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -31,6 +33,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         folder = item.path.relative_to(here).parts[0]
         marks = {FIXTURES[name] for name in getattr(item, "fixturenames", ()) if name in FIXTURES}
+        parameters = getattr(item, "callspec", None)
+        if parameters and not SERVERS.isdisjoint(map(str, parameters.params.values())):
+            marks.add("server")
         for mark in marks | ({FOLDERS[folder]} if folder in FOLDERS else set()):
             item.add_marker(mark)
 

@@ -12,6 +12,8 @@ PACKAGES = (
     "optstream.estimation",
     "optstream.estimation.pegasus.smoothing",
     "optstream.mechanisms",
+    "optstream.mechanisms.base",
+    "optstream.mechanisms.series",
     "optstream.catalogue",
     "optstream.ledger",
     "optstream.audit",

@@ -173,8 +173,8 @@ def held_by_others(
 ) -> tuple[list[Ended], datetime | None]:
     """The outcomes, and until when to wait for the days that are with other runs; None where for none.
 
-    A run that died never lets go, but no run takes a lease for longer than `longest`: one that ends later
-    was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
+    A run that died never releases its lease, but no run takes one for longer than `longest`: one that ends
+    later was written by a clock that runs ahead. It is not waited for; its day's outcome says what to do.
     """
     told = [_beyond(day, now + longest) for day in days]
     until = [day.outcome.free_at for day in told if day.outcome.free_at]

@@ -31,7 +31,7 @@ def nightly(config: str) -> Any:
     """Look once: release what is complete of the newest days; what is not is for the next look.
 
     Its parameter is a path: Prefect stores it in clear. Ends as a state whose message says what was done.
-    Raises UnreleasedError if a day failed, or is late: nothing of it is out, and no part of it either.
+    Raises UnreleasedError if a day failed, or is late: nothing of it is published, and no part of it either.
     """
     with configured(config) as settings:
         check_trusted(settings)

@@ -26,7 +26,12 @@ Kind = Literal["ours", "control", "twin"]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """One row of the audit's table. `ours` and `twin` must not exceed their claim, a `control` must."""
+    """One row of the audit's table.
+
+    Attributes:
+        kind: "ours" and "twin" must not exceed their claim, a "control" must.
+        subject: What is audited.
+    """
 
     kind: Kind
     subject: Subject | EnumeratedSampler
@@ -39,7 +44,7 @@ class Case:
 
     @property
     def charged(self) -> float | None:
-        """What the accountant charges this very change, where it does."""
+        """What the accountant charges this very change; None where it does not say."""
         if isinstance(self.subject, EnumeratedSampler):
             return self.subject.claimed
         return self.subject.charged if isinstance(self.subject, MechanismSubject) else None
@@ -52,18 +57,42 @@ class Case:
     def run(
         self, *, n_runs: int, noise: NoiseSource, error: float = ERROR, progress: Progress | None = None
     ) -> AuditResult:
-        """Audit it, by enumeration where that is possible. Raises as `audit`."""
+        """Audit the subject, by enumeration where that is possible.
+
+        Args:
+            n_runs: As for `audit`; not used by an enumeration, nor are the others.
+            noise: As for `audit`.
+            error: As for `audit`.
+            progress: As for `audit`.
+
+        Returns:
+            The bound, exact for an enumeration.
+
+        Raises:
+            ParameterError: As `audit`.
+        """
         if isinstance(self.subject, (controls.SparseVector, EnumeratedSampler)):
             return self.subject.enumerate()
         return audit(self.subject, n_runs=n_runs, noise=noise, error=error, progress=progress)
 
     def passes(self, result: AuditResult) -> bool:
-        """Return whether the result is what it must be."""
+        """Return whether a result is what it must be.
+
+        Args:
+            result: Of this case.
+
+        Returns:
+            Whether it exceeds the claim, for a control; whether it does not, for the others.
+        """
         return result.exceeds == (self.kind == "control")
 
 
 def control_cases() -> tuple[Case, ...]:
-    """Return every mistake that the audit must catch, then the same mechanisms made right."""
+    """Return every mistake that the audit must catch, then the same mechanisms made right.
+
+    Returns:
+        Controls, which must exceed their claim, and their honest twins, which must not.
+    """
     broken: Sequence[Subject] = (
         controls.SparseVector("sparse vector with half the query noise", query_factor=2.0),
         controls.SparseVector("sparse vector that reuses the query noise", shared=True),
@@ -93,8 +122,12 @@ def control_cases() -> tuple[Case, ...]:
 def our_cases(*, days: bool) -> tuple[Case, ...]:
     """Return our mechanisms on their worst neighbours.
 
-    days: with days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
-    where a bound comes nearer to epsilon with fewer runs.
+    Args:
+        days: With days of 46, 48 and 50 steps and a window of 48, as they are used; else short windows only,
+            where a bound comes nearer to epsilon with fewer runs.
+
+    Returns:
+        Cases that must not exceed their claim.
     """
     name, l1 = "OptStream, strict, window of", "OptStream, L1 sampling, window of"
     cases = [
@@ -145,10 +178,22 @@ def mechanism_cases(
     claims: float | None = None,
     base: float = 0.0,
 ) -> tuple[Case, ...]:
-    """Any mechanism on its worst neighbours; `mechanism_for(n_steps)` makes it for a period's length.
+    """Return the cases of any mechanism on its worst neighbours.
 
-    base: the readings that both sides differ from. claims: what it is held to, if not the accountant's
-    figure.
+    Args:
+        name: Of the mechanism.
+        mechanism_for: Makes the mechanism for a period of so many steps.
+        tree: The hierarchy, whose leaves the readings are of.
+        lengths: Steps of each period, released in a row.
+        first_step: Running index of the first period's first step.
+        claims: What the mechanism is held to; None for the accountant's figure.
+        base: The readings that both sides differ from, in their unit.
+
+    Returns:
+        A case of kind "ours" for each of `worst_cases`.
+
+    Raises:
+        ParameterError: If the mechanism refuses a length, or its model does not protect the neighbours.
     """
     mechanisms = [mechanism_for(length) for length in lengths]
     pairs = worst_cases(mechanisms[0].model, tree, lengths, first_step, base)

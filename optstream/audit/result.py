@@ -8,10 +8,20 @@ from typing import Any, Literal
 class AuditResult:
     """A lower bound on the epsilon of a mechanism, for one pair of neighbours.
 
-    claimed: the epsilon that the mechanism claims. lower_bound: its true epsilon is at least this, unless
-    the audit was unlucky, which happens with probability at most `error`. runs: of each side, all told.
-    event: the output that gave it away. likely, unlikely: how many of `tested` runs of either side showed it;
-    for an enumeration they are 0, for its probabilities are exact and it errs with probability 0.
+    Attributes:
+        mechanism: Its name.
+        neighbours: The pair's name.
+        method: "sampling" of runs, or "enumeration" of exact probabilities.
+        claimed: The epsilon that the mechanism claims.
+        lower_bound: Its true epsilon is at least this, unless the audit was unlucky, which happens with
+            probability at most `error`.
+        error: 0 for an enumeration.
+        runs: Of each side, all told; 0 for an enumeration.
+        event: The output that gave it away.
+        likely: How many of `tested` runs of the likelier side showed it; 0 for an enumeration, whose
+            probabilities are exact.
+        unlikely: How many of the other side did.
+        tested: Runs of each side that were counted.
     """
 
     mechanism: str
@@ -30,7 +40,18 @@ class AuditResult:
     def enumerated(
         cls, mechanism: str, neighbours: str, claimed: float, lower_bound: float, event: str
     ) -> "AuditResult":
-        """Return what was computed and not drawn: it holds for certain."""
+        """Return what was computed and not drawn: it holds for certain.
+
+        Args:
+            mechanism: Its name.
+            neighbours: The pair's name.
+            claimed: The epsilon that the mechanism claims.
+            lower_bound: The largest logarithm of a ratio of probabilities.
+            event: The output with that ratio.
+
+        Returns:
+            A result of method "enumeration", with error 0.
+        """
         return cls(mechanism, neighbours, "enumeration", claimed, lower_bound, error=0.0, runs=0, event=event)
 
     @property
@@ -39,5 +60,9 @@ class AuditResult:
         return self.lower_bound > self.claimed
 
     def to_document(self) -> dict[str, Any]:
-        """Return the result as a JSON-ready document."""
+        """Return the result as a JSON-ready document.
+
+        Returns:
+            The fields by name, with "confidence" and "exceeds".
+        """
         return {**asdict(self), "confidence": 1.0 - self.error, "exceeds": self.exceeds}

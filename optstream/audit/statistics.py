@@ -141,9 +141,9 @@ def _patterns(one: NDArray[np.int64], other: NDArray[np.int64]) -> tuple[NDArray
 
 
 def _differences(one: NDArray[np.int64], other: NDArray[np.int64]) -> Floats:
+    """Return by how many deviations each answer's mean differs; 0 where another column says the same."""
     if not one.shape[1]:
         return np.empty(0)
-    """How far each answer's mean differs, in standard deviations; 0 where another column says the same."""
     spread = np.sqrt(one.var(axis=0) + other.var(axis=0))
     gap = np.abs(one.mean(axis=0) - other.mean(axis=0))
     scores = np.divide(gap, spread, out=np.where(gap > 0, np.inf, 0.0), where=spread > 0)

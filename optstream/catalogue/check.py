@@ -24,12 +24,23 @@ from optstream.errors import PublicationError
 
 
 def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
-    """Return a line for each file that is missing, altered, not listed, or left of a day that was withdrawn;
-    and for a page (`index.html`) that shows other days than are listed.
+    """Compare a published folder with its catalogue, file by file.
 
-    Of a withdrawn day the manifest must be there, and no file. public_key: as of `read_published`; then also
-    a line for a catalogue that none of the keys signed, and for a manifest with a wrong signature. Raises
-    PublicationError if the catalogue itself cannot be read.
+    Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
+    the manifest must be there, and no file), and a page (`index.html`) that shows other days than are listed.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        public_key: The publisher's, as for `read_published`; then also a catalogue that none of the keys
+            signed, and a manifest with a wrong signature, are reported.
+
+    Returns:
+        A line for each problem, with the remedy; empty where the folder is whole.
+
+    Raises:
+        OSError: A folder below the published one may not be entered.
+        ParameterError: The URL or a public key cannot be one.
+        PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it.
     """
     storage = open_storage(folder)
     catalogue = read_catalogue(storage)

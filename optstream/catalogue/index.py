@@ -28,11 +28,17 @@ _HEAD = re.compile(r"[0-9A-Za-z:_-]{1,128}")
 
 @dataclass(frozen=True)
 class Entry:
-    """The current release of one period.
+    """The current release of one period, or what is left of it.
 
-    file, manifest: relative to the published folder. file_hash, rows_hash: SHA-256.
-    ledger_head: hash of the ledger's last event when it was published.
-    withdrawn: a tombstone: what it names is no longer published, and only a higher revision takes its place.
+    Attributes:
+        period: The local day.
+        revision: 0 for the first release of the day, from 1 on for restatements.
+        vintage: 0 for the first estimate, from 1 on for new estimates of the same measurements.
+        file_hash: SHA-256 of the Parquet file, in hexadecimal.
+        rows_hash: SHA-256 of its rows, whatever file carries them.
+        ledger_head: Hash of the ledger's last event when the release was published.
+        withdrawn: Whether this is a tombstone: what it names is no longer published, and only a higher
+            revision takes its place.
     """
 
     period: date
@@ -45,20 +51,27 @@ class Entry:
 
     @property
     def file(self) -> str:
+        """Where the Parquet file is, relative to the published folder."""
         return data_file(self.period, self.file_hash)
 
     @property
     def manifest(self) -> str:
+        """Where the manifest is, relative to the published folder."""
         return manifest_file(self.file_hash)
 
 
 @dataclass(frozen=True)
 class Catalogue:
-    """One stream's published periods, rising.
+    """The published periods of one stream.
 
     A folder holds one stream: with two, (date, step, node) would not be a key of `data/`.
-    ledger_head: the head that the last publication carried. sequence: how many signed catalogues there were,
-    this one counted; None where none was.
+
+    Attributes:
+        stream: Name of the stream.
+        value_column: Name of the published values, which also tells their unit ("load_mw").
+        ledger_head: The head that the last publication carried.
+        entries: One for each period that was ever published, rising.
+        sequence: How many signed catalogues there were, this one counted; None where none was signed.
     """
 
     stream: str
@@ -73,11 +86,29 @@ class Catalogue:
         return frozenset({self.ledger_head, *(entry.ledger_head for entry in self.entries)})
 
     def entry(self, period: date) -> Entry | None:
-        """Return the period's entry, a tombstone included; None if nothing was ever published."""
+        """Return a period's entry, a tombstone included.
+
+        Args:
+            period: The local day.
+
+        Returns:
+            The entry; None if nothing of the period was ever published.
+        """
         return next((entry for entry in self.entries if entry.period == period), None)
 
     def with_entries(self, entries: Iterable[Entry]) -> "Catalogue":
-        """Return the catalogue after these are published at once, all under one head."""
+        """Return the catalogue as it is after these entries are published, all under one head.
+
+        Args:
+            entries: At least one, a period each, all with the same `ledger_head`. They replace those of their
+                periods.
+
+        Returns:
+            The new catalogue, with that head.
+
+        Raises:
+            ValueError: There is no entry, or their heads differ.
+        """
         known = {entry.period: entry for entry in self.entries}
         fresh = {entry.period: entry for entry in entries}
         (head,) = {entry.ledger_head for entry in fresh.values()}
@@ -85,7 +116,11 @@ class Catalogue:
         return replace(self, ledger_head=head, entries=tuple(ordered))
 
     def to_bytes(self) -> bytes:
-        """Return the catalogue as JSON, the same bytes every time."""
+        """Return the catalogue as JSON.
+
+        Returns:
+            UTF-8 text; the same catalogue gives the same bytes.
+        """
         numbered = self.sequence is not None
         document = {
             "format": NUMBERED if numbered else FORMAT,
@@ -107,7 +142,19 @@ def check_ledger_head(head: object) -> None:
 def find_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue | None:
-    """Return the catalogue of a published folder, None where there is none. Raises as `read_catalogue`."""
+    """Return the catalogue of a published folder, if there is one. What is read is not trusted.
+
+    Args:
+        folder: A path, the URL of a folder in an object store, or storage that can be read.
+        check: Called with the catalogue's bytes before they are parsed; raises to refuse them.
+
+    Returns:
+        The catalogue; None where there is none.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The catalogue cannot be read, or is not as OptStream writes it; names the rule.
+    """
     source = open_storage(folder) if isinstance(folder, Path | StoreUrl | str) else folder
     try:
         data = source.read(CATALOGUE, LARGEST_CATALOGUE)
@@ -121,9 +168,19 @@ def find_catalogue(
 def read_catalogue(
     folder: Location | str | Readable, check: Callable[[bytes], object] | None = None
 ) -> Catalogue:
-    """Return the catalogue of a published folder: a path, or a URL such as s3://bucket/folder.
+    """Return the catalogue of a published folder. What is read is not trusted.
 
-    Raises PublicationError where there is none, and, naming the rule, where it is not as OptStream writes it.
+    Args:
+        folder: A path, the URL of a folder such as s3://bucket/folder, or storage that can be read.
+        check: Called with the catalogue's bytes before they are parsed; raises to refuse them.
+
+    Returns:
+        The catalogue.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: There is no catalogue, it cannot be read, or it is not as OptStream writes it; names
+            the rule.
     """
     catalogue = find_catalogue(folder, check)
     if catalogue is None:
@@ -134,7 +191,15 @@ def read_catalogue(
 
 
 def check_days(catalogue: Catalogue, now: datetime) -> None:
-    """Raise PublicationError if the catalogue lists a day that is still to come, anywhere on earth."""
+    """Refuse a catalogue that lists a day which is still to come, anywhere on earth.
+
+    Args:
+        catalogue: As it was read.
+        now: An instant with a time zone.
+
+    Raises:
+        PublicationError: The newest day is after tomorrow's date in UTC.
+    """
     tomorrow = now.astimezone(UTC).date() + timedelta(days=1)
     newest = max((entry.period for entry in catalogue.entries), default=tomorrow)
     if newest > tomorrow:

@@ -36,16 +36,32 @@ BLANK = (
 
 
 def digest_of(catalogue: Catalogue) -> str:
-    """Return SHA-256 of a catalogue's bytes: what a page says of the one that it was made of."""
+    """Return the SHA-256 of a catalogue's bytes: what a page says of the catalogue that it was made of.
+
+    Args:
+        catalogue: As it was read.
+
+    Returns:
+        64 hexadecimal digits.
+    """
     return hashlib.sha256(catalogue.to_bytes()).hexdigest()
 
 
 def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
-    """Put the page that is made of the folder's catalogue in the place of the one that is there, at once.
+    """Put the page that is made of a folder's catalogue in the place of the one that is there, in one step.
 
-    make: called outside of any lock, since it may read years of files; again where another published
-    meanwhile. It must state `digest_of` its catalogue. Returns False if the same page was there already.
-    Raises PublicationError where there is no catalogue or the folder cannot be written, and what `make` does.
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        make: Returns the page of a catalogue, which must state `digest_of` it. Called outside of any lock,
+            since it may read years of files; called again where another published meanwhile.
+
+    Returns:
+        False if the same page was there already, else True.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: There is no catalogue, the folder cannot be written, or others publish all the time.
+        Exception: Whatever `make` raises.
     """
     storage = open_storage(folder)
     for _ in range(MOST_TRIES):

@@ -23,13 +23,22 @@ Releases = Sequence[tuple[StagedRelease, ReleaseStatement]]
 
 @dataclass(frozen=True)
 class Publication:
-    """What `publish` did: `changed` is False if the folder held this release, whole, already."""
+    """What `publish` did with one release.
+
+    Attributes:
+        entry: The release as the catalogue lists it.
+        changed: False if the folder held this release, whole, already.
+    """
 
     entry: Entry
     changed: bool
 
     def in_words(self) -> str:
-        """Return one line for the operator."""
+        """Return one line for the operator.
+
+        Returns:
+            Text that holds no published value.
+        """
         what = f"{self.entry.period} revision {self.entry.revision} vintage {self.entry.vintage}"
         return f"published {what}" if self.changed else f"{what} was published already; nothing changed"
 
@@ -42,21 +51,32 @@ def publish(
 ) -> tuple[Publication, ...]:
     """Make staged releases, each of a period of its own, the published ones: all of them or none.
 
-    folder: a path, or the URL of a folder in an object store, such as s3://bucket/published. In one
-    transaction at the folder (`Storage.change`: under a lock, or until no other publisher was faster): write
-    each file and manifest under names that hold the file's hash, never over an existing path; replace the
-    catalogue atomically, once; move files that these replace to superseded/. After a crash at any point the
-    catalogue lists only whole files, and publishing the same releases again completes the work. Costs no
+    In one transaction at the folder (`Storage.change`: under a lock, or until no other publisher was faster):
+    write each file and manifest under names that hold the file's hash, never over an existing path; replace
+    the catalogue atomically, once; move files that these replace to superseded/. After a crash at any point
+    the catalogue lists only whole files, and publishing the same releases again completes the work. Costs no
     privacy: they are drawn already.
 
-    head_after: given the head that the catalogue carries now (None without one), the ledger's head, which the
-    new catalogue carries; raises if the ledger does not contain the given one. Asked inside each transaction,
-    so that the heads of a catalogue stand in the ledger in the order of its publications. signer: signs the
-    manifests of these releases and the catalogue, also one that it finds unsigned. Raises PublicationError
-    for simulated noise; for a statement that is not the staged one; for a folder of another stream or value
-    column; where a period has a later revision or vintage, or another file under the same; where a file's
-    path holds other bytes; where the folder cannot be written, or is in a store that does not refuse what
-    comes second; and, nothing listed, whatever `head_after` raises.
+    Args:
+        folder: A path, or the URL of a folder in an object store, such as s3://bucket/published.
+        releases: Each staged file with its statement.
+        head_after: Given the head that the catalogue carries now (None without one), returns the ledger's
+            head, which the new catalogue carries; raises if the ledger does not contain the given one. Called
+            inside each transaction, so that the heads of a catalogue stand in the ledger in the order of its
+            publications.
+        signer: Signs the manifests of these releases and the catalogue, also one that it finds unsigned.
+
+    Returns:
+        What was done with each release, in their order.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: Nothing was listed, since the noise is simulated; a statement is not the staged one;
+            the folder is of another stream or value column; a period has a later revision or vintage, another
+            file under the same, or was withdrawn; a file's path holds other bytes; or the store does not
+            refuse the second of two conditional puts. Or the folder cannot be written, and what is listed is
+            whole.
+        Exception: Whatever `head_after` or the signer raises; nothing was listed.
     """
     if any(statement.simulated for _, statement in releases):
         raise PublicationError(

@@ -21,23 +21,27 @@ from optstream.errors import PublicationError
 def read_published(
     folder: Location | str, verify: bool = False, public_key: GivenKeys | None = None
 ) -> pl.DataFrame:
-    """Return all published periods, whole, sorted by (date, step, node).
+    """Return the rows of all published periods, sorted by (date, step, node).
 
-    folder: a path, or the URL of a folder in an object store, such as s3://bucket/published.
+    What is read is what the catalogue listed when the call began, also while others publish; of a day that is
+    withdrawn meanwhile, what the catalogue has instead: nothing, or a newer release. A signature does not
+    show that there is no newer catalogue (docs/data/published.md).
 
-    Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
-    the value column, its two standard errors (`error_columns`; null where not known), revision, vintage. What
-    is read is what the catalogue listed when the call began, also
-    while others publish; of a day that is withdrawn meanwhile, what the catalogue has instead: nothing, or a
-    newer release. verify: compare the hashes of files and rows as well.
-    public_key: the publisher's, a PEM file or its text, or several; then the catalogue must be signed by one
-    of them, and all hashes are compared. It does not show that there is no newer catalogue
-    (docs/data/published.md).
+    Args:
+        folder: A path, or the URL of a folder in an object store, such as s3://bucket/published.
+        verify: Whether to compare the hashes of files and rows as well.
+        public_key: The publisher's, a PEM file or its text, or several; then the catalogue must be signed by
+            one of them, and all hashes are compared.
 
-    A folder whose every period was withdrawn gives an empty frame of these columns; a folder without a
-    catalogue raises PublicationError (the path may be wrong), as does a file that is missing or is not the
-    release that the catalogue names, and a catalogue that is not signed as it should be. ParameterError for
-    a public key that is none.
+    Returns:
+        Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
+        the value column, its two standard errors (`error_columns`; null where not known), revision, vintage;
+        without rows where every period was withdrawn.
+
+    Raises:
+        ParameterError: The URL or a public key cannot be one.
+        PublicationError: There is no catalogue (the path may be wrong), it is not signed as it should be, or
+            a file is missing or is not the release that the catalogue names.
     """
     storage = open_storage(folder)
     look = catalogue_reader(storage, public_key)

@@ -14,10 +14,13 @@ from optstream.errors import PublicationError
 
 @dataclass(frozen=True)
 class StagedRelease:
-    """The file to be published.
+    """A release as the file to be published.
 
-    data: the Parquet file. rows_hash, file_hash: SHA-256 of its rows (`hash_rows`) and of `data`.
-    name: its file name, which holds the file's hash.
+    Attributes:
+        data: The bytes of the Parquet file.
+        rows_hash: SHA-256 of its rows (`hash_rows`).
+        file_hash: SHA-256 of `data`.
+        name: Its file name, which holds the file's hash.
     """
 
     data: bytes = field(repr=False)
@@ -27,12 +30,19 @@ class StagedRelease:
 
 
 def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
-    """Encode the rows of one period under its statement.
+    """Encode the rows of one period under its statement. Pure; costs no privacy.
 
-    rows: columns date, step, timestamp, node, parent, level, the statement's value column, its standard
-    errors if the statement tells of them, revision, vintage, in any order. The same rows and statement give
-    the same bytes. Costs no privacy.
-    Raises PublicationError, naming the column and the rule, if the rows are not a whole period.
+    Args:
+        rows: Columns date, step, timestamp, node, parent, level, the statement's value column, its standard
+            errors if the statement tells of them, revision, vintage, in any order; a row for each node at
+            each step.
+        statement: What the release says of itself.
+
+    Returns:
+        The file; the same rows and statement give the same bytes.
+
+    Raises:
+        PublicationError: The rows are not a whole period; names the column and the rule.
     """
     stated = {"date": statement.period, "revision": statement.revision, "vintage": statement.vintage}
     ordered = ordered_rows(rows, statement.value_column, stated, statement.standard_errors is not None)
@@ -41,9 +51,16 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
 
 
 def read_staged(data: bytes) -> tuple[StagedRelease, ReleaseStatement]:
-    """Take up a staged file again, with the statement in its footer; the rows are checked.
+    """Read a staged file back, with the statement in its footer. The rows are checked against their hash.
 
-    Raises PublicationError if the bytes are not a release that `stage` made.
+    Args:
+        data: The bytes of the file.
+
+    Returns:
+        The release and its statement.
+
+    Raises:
+        PublicationError: The bytes are not a release that `stage` made.
     """
     inner, footer = decode(data)
     statement = ReleaseStatement.from_document(footer.statement)

@@ -43,8 +43,19 @@ def clear_superseded(transaction: Transaction, entry: Entry) -> bool:
 
 
 def finish_listing(folder: Location | str, period: date) -> None:
-    """Complete what a publisher of the day left that died after its catalogue: make that durable, and move
-    what it replaced out of data/. Does nothing where the day is not listed.
+    """Complete what a publisher of the day left that died after it had replaced the catalogue.
+
+    The catalogue is made durable, and what the publisher replaced is moved out of data/. Does nothing where
+    the day is not listed.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        period: The local day.
+
+    Raises:
+        OSError: The folder cannot be written.
+        ParameterError: The URL cannot be one.
+        PublicationError: The catalogue cannot be read, or is not as OptStream writes it.
     """
 
     def finish(transaction: Transaction) -> None:

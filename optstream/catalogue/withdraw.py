@@ -15,16 +15,22 @@ from optstream.errors import PublicationError
 
 @dataclass(frozen=True)
 class Withdrawal:
-    """What `withdraw` did: `changed` is False if the tombstone was there and the files were gone already.
+    """What `withdraw` did.
 
-    entry: the tombstone; None for a day that the catalogue never listed.
+    Attributes:
+        entry: The tombstone; None for a day that the catalogue never listed.
+        changed: False if the tombstone was there and the files were gone already.
     """
 
     entry: Entry | None
     changed: bool
 
     def in_words(self) -> str:
-        """Return one line for the operator."""
+        """Return one line for the operator.
+
+        Returns:
+            Text that holds no published value.
+        """
         if self.entry is None:
             return "given up before it was published; it stays charged"
         what = f"{self.entry.period} revision {self.entry.revision}"
@@ -65,15 +71,30 @@ def withdraw(
     revision, the only thing that takes the tombstone's place. What others have copied is out of reach.
     Refunds no privacy: the release was drawn and seen.
 
-    tell_ledger: given what the catalogue lists of the day (None if nothing) and its head (None without one),
-    records the withdrawal and returns the ledger's head. Asked inside the transaction, so that nobody
-    publishes the day between the two; asked again if the transaction meets a conflict. stream: whose folder
-    it must be. value_column, last_revision: of matter in an object store alone, where nobody can be kept from
-    publishing the day at the same moment. There a withdrawal always replaces the catalogue, by an empty one
-    of this column where there is none, so that such a publisher meets a conflict and asks the ledger again.
-    last_revision is the highest that `tell_ledger` withdraws. signer: signs the catalogue, also one that it
-    finds unsigned. Raises PublicationError, with nothing changed, for a folder of another stream; where the
-    folder cannot be written; and whatever `tell_ledger` raises.
+    In an object store nobody can be kept from publishing the day at the same moment. There a withdrawal
+    always replaces the catalogue, by an empty one where there is none, so that such a publisher meets a
+    conflict and asks the ledger again.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        period: The local day.
+        tell_ledger: Given what the catalogue lists of the day (None if nothing) and its head (None without
+            one), records the withdrawal and returns the ledger's head. Called inside the transaction, so that
+            nobody publishes the day between the two; called again if the transaction meets a conflict.
+        stream: Whose folder it must be.
+        value_column: Which column it must have, None for any; required in an object store without a
+            catalogue, where it is that of the empty one.
+        last_revision: The highest revision that `tell_ledger` withdraws; matters in an object store alone.
+        signer: Signs the catalogue, also one that it finds unsigned.
+
+    Returns:
+        The tombstone, and whether anything changed.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The folder is of another stream or value column, and nothing was changed; or it
+            cannot be written, and some of the day's files may still be there.
+        Exception: Whatever `tell_ledger` or the signer raises; nothing in the folder was changed.
     """
     order = _Order(period, tell_ledger, stream, value_column, last_revision, signer)
     try:

@@ -10,11 +10,15 @@ from optstream.estimation.optimality import Optimality
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
-    """values: (n_series, n_steps) in the unit of the readings. variances: the same shape, squared: what is
-    known of the noise in each value. How far a held or smoothed value misses the truth is not in it, unless
-    a mechanism says so. noise_variances: the same shape: what the noise of all measurements did to the value,
-    exactly, given which were made; 0 where none enters it, nan where it is not known; None if it never is.
-    optimality: how near the values are to the optimum of the bounded program; None where none was solved.
+    """A series with what the noise leaves of doubt.
+
+    Attributes:
+        values: (n_series, n_steps) in the unit of the readings.
+        variances: The same shape, squared: what is known of the noise in each value. How far a held or
+            smoothed value misses the truth is not in it, unless a mechanism says so.
+        noise_variances: The same shape: what the noise of all measurements did to the value, exactly, given
+            which were made; 0 where none enters it, nan where it is not known; None if it never is.
+        optimality: How near the values are to the optimum of the bounded program; None where none was solved.
     """
 
     values: NDArray[np.float64]

@@ -9,13 +9,23 @@ from optstream.stream import Measured
 
 
 def reconstruct(measured: Measured) -> NDArray[np.float64]:
-    """Return the series (…, n_nodes, n_steps) that passes through each node's measured points.
+    """Return the series that passes through each node's measured points; free.
 
-    Linear between neighbouring points, held before the first and after the last: where the points end
-    before the period does, the last value stands for the rest. A node without any point spreads its finest
-    feature evenly, and is 0 without features too. Values given with public measurements as their
-    reconstruction are returned as they are. Costs no privacy: it reads noisy numbers only. Source:
-    OptStream, section 4.3.
+    Linear between neighbouring points, held before the first and after the last: where the points end before
+    the period does, the last value stands for the rest. A node without any point spreads its finest feature
+    evenly, and is 0 without features too. Values given with public measurements as their reconstruction are
+    returned as they are. It reads noisy numbers only.
+
+    Source: OptStream, section 4.3.
+
+    Args:
+        measured: Of one period or a batch.
+
+    Returns:
+        (…, n_nodes, n_steps), in the unit of the readings.
+
+    Raises:
+        ParameterError: Where a node has no point and the answers are no feature sums.
     """
     if measured.interpolation is not None:
         return measured.interpolation

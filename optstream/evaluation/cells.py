@@ -15,9 +15,14 @@ Study = Literal["regions", "hierarchy", "forecast", "counts", "stream", "unusual
 
 @dataclass(frozen=True)
 class Point:
-    """One point of a grid. epsilon, alpha, threshold: exact decimals; alpha and threshold in the data's unit.
+    """One point of a grid.
 
-    n_samples: k of OptStream and DFT, M of FAST, blocks in a window of HistoryInformed where they are given.
+    Args:
+        epsilon: Exact decimal.
+        alpha: Exact decimal, in the data's unit.
+        n_samples: k of OptStream and DFT, M of FAST, blocks in a window of HistoryInformed where they are
+            given.
+        threshold: Of L1 sampling, exact decimal, in the data's unit times steps.
     """
 
     epsilon: str
@@ -30,8 +35,13 @@ class Point:
 class Cell:
     """What is run at once: nothing smaller is resumed, nothing larger is one draw of the pool.
 
-    study: what is done with the releases. mechanism: a name of `contenders`. span: a month, a year, several,
-    a day, or the name of a series of counts. trials: first and stop.
+    Args:
+        study: What is done with the releases.
+        mechanism: A name of `contenders`.
+        calibration: Under which scales it runs.
+        point: Its parameters.
+        span: A month, a year, several, a day, or the name of a series of counts.
+        trials: First and stop.
     """
 
     study: Study
@@ -47,7 +57,15 @@ class Cell:
         return hashlib.sha256(_text(asdict(self))).hexdigest()[:20]
 
     def entropy(self, seed: int, trial: int) -> list[int]:
-        """Return what one trial's noise is seeded with: a function of what is run, not of blocks or order."""
+        """Return what one trial's noise is seeded with: a function of what is run, not of blocks or order.
+
+        Args:
+            seed: Of the evaluation.
+            trial: Number of the trial.
+
+        Returns:
+            Integers for `simulated_noise`.
+        """
         what = asdict(replace(self, trials=(0, 0)))
         words = np.frombuffer(hashlib.sha256(_text(what)).digest()[:16], dtype="<u4")
         return [seed, *(int(word) for word in words), trial]
@@ -73,8 +91,13 @@ Trial = tuple[TrialResult, Fraction | None]
 
 @dataclass(frozen=True)
 class CellResult:
-    """A finished cell. epsilon_plan: what its plan, repeated without end, costs any window. seconds: of the
-    run, the only thing here that another run does not repeat.
+    """A finished cell.
+
+    Attributes:
+        cell: What was run.
+        epsilon_plan: What its plan, repeated without end, costs any window; None for what has no guarantee.
+        trials: The result of each trial.
+        seconds: Of the run, the only thing here that another run does not repeat.
     """
 
     cell: Cell

@@ -27,9 +27,14 @@ Uses = Literal["n_samples", "threshold"]
 
 @dataclass(frozen=True)
 class Contender:
-    """uses: what of a grid point the mechanism depends on. each_region: decided for every region by itself,
-    not once for all. calibrations: those under which its noise differs. lead_days: days before a month that
-    are released too and not compared: at least a week, so that last week's release is there on its first day.
+    """What is compared, beside its name.
+
+    Args:
+        uses: What of a grid point the mechanism depends on.
+        each_region: Decided for every region by itself, not once for all.
+        calibrations: Those under which its noise differs.
+        lead_days: Days before a month that are released too and not compared: at least a week, so that last
+            week's release is there on its first day.
     """
 
     uses: frozenset[Uses] = frozenset()

@@ -18,11 +18,18 @@ NATION = "nation"
 
 @dataclass(frozen=True, eq=False)
 class Load:
-    """Days of load in MW: values (n_days, n_regions, 48) from `first_day` on, regions in order of names.
-    holidays: public ones, for mechanisms that know the calendar. origin: the day from which running steps are
-    counted, whatever was read, so that a rule that drifts falls alike in any selection; None for `first_day`.
+    """Days of load in MW.
 
-    Raises ParameterError for another shape.
+    Args:
+        values: (n_days, n_regions, 48) from `first_day` on.
+        regions: Names, sorted.
+        first_day: Day of the first row.
+        holidays: Public ones, for mechanisms that know the calendar.
+        origin: The day from which running steps are counted, whatever was read, so that a rule that drifts
+            falls alike in any selection; None for `first_day`.
+
+    Raises:
+        ParameterError: For values of another shape.
     """
 
     values: Values
@@ -49,11 +56,28 @@ class Load:
         return PublicDays.from_date(self.origin or self.first_day, STEPS_PER_DAY, self.holidays)
 
     def running_day(self, row: int) -> int:
-        """Return how many days after the origin a row's day is."""
+        """Return how many days after the origin a row's day is.
+
+        Args:
+            row: Of `values`.
+
+        Returns:
+            Days; negative before the origin.
+        """
         return row + (self.first_day - (self.origin or self.first_day)).days
 
     def index_of(self, day: date) -> int:
-        """Return the row of a day. Raises ParameterError if it is not there."""
+        """Return the row of a day.
+
+        Args:
+            day: Which day.
+
+        Returns:
+            Its place in `values`.
+
+        Raises:
+            ParameterError: If it is not there.
+        """
         row = (day - self.first_day).days
         if not 0 <= row < len(self.values):
             raise ParameterError(
@@ -62,7 +86,17 @@ class Load:
         return row
 
     def of_region(self, region: str) -> Values:
-        """Return one region's load, (n_days, 1, 48). Raises ParameterError for an unknown region."""
+        """Return one region's load.
+
+        Args:
+            region: Its name.
+
+        Returns:
+            (n_days, 1, 48), in MW.
+
+        Raises:
+            ParameterError: For an unknown region.
+        """
         if region not in self.regions:
             raise ParameterError(f"the load has no region {region!r}; it has {', '.join(self.regions)}")
         row = self.regions.index(region)
@@ -71,11 +105,17 @@ class Load:
 
 @dataclass(frozen=True, eq=False)
 class Counts:
-    """One finite series as FAST was made for: values (n_steps,), protected as a whole.
+    """One finite series as FAST was made for, protected as a whole.
 
-    deviation, size: how far it is taken to move in a step, and how large it is: round numbers that everybody
-    knows. cycle: steps after which it repeats its shape. published_steps: how many are published at a time by
-    a mechanism that learns from its past.
+    Args:
+        name: Of the series.
+        unit: Of its values.
+        values: (n_steps,).
+        resolution: The unit in which they are counted, exact decimal.
+        deviation: How far it is taken to move in a step: a round number that everybody knows.
+        size: How large it is, likewise.
+        cycle: Steps after which it repeats its shape.
+        published_steps: How many are published at a time by a mechanism that learns from its past.
     """
 
     name: str
@@ -90,11 +130,17 @@ class Counts:
 
 @dataclass(frozen=True, eq=False)
 class StudyData:
-    """Everything that the experiments read. counts: by name.
+    """Everything that the experiments read.
 
-    largest_move_mw, usual_move_mw: by how much a region moves from one half-hour to the next, at most and on
-    average: figures of the year before, as public knowledge would be. history: the load of several years, for
-    studies of what a stream makes of its past; None where no cell asks.
+    Args:
+        load: Of the year that is compared.
+        counts: By name.
+        forecast_region: The region whose stream is forecast.
+        largest_move_mw: By how much a region moves from one half-hour to the next, at most: a figure of the
+            year before, as public knowledge would be.
+        usual_move_mw: The same on average.
+        history: The load of several years, for studies of what a stream makes of its past; None where no cell
+            asks.
     """
 
     load: Load

@@ -20,7 +20,19 @@ _DATA: StudyData | None = None
 
 
 def run_cell(cell: Cell, data: StudyData, seed: int) -> CellResult:
-    """Run a cell's trials. Simulated noise: the result is as private as the data. Raises ParameterError."""
+    """Run a cell's trials; with simulated noise, so the result is as private as the data.
+
+    Args:
+        cell: What is run.
+        data: What it is run on.
+        seed: Of all noise.
+
+    Returns:
+        Metrics of every trial, and what the accountant says.
+
+    Raises:
+        ParameterError: For a cell that cannot be run.
+    """
     started = time.perf_counter()
     done = [run_trial(cell, data, seed, trial) for trial in range(*cell.trials)]
     plan = done[0][1] if done else None
@@ -33,8 +45,19 @@ def run_cells(
     """Run cells and give each result as it is finished; whoever keeps them can resume with the others.
 
     Every trial's noise is a function of the seed and of what is run, so that neither the number of processes
-    nor the order changes a number. Raises ParameterError from a cell that cannot be run; the other cells
-    that have not begun are then dropped.
+    nor the order changes a number.
+
+    Args:
+        cells: What is run.
+        data: What they are run on.
+        seed: Of all noise.
+        processes: How many run at once.
+
+    Yields:
+        Each cell's result, in the order in which they finish.
+
+    Raises:
+        ParameterError: From a cell that cannot be run; the other cells that have not begun are then dropped.
     """
     waiting = list(cells)
     if processes == 1 or len(waiting) < 2:

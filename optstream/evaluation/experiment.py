@@ -42,7 +42,14 @@ class Block:
 
 @dataclass(frozen=True)
 class Experiment:
-    """number: as the issue counts them. figures: of the paper that it reruns."""
+    """An experiment: what it shows, and the cells that it runs.
+
+    Args:
+        number: As the evaluation counts them.
+        title: Of its part of the page.
+        figures: Of the paper that it reruns.
+        blocks: Its cells, by entries, points and spans.
+    """
 
     number: int
     title: str
@@ -50,20 +57,31 @@ class Experiment:
     blocks: tuple[Block, ...]
 
     def cells(self) -> tuple[Cell, ...]:
-        """Return what is to be run, each cell once."""
+        """Return what is to be run, each cell once.
+
+        Returns:
+            The cells, in the order of the blocks.
+        """
         return tuple(dict.fromkeys(cell for block in self.blocks for cell in block.cells()))
 
     def limited(self, trials: int) -> "Experiment":
-        """Return the experiment with so many trials at most. They are the first ones of the full form, draw
-        for draw.
+        """Return the experiment with fewer trials.
+
+        Args:
+            trials: At most so many of each cell. They are the first ones of the full form, draw for draw.
+
+        Returns:
+            The smaller experiment.
         """
         blocks = (replace(block, trials=min(block.trials, trials)) for block in self.blocks)
         return replace(self, blocks=tuple(blocks))
 
     def short(self) -> "Experiment":
-        """Return a short version: February instead of months and year, nine weeks instead of four years, one
-        day instead of two; three trials at most, and one of what is dear: forecasts and whatever learns from
-        its past.
+        """Return a short version, for a first look.
+
+        Returns:
+            February instead of months and year, nine weeks instead of four years, one day instead of two;
+            three trials at most, and one of what takes long: forecasts and whatever learns from its past.
         """
         return replace(self, blocks=tuple(_shortened(block) for block in self.blocks if block.in_short))
 
@@ -105,5 +123,12 @@ def grid(
 
 
 def unique_cells(experiments: Iterable[Experiment]) -> list[Cell]:
-    """Return the cells of several experiments; one that several share is there once."""
+    """Return the cells of several experiments; one that several share is there once.
+
+    Args:
+        experiments: Which.
+
+    Returns:
+        The cells, in the order in which they are first met.
+    """
     return list(dict.fromkeys(cell for experiment in experiments for cell in experiment.cells()))

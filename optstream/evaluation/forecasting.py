@@ -14,7 +14,12 @@ MOST_ITERATIONS = 100
 
 @dataclass(frozen=True, eq=False)
 class Forecast:
-    """values: of the steps ahead. converged: whether the estimation said that it had."""
+    """A forecast of a series.
+
+    Attributes:
+        values: Of the steps ahead.
+        converged: Whether the estimation said that it had.
+    """
 
     values: Values
     converged: bool

@@ -17,9 +17,15 @@ from optstream.stream import Measured, State
 
 @dataclass(frozen=True, eq=False)
 class Released:
-    """values: (n_days, n_nodes, 48), MW. drawn, drawn_aligned: the worst window of this history, any and
-    those inside one day; None for what has no guarantee. errors: standard errors of the values, their shape,
-    where the mechanism says how far it may be from the truth. state: what the last day left.
+    """What was released of some days.
+
+    Attributes:
+        values: (n_days, n_nodes, 48), in MW.
+        drawn: The worst window of this history; None for what has no guarantee.
+        drawn_aligned: The worst of those inside one day; None likewise.
+        errors: Standard errors of the values, their shape, where the mechanism says how far it may be from
+            the truth.
+        state: What the last day left.
     """
 
     values: Values

@@ -20,13 +20,26 @@ Result = TypeVar("Result")
 
 
 def open_ledger(url: str, *, busy_timeout_seconds: float = 30.0, database_time: bool = False) -> "Ledger":
-    """Open the ledger at an SQLAlchemy URL, and make it if it is not there.
+    """Open the ledger at an SQLAlchemy URL; make it, or upgrade its schema, where needed.
 
-    SQLite: file 0600 and missing folders 0700, write-ahead log, every commit synced. PostgreSQL: any
-    driver that SQLAlchemy knows. busy_timeout_seconds: how long SQLite waits for another writer.
-    database_time: leases end by the clock of the PostgreSQL server, not by `now`, so that no machine's clock
-    that runs ahead can hold a release; SQLite has no clock but the caller's.
-    Raises LedgerError for a URL that cannot be used, a database that refuses, a schema that is newer.
+    SQLite: missing files are made with mode 0600 and missing folders with 0700; write-ahead log, every commit
+    synced before it returns. PostgreSQL: any driver that SQLAlchemy knows, psycopg by default; a server that
+    does not sync commits is told to for each transaction of the ledger.
+
+    Args:
+        url: Such as "sqlite:///trusted/ledger.sqlite" or "postgresql://host/database".
+        busy_timeout_seconds: How long a transaction waits for another writer.
+        database_time: Leases end by the clock of the PostgreSQL server, not by `now`, so that no machine
+            whose clock runs ahead can hold a release. SQLite has no clock but the caller's.
+
+    Returns:
+        The ledger, open; close it with `close`.
+
+    Raises:
+        LedgerError: The URL cannot be used (it is not shown: it may hold a password), its driver is not
+            installed, file or folder cannot be made, or the schema is newer than this version of OptStream
+            knows.
+        LedgerUnavailableError: The database does not answer, or refuses.
     """
     engine = open_engine(url, busy_timeout_seconds)
     engine.update_execution_options(ledger_clock=database_time)
@@ -64,10 +77,13 @@ def transaction(
 class Ledger(Reader):
     """Spends and releases. Made by `open_ledger`; threads and processes may share the database.
 
-    Every method raises LedgerError when the database refuses or the state does not allow what was asked,
-    and ParameterError for arguments that cannot be meant; then nothing was changed, unless the message says
-    that the release is VOID. `now` is an instant with a time zone. The methods that are named here alone are
-    the functions of `transactions`, which tell what they do.
+    Each method is one transaction: when it returns, what it recorded is durable. After an error nothing was
+    changed, unless the message says that the release is VOID, or the connection to PostgreSQL broke during
+    the commit, which may then have been made. Every method raises LedgerUnavailableError, a LedgerError, when
+    the database refuses or does not answer; the same may then be asked again. `now` is an instant with a time
+    zone, and names, owners and reasons are printable text of 1 to 500 characters; else the method raises
+    ParameterError. Methods that are only named here are the functions of `optstream.ledger.transactions`,
+    without their first argument.
     """
 
     enrol = transaction(enrolment.enrol)
@@ -93,7 +109,14 @@ class Ledger(Reader):
     record_vintage_published = transaction(revisions.record_vintage_published)
 
     def lease_time(self, now: datetime) -> datetime:
-        """Return the instant by which leases are over: the database's with `database_time`, else `now`."""
+        """Return the instant by which leases are over.
+
+        Args:
+            now: The caller's time.
+
+        Returns:
+            The time of the database server, where the ledger was opened with `database_time`; else `now`.
+        """
         with reading(self._engine) as connection:
             return lease_time(connection, now)
 

@@ -31,22 +31,51 @@ from optstream.privacy import PrivacyModel, Spend
 
 
 class Reader(Survey):
-    """The reading half of `Ledger`. Raises LedgerError when the database refuses."""
+    """The reading half of `Ledger`: each method is one transaction, and sees the ledger of one moment.
+
+    Every method raises LedgerUnavailableError, a LedgerError, when the database refuses or does not answer.
+    """
 
     def terms(self, stream: str) -> StreamTerms | None:
-        """Return a stream's terms, or None if it is not enrolled."""
+        """Return a stream's terms.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            The terms; None where the stream is not enrolled.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return None if row is None else terms_of(connection, row)
 
     def find(self, stream: str, period: str, revision: int = 0) -> ReleaseRecord | None:
-        """Return the release, or None."""
+        """Return one release.
+
+        Args:
+            stream: Name of the stream.
+            period: Key of the period.
+            revision: Of the release.
+
+        Returns:
+            The release; None where there is none.
+
+        Raises:
+            ParameterError: A name is not printable text, or the revision less than 0.
+        """
         check_key(stream, period, revision)
         found = self._records(stream, ReleaseRow.period == period, ReleaseRow.revision == revision)
         return found[0] if found else None
 
     def releases(self, stream: str) -> tuple[ReleaseRecord, ...]:
-        """Return all releases of a stream, by first step, then revision; empty for an unknown one."""
+        """Return all releases of a stream.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            The releases by first step, then revision; empty for an unknown stream.
+        """
         return self._records(stream)
 
     def _records(self, stream: str, *only: Condition) -> tuple[ReleaseRecord, ...]:
@@ -56,10 +85,16 @@ class Reader(Survey):
             return tuple(_record(connection, stream, release) for release in found)
 
     def drawn_before(self, stream: str, first_step: int) -> ReleaseRecord | None:
-        """Return the last release before this step that has measurements, DRAWN or PUBLISHED; None if none
-        has.
+        """Return the last release before a step that has measurements: DRAWN or PUBLISHED.
 
         Restatements are left out: they go on from nothing, and nothing goes on from them.
+
+        Args:
+            stream: Name of the stream.
+            first_step: Running index; only releases that begin before it are looked at.
+
+        Returns:
+            The release; None where none has measurements.
         """
         query = select(ReleaseRow).where(
             ReleaseRow.stream_id == id_of(stream),
@@ -72,13 +107,31 @@ class Reader(Survey):
             return None if release is None else _record(connection, stream, release)
 
     def guarantee_number(self, stream: str) -> int:
-        """Return the number of the privacy guarantee in force for a stream; 0 until the first amendment."""
+        """Return the number of the privacy guarantee that is in force for a stream.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            The number; 0 until the first amendment, and for an unknown stream.
+        """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
             return 0 if row is None else grant_of(connection, row).amendment
 
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
-        """Return the period's release with the highest revision, or None."""
+        """Return the release of a period that has the highest revision.
+
+        Args:
+            stream: Name of the stream.
+            period: Key of the period.
+
+        Returns:
+            The release; None where the period has none.
+
+        Raises:
+            ParameterError: A name is not printable text.
+        """
         check_key(stream, period, 0)
         found = self._records(stream, ReleaseRow.period == period)
         return max(found, key=lambda release: release.revision, default=None)
@@ -86,24 +139,51 @@ class Reader(Survey):
     def vintages(
         self, stream: str, *, unpublished: bool = False
     ) -> dict[tuple[str, int], tuple[Vintage, ...]]:
-        """Return new estimates of a stream's releases, rising, by period and revision; others are left out.
+        """Return the new estimates of a stream's releases.
 
-        unpublished: only those that the catalogue is not known to list.
+        Args:
+            stream: Name of the stream.
+            unpublished: Whether only those that the catalogue is not known to list.
+
+        Returns:
+            Vintages by number, rising, for each period and revision that has any.
         """
         only = (VintageRow.published.is_(False),) if unpublished else ()
         with reading(self._engine) as connection:
             return revisions.of_stream(connection, stream, *only)
 
     def vintages_of(self, stream: str, period: str, revision: int) -> tuple[Vintage, ...]:
-        """Return new estimates of one release, rising; none for an unknown one."""
+        """Return the new estimates of one release.
+
+        Args:
+            stream: Name of the stream.
+            period: Key of the period.
+            revision: Of the release.
+
+        Returns:
+            Vintages by number, rising; none for an unknown release.
+
+        Raises:
+            ParameterError: A name is not printable text, or the revision less than 0.
+        """
         check_key(stream, period, revision)
         with reading(self._engine) as connection:
             release = find_row(connection, stream, period, revision)
             return () if release is None else tuple(revisions.of_release(connection, release.id))
 
     def window_spent(self, grant: str, first_step: int, n_steps: int) -> WindowLoss:
-        """Return what the worst window loses, of those that have one of these steps; all streams of the
-        privacy budget.
+        """Return what the worst window loses, of those that have one of some steps; all streams count.
+
+        Args:
+            grant: Name of the privacy budget.
+            first_step: Running index of the first of these steps.
+            n_steps: How many steps, at least 1.
+
+        Returns:
+            The worst window, by the privacy guarantee in force.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
         """
         with reading(self._engine) as connection:
             steps = range(first_step, first_step + n_steps)
@@ -118,13 +198,23 @@ class Reader(Survey):
         n_steps: int,
         amended: PrivacyModel | None = None,
     ) -> tuple[Spend, ...]:
-        """Return what this stream's other releases of the same share are charged at steps that share a
-        window.
+        """Return what other releases of a stream are charged at steps that share a window with a plan's.
 
-        First releases have one share of the privacy budget, restatements another: a plan of the one does not
-        look at what the other spent. By the present privacy guarantee, or as if `amended` were it. Of a
-        release whose owner died while drawing, those that were reserved before it: its plan must come out as
-        it was; later ones were judged with it.
+        Only releases of the same share count: first releases have one share of the privacy budget,
+        restatements another, and a plan of the one does not look at what the other spent. Of a release whose
+        owner died while drawing, only those that were reserved before it count: its plan must come out as it
+        was, and later ones were judged with it.
+
+        Args:
+            stream: Name of the stream.
+            period: Key of the release's period.
+            revision: Of the release; 0 for a first release.
+            first_step: Running index of the plan's first step.
+            n_steps: How many steps the plan has, at least 1.
+            amended: Price the spends as if this were the privacy guarantee in force.
+
+        Returns:
+            The spends, priced by the privacy guarantee in force or by `amended`; none for an unknown stream.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -145,25 +235,52 @@ class Reader(Survey):
             return charges.spends
 
     def worst(self, grant: str) -> WindowLoss:
-        """Return what the worst window of the whole history loses, by the present privacy guarantee; reads
-        all of it.
+        """Return what the worst window of the whole history loses. Reads all of the history.
+
+        Args:
+            grant: Name of the privacy budget.
+
+        Returns:
+            The worst window, by the privacy guarantee in force.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
         """
         with reading(self._engine) as connection:
             return cost_of_all(connection, find_grant(connection, grant))
 
     def head(self, stream: str) -> str:
-        """Return the hash of a stream's last event, for the catalogue to carry."""
+        """Return the hash of a stream's last event, for the catalogue to carry.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            SHA-256 in hexadecimal.
+
+        Raises:
+            LedgerError: The stream is not enrolled.
+        """
         return self.head_after(stream, None)
 
     def head_after(self, stream: str, known: str | None) -> str:
-        """Return the head as `head` does, for a catalogue that carries `known` now (None if there is none
-        yet).
+        """Return the head as `head` does, if the ledger contains the one that the catalogue carries.
 
         Called inside the published folder's lock, as `optstream.catalogue.publish` does, it makes the newest
         head of a catalogue stand for all of them. Each publication then carries the last event of a chain
         that has the head of the publication before; chains only grow, so a ledger, or a copy of it from any
         time, that contains the newest head contains all earlier ones, and whatever was published with them.
-        Raises LedgerError if the ledger does not contain `known`: it is an older copy, or another ledger.
+
+        Args:
+            stream: Name of the stream.
+            known: The head that the catalogue carries now; None if there is no catalogue yet.
+
+        Returns:
+            SHA-256 in hexadecimal.
+
+        Raises:
+            LedgerError: The ledger does not contain `known`, so that it is an older copy or another ledger;
+                or the stream is not enrolled.
         """
         with reading(self._engine) as connection:
             row = find_stream(connection, stream)
@@ -173,14 +290,18 @@ class Reader(Survey):
             return row.head
 
     def verify(self, processes: int = 1) -> list[str]:
-        """Return every edit, gap and reordering that the hash chain and the replay of the events show, in
-        words.
+        """Return every edit, gap and reordering that hash chain and replay of the events show.
 
         Compare the catalogue's heads as well (`missing_heads`): a chain that was cut at its end is whole in
         itself, and a stream of which every row was deleted is missed by nobody here. Not seen are a renewed
         lease, the number of a row, and a change that leaves the meaning, as a space in a stream's terms.
-        processes: at most so many share out a large ledger; all judge the ledger of one moment. They are
-        spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
+
+        Args:
+            processes: At most so many share out a large ledger; all judge the ledger of one moment. They are
+                spawned, so a script that asks for more than one does it below `if __name__ == "__main__":`.
+
+        Returns:
+            A line in words for each problem; empty where the ledger is whole.
         """
         return problems_by_processes(self._engine, processes)
 

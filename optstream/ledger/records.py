@@ -15,7 +15,7 @@ LONGEST_LEASE = timedelta(days=1)
 
 
 class ReleaseState(StrEnum):
-    """RESERVED -> DRAWN -> PUBLISHED, or VOID; whatever the state, the release is charged."""
+    """How far a release is: RESERVED -> DRAWN -> PUBLISHED, or VOID. In every state it is charged."""
 
     RESERVED = "RESERVED"
     DRAWN = "DRAWN"
@@ -24,7 +24,7 @@ class ReleaseState(StrEnum):
 
     @property
     def is_under_way(self) -> bool:
-        """Whether a run holds it, or held it and died."""
+        """Whether a run holds the release, or held it and died: RESERVED or DRAWN."""
         return self in (ReleaseState.RESERVED, ReleaseState.DRAWN)
 
 
@@ -32,14 +32,20 @@ class ReleaseState(StrEnum):
 class StreamTerms:
     """The terms under which a stream is released.
 
-    grant: the source and population that the epsilon belongs to. Several streams may share one; they must
-        then agree on the calendar and on all of the model but its resolution, and their spends add up.
-    hierarchy_hash: identifies the tree. calibration: "strict" or "paper".
-    calendar: how steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; running step
-        indices of one privacy budget must mean the same time.
-    document: whatever else is worth keeping, as JSON text; it may change at any time and is only recorded.
+    Attributes:
+        stream: Name of the stream.
+        grant: The budget owner: source and population that the epsilon belongs to. Streams that share one
+            agree on the calendar and on all of the model but its resolution, and their spends add up.
+        model: The privacy guarantee. Epsilon and alpha are exact; the window is counted in steps.
+        hierarchy_hash: Identifies the aggregation tree.
+        calibration: "strict", or "paper" for the noise scales of the papers.
+        calendar: How steps are counted ("30 min, Europe/Paris, elapsed"), in words of the caller; equal step
+            indices of one privacy budget must mean the same time.
+        document: Whatever else is worth keeping, as JSON text; it may change at any time and is only
+            recorded.
 
-    Raises ParameterError for names that are empty, too long or not printable, and for text that is not JSON.
+    Raises:
+        ParameterError: A name is empty, longer than 500 characters or not printable; `document` is not JSON.
     """
 
     stream: str
@@ -59,7 +65,12 @@ class StreamTerms:
             raise ParameterError("document of StreamTerms must be JSON text") from error
 
     def guarantee(self) -> dict[str, str | int]:
-        """Return what may not change once the stream has releases, by name."""
+        """Return the parts of the terms that only an amendment changes once the stream has releases.
+
+        Returns:
+            By name: the privacy budget's, the model's, hierarchy, calibration and calendar; amounts as exact
+            text.
+        """
         return {
             "grant": self.grant,
             **self.model.to_document(),
@@ -69,18 +80,31 @@ class StreamTerms:
         }
 
     def differing(self, other: "StreamTerms") -> list[str]:
-        """Return the parts of the privacy guarantee, by name, in which the other is not the same."""
+        """Return which parts of the privacy guarantee differ from those of other terms.
+
+        Args:
+            other: Terms to compare with.
+
+        Returns:
+            Names of the parts, as in `guarantee`; empty where the guarantees are the same. `document` is not
+            compared.
+        """
         theirs = other.guarantee()
         return [name for name, value in self.guarantee().items() if theirs[name] != value]
 
 
 @dataclass(frozen=True)
 class Reservation:
-    """The right to draw and publish one release, until somebody takes it over.
+    """The right to draw and publish one release, until another run takes it over.
 
-    fencing_token: grows with every owner; a write with an older one is refused. redraws: how often an
-    earlier owner died while drawing; greater than 0, its orphan bytes must be destroyed before the draw.
-    is_drawn: an earlier owner's draw is whole and goes on as this one's: nothing is drawn again.
+    Attributes:
+        stream: Name of the stream.
+        period: Key of the period, such as "2016-02-01".
+        revision: 0 for the first release of a period, from 1 on for restatements.
+        fencing_token: Grows with every owner; a write with an older one is refused.
+        redraws: How often an earlier owner died while drawing. Where it is greater than 0, destroy the bytes
+            that such an owner left before the draw.
+        is_drawn: Whether an earlier owner's draw is whole and goes on as this one's: nothing is drawn again.
     """
 
     stream: str
@@ -95,9 +119,19 @@ class Reservation:
 class ReleaseOutline:
     """One release as the ledger knows it, without what it is charged and who holds it.
 
-    first_step, n_steps: the steps of the plan. reason: why it is VOID.
-    withdrawn: why it left the catalogue. compromised: why its noise protects nobody. None where neither.
-    amendment: the number of the privacy guarantee that it was planned under.
+    Attributes:
+        period: Key of the period, such as "2016-02-01".
+        revision: 0 for the first release of the period, from 1 on for restatements.
+        state: How far it is.
+        first_step: Running index of the plan's first step.
+        n_steps: Number of steps from the plan's first to its last.
+        measurements_hash: Hash of the measurements; None before DRAWN.
+        staged_hash: Hash of the bytes to be published; None before they were recorded.
+        published_name: Name under which they are published; None as `staged_hash`.
+        reason: Why it is VOID; else None.
+        withdrawn: Why it left the catalogue; else None.
+        compromised: Why its noise protects nobody; else None.
+        amendment: Number of the privacy guarantee that it was planned under.
     """
 
     period: str
@@ -115,16 +149,22 @@ class ReleaseOutline:
 
     @property
     def end(self) -> int:
-        """The step after its last."""
+        """The running index of the step after the last of the plan."""
         return self.first_step + self.n_steps
 
 
 @dataclass(frozen=True)
 class ReleaseRecord(ReleaseOutline):
-    """One release as the ledger knows it.
+    """One release as the ledger knows it, with its charges and its owner.
 
-    drawing: the draw was begun and is not recorded. redraws: how often a dead owner's draw was repeated.
-    spends: what is charged: the reserved plan, from DRAWN on the outcome's own.
+    Attributes:
+        stream: Name of the stream.
+        owner: The run that holds it, or held it last.
+        lease_until: Instant (UTC) at which the owner's lease ends.
+        fencing_token: That of the newest reservation.
+        drawing: Whether a draw was begun and is not recorded.
+        redraws: How often the draw of an owner that died was repeated.
+        spends: What is charged: the reserved plan; from DRAWN on the outcome of the draw.
     """
 
     stream: str
@@ -138,9 +178,11 @@ class ReleaseRecord(ReleaseOutline):
 
 @dataclass(frozen=True)
 class WindowLoss:
-    """What a window of a privacy budget has lost at most, and the running index of its first step.
+    """What a window of a privacy budget has lost at most.
 
-    epsilon: exact; `math.inf` where the noise of a release in it was compromised.
+    Attributes:
+        epsilon: Exact; `math.inf` where the noise of a release in the window was compromised.
+        first_step: Running index of the window's first step.
     """
 
     epsilon: Fraction | float
@@ -151,9 +193,12 @@ class WindowLoss:
 class GuaranteeLoss:
     """What the worst window loses of those that a privacy guarantee answers for.
 
-    number, guarantee: which one. free_from: the first step at which a plan shares no window of this privacy
-    guarantee with what was planned under it; None for the privacy guarantee in force, which answers for every
-    plan.
+    Attributes:
+        number: Number of the privacy guarantee, 0 for the first.
+        guarantee: The privacy guarantee.
+        loss: The worst window.
+        free_from: First step from which a plan shares no window of this privacy guarantee with what was
+            planned under it; None for the one in force, which answers for every plan.
     """
 
     number: int

@@ -24,27 +24,44 @@ _OUTLINES = select(*(getattr(ReleaseRow, name) for name in ReleaseOutline.__data
 
 
 class Survey:
-    """The part of `Reader` that no run needs. Raises LedgerError when the database refuses."""
+    """The part of `Reader` that no run needs."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def siblings(self, stream: str) -> tuple[StreamTerms, ...]:
-        """Return the terms of all other streams of a stream's privacy budget; empty for an unknown one."""
+        """Return the terms of all other streams of a stream's privacy budget.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            Terms in the order of enrolment; empty for an unknown stream.
+        """
         others = _members(stream).where(StreamRow.name != stream).order_by(StreamRow.id)
         with reading(self._engine) as connection:
             return tuple(terms_of(connection, other) for other in rows(connection, others))
 
     def heads(self, stream: str) -> dict[str, tuple[int, str]]:
-        """Return how many events each stream of a stream's privacy budget has, and the hash of the last; none
-        if unknown.
+        """Return how long the chain of each stream of a privacy budget is, and its head.
+
+        Args:
+            stream: Name of one of its streams.
+
+        Returns:
+            For each stream how many events it has and the hash of the last; empty for an unknown stream.
         """
         with reading(self._engine) as connection:
             return {one.name: (one.n_events, one.head) for one in rows(connection, _members(stream))}
 
     def documents(self, stream: str) -> tuple[str, ...]:
-        """Return every document that terms of a stream's privacy budget ever had, of all its streams, the
-        oldest first.
+        """Return every document that the terms of a privacy budget's streams ever had.
+
+        Args:
+            stream: Name of one of its streams.
+
+        Returns:
+            JSON texts, each once, the oldest first; empty for an unknown stream.
         """
         of_grant = _members(stream).with_only_columns(StreamRow.id)
         query = select(EventRow.body).where(EventRow.period.is_(None), EventRow.stream_id.in_(of_grant))
@@ -53,16 +70,25 @@ class Survey:
             return tuple(dict.fromkeys(json.loads(body).get("document", "{}") for body in bodies))
 
     def streams(self) -> tuple[str, ...]:
-        """Return the names of all enrolled streams, sorted."""
+        """Return the names of all enrolled streams.
+
+        Returns:
+            Sorted; empty for a new ledger.
+        """
         with reading(self._engine) as connection:
             return tuple(sorted(connection.execute(select(StreamRow.name)).scalars()))
 
     def outlines(self, stream: str, steps: range | None = None) -> Iterator[ReleaseOutline]:
-        """Yield a stream's releases without their spends, by first step, then revision; none for an unknown
-        one.
+        """Yield a stream's releases without their spends, by first step, then revision.
 
-        steps: only releases that begin at one of them. Memory does not grow with the history; the
-        transaction is open until the last was taken.
+        Memory does not grow with the history; the transaction is open until the last release was taken.
+
+        Args:
+            stream: Name of the stream.
+            steps: Only releases that begin at one of these steps; None for all.
+
+        Yields:
+            One release after the other; none for an unknown stream.
         """
         query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream))
         if steps is not None:
@@ -73,7 +99,15 @@ class Survey:
                 yield _outline(row)
 
     def has_known_noise(self, stream: str, steps: range) -> bool:
-        """Return whether the noise of a first release that begins at one of these steps was compromised."""
+        """Return whether the noise of a first release was compromised that begins at one of these steps.
+
+        Args:
+            stream: Name of the stream.
+            steps: Running indices.
+
+        Returns:
+            True where there is at least one.
+        """
         lost = select(ReleaseRow.id).where(
             ReleaseRow.stream_id == id_of(stream),
             ReleaseRow.first_step >= steps.start,
@@ -85,14 +119,28 @@ class Survey:
             return connection.execute(lost.limit(1)).first() is not None
 
     def count_by_state(self, stream: str) -> dict[ReleaseState, int]:
-        """Return how many releases of a stream are in each state; empty for an unknown one."""
+        """Return how many releases of a stream are in each state.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            Counts of the states that occur, in the states' order; empty for an unknown stream.
+        """
         query = select(ReleaseRow.state, func.count()).where(ReleaseRow.stream_id == id_of(stream))
         with reading(self._engine) as connection:
             found = dict(connection.execute(query.group_by(ReleaseRow.state)).tuples().all())
         return {state: found[state] for state in ReleaseState if state in found}
 
     def last_release(self, stream: str) -> ReleaseOutline | None:
-        """Return the release of a stream that begins last, in its newest revision; None without releases."""
+        """Return the release of a stream that begins last, in its newest revision.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            The release; None where there is none.
+        """
         query = _OUTLINES.where(ReleaseRow.stream_id == id_of(stream)).limit(1)
         with reading(self._engine) as connection:
             row = connection.execute(
@@ -101,8 +149,14 @@ class Survey:
             return None if row is None else _outline(row)
 
     def event_times(self, stream: str, kind: str) -> dict[tuple[str, int], datetime]:
-        """Return when each release had its last event of a kind ("drawn", "published", …); reads all
-        events.
+        """Return when each release had its last event of a kind. Reads all events of the stream.
+
+        Args:
+            stream: Name of the stream.
+            kind: Such as "reserved", "drawn" or "published".
+
+        Returns:
+            Instants by period and revision, of those that had such an event.
         """
         query = select(EventRow.period, EventRow.revision, EventRow.at).order_by(EventRow.number)
         of_kind = query.where(EventRow.stream_id == id_of(stream), EventRow.kind == kind)
@@ -113,14 +167,34 @@ class Survey:
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
         """Return what each window with one of these steps is charged, equal neighbours together.
 
-        With aligned windows, only those inside charged periods: any other has the whole privacy budget.
+        With aligned windows only those inside charged periods are listed: any other has the whole privacy
+        budget.
+
+        Args:
+            grant: Name of the privacy budget.
+            steps: Running indices.
+
+        Returns:
+            Stretches of windows by first step.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
         """
         with reading(self._engine) as connection:
             return stretches(connection, find_grant(connection, grant), steps)
 
     def spent_over(self, grant: str, steps: range) -> Spent:
-        """Return what all releases with one of these steps are charged, by the present privacy guarantee, of
-        all streams.
+        """Return what all releases with one of these steps are charged, of all streams.
+
+        Args:
+            grant: Name of the privacy budget.
+            steps: Running indices.
+
+        Returns:
+            The spends by the privacy guarantee in force, and what is needed to compose them over a long span.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
         """
         with reading(self._engine) as connection:
             return spent_over(connection, find_grant(connection, grant), steps)
@@ -128,34 +202,73 @@ class Survey:
     def judge_plan(
         self, grant: str, plan: Sequence[Spend], amended: PrivacyModel | None = None
     ) -> list[GuaranteeLoss]:
-        """Return what the worst window of each privacy guarantee would lose with a plan, as `reserve` judges
-        it.
+        """Return what the worst window of each privacy guarantee would lose with a plan.
 
-        The privacy guarantee in force comes first, then the earlier ones that days in the plan's windows were
-        released under. amended: judged as if this were the privacy guarantee in force.
+        The plan is judged as by `reserve`; nothing is charged.
+
+        Args:
+            grant: Name of the privacy budget.
+            plan: At least one spend; steps are running indices.
+            amended: Judge as if this were the privacy guarantee in force.
+
+        Returns:
+            The privacy guarantee in force first, then the earlier ones that days in the plan's windows were
+            released under.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
         """
         with reading(self._engine) as connection:
             return losses_with(connection, find_grant(connection, grant), plan, amended=amended)
 
     def last_charged(self, grant: str) -> Stretch | None:
-        """Return the last windows of a privacy budget that are charged anything: later ones have all of
-        it.
+        """Return the last windows of a privacy budget that are charged anything: later ones have all of it.
+
+        Args:
+            grant: Name of the privacy budget.
+
+        Returns:
+            The windows; None where nothing was charged.
+
+        Raises:
+            LedgerError: There is no such privacy budget.
         """
         with reading(self._engine) as connection:
             return last_charged(connection, find_grant(connection, grant))
 
     def batches(self, n_rows: int) -> Iterator[Batch]:
-        """Yield all tables for an export, at most `n_rows` rows at a time, from one moment."""
+        """Yield all tables for an export, from one moment, in bounded memory.
+
+        Args:
+            n_rows: The most rows of a batch, at least 1.
+
+        Yields:
+            A table's name, and some of its rows as columns.
+        """
         with reading(self._engine) as connection:
             yield from batches(connection, n_rows)
 
     def missing_heads(self, heads: Iterable[str]) -> list[str]:
-        """Return those of a catalogue's heads that no event has; with any, the ledger is an older copy."""
+        """Return those of a catalogue's heads that no event has; with any, the ledger is an older copy.
+
+        Args:
+            heads: Hashes of events.
+
+        Returns:
+            Those that are missing, sorted.
+        """
         with reading(self._engine) as connection:
             return hash_chain.missing(connection, heads)
 
     def last_event_at(self, stream: str) -> datetime | None:
-        """Return the instant of a stream's last event, by the clock of who wrote it; None without any."""
+        """Return the instant of a stream's last event, by the clock of who wrote it.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            The instant (UTC); None where there is no event.
+        """
         last = select(EventRow.at).where(EventRow.stream_id == id_of(stream)).order_by(EventRow.number.desc())
         with reading(self._engine) as connection:
             at = connection.execute(last.limit(1)).scalar()

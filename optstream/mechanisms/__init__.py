@@ -1,4 +1,8 @@
-"""One file or package for each mechanism, of the packages below. A name loads when it is first used."""
+"""One file or package for each mechanism, of the packages below. A name loads when it is first used.
+
+A method that lists no arguments overrides one of `optstream.mechanisms.base` or
+`optstream.mechanisms.series`, where they are listed.
+"""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -13,7 +17,7 @@ if TYPE_CHECKING:
     from optstream.mechanisms.optstream.optstream import OptStream as OptStream
     from optstream.mechanisms.pegasus.pegasus import PeGaSus as PeGaSus
     from optstream.mechanisms.pegasus.tree import PeGaSusTree as PeGaSusTree
-    from optstream.mechanisms.release import Release as Release
+    from optstream.mechanisms.period_release import Release as Release
     from optstream.mechanisms.sample import Sample as Sample
     from optstream.mechanisms.uniform import Uniform as Uniform
     from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption as BudgetAbsorption
@@ -37,7 +41,7 @@ _OTHERS = {
     "Hierarchical": "hierarchical",
     "HistoryInformedTree": "history_informed.tree",
     "PeGaSusTree": "pegasus.tree",
-    "Release": "release",
+    "Release": "period_release",
 }
 
 __all__ = sorted([*MECHANISMS, *_OTHERS])

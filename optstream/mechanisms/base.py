@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
@@ -19,16 +19,20 @@ from optstream.stream import Measured, PrivatePeriod, State
 
 
 class Mechanism(ABC):
-    """What flow, audit and conformance suite ask of a mechanism.
+    """Base of every mechanism: a plan that is priced, a draw that costs it, an estimate that is free.
 
-    What is true of a mechanism stands in its class and nowhere else:
+    Flow, audit and conformance suite ask nothing else of one. What is true of a mechanism stands in its class
+    and nowhere else.
 
-    model: what is protected. adaptive: whether a period's measurements or estimates depend on those of other
-    periods, so that periods go one by one and a state goes from each to the next. noise_is_known: whether how
-    noisy each value will be is known before anything is drawn. has_paper_scales: whether it takes
-    `calibration`, and "paper" is another scale. revises: whether it learns more of a period from what is
-    measured after it (`revise`). tree_class: the class of `optstream.mechanisms` that puts it on a tree; None
-    where it has a `tree` of its own.
+    Attributes:
+        model: What is protected.
+        adaptive: Whether a period's measurements or estimates depend on those of other periods, so that
+            periods go one by one and a state goes from each to the next.
+        noise_is_known: Whether how noisy each value will be is known before anything is drawn.
+        has_paper_scales: Whether it takes `calibration`, and "paper" is another scale.
+        revises: Whether it learns more of a period from what is measured after it (`revise`).
+        tree_class: The class of `optstream.mechanisms` that puts it on a tree; None where it has a `tree` of
+            its own.
     """
 
     model: PrivacyModel
@@ -45,7 +49,20 @@ class Mechanism(ABC):
 
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the most that a period will cost, known before anything is drawn. Costs no privacy."""
+        """Return the most that a period will cost, known before anything is drawn; free.
+
+        Args:
+            n_steps: Steps of the period.
+            first_step: Running index of its first step.
+            state: What the period before left, or what `recall` returned; None at the start of a stream.
+
+        Returns:
+            What the ledger reserves. The draw costs at most that.
+
+        Raises:
+            ParameterError: For a state that another mechanism left, or a period of a length for which the
+                mechanism was not made (too short, or not that of its features).
+        """
 
     @abstractmethod
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -56,30 +73,56 @@ class Mechanism(ABC):
         """Return every node's value at every step, from the measurements alone; free."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return what the noise of all measurements did to `_consistent`'s values before the bound, squared.
+        """Return what the noise of all measurements did to each value before the bound; free.
 
-        `Estimate` says when it is 0, nan or None. From scales and positions alone; free.
+        Args:
+            measured: Of one period.
+
+        Returns:
+            (n_nodes, n_steps), in the squared unit of the readings, from noise scales and positions alone.
+            `Estimate` says when it is 0, nan or None.
+
+        Raises:
+            ParameterError: As `estimate`.
         """
         return None
 
     def foreseen(self) -> "Mechanism | None":
-        """Return a mechanism of the same scales whose noise is known before the draw, for a preview; None
-        where the draw decides.
+        """Return a mechanism of the same scales whose noise is known before the draw, for a preview.
+
+        Returns:
+            The mechanism itself where its noise is known; None where the draw decides.
         """
         return self if self.noise_is_known else None
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the state for a period, from what the ledger knows. Costs no privacy.
+        """Return the state for a period, from what the ledger knows; free.
 
-        spends: of all other periods within a window, earlier and later ones: what was spent is read from them
-        alone. before: the state that the period before left, if there is one: only estimates need it.
+        Args:
+            spends: Of all other periods within a window, earlier and later ones. What was spent is read from
+                them alone.
+            before: The state that the period before left, if there is one. Only estimates need it, and what
+                another mechanism left is ignored.
+
+        Returns:
+            The state for `plan` and `measure`; None for a mechanism that keeps none.
         """
         return None
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Return the state for the draw of a period, with all that can be computed before its first sample.
+        """Return the state for the draw of a period, with all that can be computed before the draw; free.
 
-        Free, and `measure` does it if nobody did; done before, what fails in it has drawn nothing.
+        `measure` does it if nobody did; done before, what fails in it has drawn nothing.
+
+        Args:
+            state: As for `plan`.
+            first_step: Running index of the period's first step.
+
+        Returns:
+            The state to measure with.
+
+        Raises:
+            ParameterError: For a state that another mechanism left.
         """
         return state
 
@@ -93,16 +136,35 @@ class Mechanism(ABC):
     ) -> Measured:
         """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
 
-        values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod. first_step: the running
-        index of its first step. state: what the period before left; None at the start of a stream. The
-        privacy guarantee over several periods holds only with it.
-        Raises ParameterError for a shape, type or state that does not fit, never for a value (`as_period`);
-        then nothing was drawn.
+        Args:
+            values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod.
+            noise: Secure for what is published; simulated noise marks what it touches.
+            first_step: Running index of the first step; may be left out with a PrivatePeriod, which knows it.
+            state: What the period before left; None at the start of a stream. The privacy guarantee over
+                several periods holds only with it.
+
+        Returns:
+            Noisy numbers, what they cost, and the state for the next period.
+
+        Raises:
+            ParameterError: For a shape, type, length or state that does not fit, never for a value
+                (`as_period`). Nothing was drawn then.
+            NoiseError: If the noise source cannot draw.
         """
         return self._draw(as_period(values, self.model, first_step), noise, state)
 
     def estimate(self, measured: Measured) -> Release:
-        """Compute the release from its measurements; repeatable, free."""
+        """Compute the release from its measurements; repeatable, free.
+
+        Args:
+            measured: What `measure` returned or `Measured.from_bytes` read.
+
+        Returns:
+            Every node's value at every step, with what it cost.
+
+        Raises:
+            ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
+        """
         found = self._consistent(measured)
         return self._release(measured, found.values, optimality=found.optimality)
 
@@ -141,5 +203,19 @@ class Mechanism(ABC):
         first_step: int = 0,
         state: State | None = None,
     ) -> Release:
-        """Measure and estimate in a row. Costs and raises as `measure`."""
+        """Measure and estimate in a row; costs as `measure`.
+
+        Args:
+            values: As for `measure`.
+            noise: As for `measure`.
+            first_step: As for `measure`.
+            state: As for `measure`.
+
+        Returns:
+            The estimate, with what it cost and the state for the next period.
+
+        Raises:
+            ParameterError: As `measure`.
+            NoiseError: As `measure`.
+        """
         return self.estimate(self.measure(values, noise=noise, first_step=first_step, state=state))

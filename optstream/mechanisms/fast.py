@@ -31,15 +31,37 @@ class Fast(FastParameters, OnlineMechanism):
 
     A measured step has Laplace noise of scale M * alpha / epsilon. Between two of them the filter's
     prediction is published, at one the corrected value. How far the correction moved it is fed back into the
-    interval to the next (`estimation.sampling_interval`). Decided once for all series, from noisy numbers.
+    interval to the next (`estimation.fast.sampling_interval`). Decided once for all series, from noisy
+    numbers.
 
     As published it protects a user's whole finite series: here, a window as long as the series. With a
     shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
     no headroom waits for the first with headroom. That is a public rule, over earlier and later periods.
 
-    Its parameters: `FastParameters`.
     Source: Fan and Xiong 2014 (first 2012), algorithms of FAST; defaults from their experiments.
-    Raises ParameterError for a parameter that is outside its range.
+
+    Args:
+        model: What is protected.
+        n_samples: M, in [1, w]; None for 15 % of the window, rounded down, at least 1.
+        sampling: "adaptive", or "fixed": every ceil(w / M) steps.
+        predictor: "kalman", or "linear": measured values as they are, then the line through the last two.
+        proportional: Gain of the feedback's last error, in [0, 1]; the three gains add up to 1.
+        integral: Gain of the errors' mean over `integration_time`, in [0, 1].
+        derivative: Gain of the errors' change a step, in [0, 1].
+        integration_time: Samples that the integral looks at, in [1, M]; None for 5, or M if that is less.
+            Until so many errors are known the interval is the shortest.
+        interval_step: theta > 0, in steps.
+        set_point: xi > 0, the relative error at which the interval stays.
+        min_interval: In steps, in [1, w].
+        process_deviation: How far a series is taken to move in a step, > 0, in the unit of the readings: the
+            square root of the paper's Q. None for 316 alpha, which for counts is the paper's Q = 100,000.
+            Better is what the public knows of the series; a guess must not come from the private values.
+        error_floor: Relative errors are taken of no smaller value than this, > 0, in the unit of the
+            readings; None for alpha, which for counts is the paper's 1.
+
+    Raises:
+        ParameterError: For the first parameter that is outside its range; and where the noise would outgrow
+            the integers.
     """
 
     adaptive: ClassVar[bool] = True
@@ -55,9 +77,7 @@ class Fast(FastParameters, OnlineMechanism):
         return self.samples_in_window * self._spend(1, 0, None).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[CappedSpend, ...]:
-        """Return one spend: any steps, but no more than M in a window. Raises ParameterError for another's
-        state.
-        """
+        """Return one spend: any steps, but no more than M in a window."""
         return (self._spend(n_steps, first_step, state),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:

@@ -17,23 +17,7 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class FastParameters:
-    """The parameters of `Fast`, checked.
-
-    n_samples: M; None for 15 % of the window.
-    sampling: "adaptive", or "fixed": every ceil(w / M) steps.
-    predictor: "kalman", or "linear": measured values as they are, then the line through the last two.
-    proportional, integral, derivative: the feedback's gains, adding up to 1.
-    integration_time: samples that the integral looks at, at most M; None for 5, or M if that is less. Until
-        so many errors are known the interval is the shortest.
-    interval_step: theta, in steps. set_point: xi, the relative error at which the interval stays.
-    min_interval: in steps.
-    process_deviation: how far a series is taken to move in a step, in the unit of the readings: the square
-        root of the paper's Q. None for 316 alpha, which for counts is the paper's Q = 100,000. Better is what
-        the public knows of the series; a guess must not come from the private values.
-    error_floor: relative errors are taken of no smaller value than this, in the unit of the readings; None
-        for alpha, which for counts is the paper's 1.
-    Raises ParameterError for the first that is outside its range.
-    """
+    """The parameters of `Fast`, checked; what each means stands there."""
 
     model: PrivacyModel
     n_samples: int | None = None

@@ -29,21 +29,28 @@ class Fourier(SeriesMechanism):
     coordinates are those of an orthonormal transform (2 k - 1 real numbers, sqrt(2) Re and sqrt(2) Im, the
     Nyquist frequency one number), computed in integers and rounded to the resolution. For n changed steps
     they move by at most sqrt((2 k - 1) n) alpha in L1 and one unit each for rounding: a resolution far below
-    alpha makes that small.
+    alpha makes that small. A period is charged by how many of its steps n lie in the window, about as sqrt(n)
+    (a `PeriodSpend`).
 
-    n_coefficients: k, how many frequencies, the mean one of them; more than a period has are all of them.
-    calibration: "strict" costs at most epsilon in any window, over periods of any allowed lengths in any
-    order; "paper" takes the paper's scale, sqrt(k * min(w, shortest_period)) * alpha / epsilon, and costs
-    more than epsilon, which `epsilon` states. shortest_period: steps of the shortest period that will ever
-    be released, by default a window; shorter ones meet a window more often and need more noise.
-    leaves_per_period: of unit "customer", the most leaves in which one customer's readings of a period lie;
-    1 where they stay in one leaf, as many as the tree has where only steps are kept apart. Unit "roaming" has
-    any number and takes no such limit: whoever moves at each step spreads over all coordinates of many
-    series, which takes up to sqrt(2 k - 1) times the noise.
-
-    A period is charged by how many of its steps n lie in the window, about as sqrt(n) (a `PeriodSpend`).
-    Raises ParameterError naming the parameter, its legal range and what it got.
     Source: Rastogi and Nath 2010, section 4 (FPA_k); k = 10 as in Fioretto and Van Hentenryck, OptStream.
+
+    Args:
+        model: What is protected.
+        n_coefficients: k >= 1, how many frequencies, the mean one of them; more than a period has are all of
+            them.
+        calibration: "strict" costs at most epsilon in any window, over periods of any allowed lengths in any
+            order; "paper" takes the paper's scale, sqrt(k * min(w, shortest_period)) * alpha / epsilon, and
+            costs more than epsilon, which `epsilon` states.
+        shortest_period: Steps of the shortest period that will ever be released, at least 1; None for a
+            window. Shorter ones meet a window more often and need more noise.
+        leaves_per_period: Of unit "customer", the most leaves in which one customer's readings of a period
+            lie; 1 where they stay in one leaf, as many as the tree has where only steps are kept apart. Unit
+            "roaming" has any number and takes no such limit: whoever moves at each step spreads over all
+            coordinates of many series, which takes up to sqrt(2 k - 1) times the noise.
+
+    Raises:
+        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
+            where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -92,9 +99,7 @@ class Fourier(SeriesMechanism):
         return self._scale(self.alpha_units / wanted)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[PeriodSpend, ...]:
-        """Return one spend for the period. Costs no privacy. Raises ParameterError if the period is too
-        short.
-        """
+        """Return one spend for the period, which must have `shortest_period` steps or more."""
         self._check_length(n_steps)
         return (self.change.spend(COORDINATES, n_steps, first_step, self.scale),)
 

@@ -37,9 +37,15 @@ class Hierarchical(OnlineMechanism):
     value weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`;
     where that is met, parents keep their estimates (`consistent`'s "held").
 
-    mechanism: the pattern, made with the whole stream's model. level_shares: of its epsilon, root first; 0
-    above the leaves means derived from below. lower_bound: of every leaf, None for no bound.
-    Raises ParameterError for shares that do not fit the tree, or for what the pattern refuses at a share.
+    Args:
+        mechanism: The pattern, made with the whole stream's model.
+        tree: The hierarchy.
+        level_shares: Of its epsilon, exact, one for each level, root first, adding up to at most 1; 0 above
+            the leaves means derived from below.
+        lower_bound: Of every leaf, in the unit of the readings; None for no bound.
+
+    Raises:
+        ParameterError: For shares that do not fit the tree, or for what the pattern refuses at a share.
     """
 
     mechanism: SeriesMechanism
@@ -82,12 +88,12 @@ class Hierarchical(OnlineMechanism):
 
     @property
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether some level's mechanism is."""
+        """Whether some level's mechanism is adaptive."""
         return any(mechanism.adaptive for _, mechanism in self.levels)
 
     @property
     def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
-        """Whether every level's is."""
+        """Whether every level's noise is known before the draw."""
         return all(mechanism.noise_is_known for _, mechanism in self.levels)
 
     @property
@@ -96,7 +102,7 @@ class Hierarchical(OnlineMechanism):
         return sum((mechanism.epsilon for _, mechanism in self.levels), Fraction(0))
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the levels' plans in a row. Costs no privacy; raises as they do."""
+        """Return the levels' plans in a row."""
         states = level_states(state)
         return tuple(
             replace(spend, level=level)
@@ -131,8 +137,17 @@ class Hierarchical(OnlineMechanism):
         )
 
     def merged(self, measured: Measured) -> Measured:
-        """Return the levels' own estimates as one, in the tree's order; a derived level has nothing of its
-        own.
+        """Return the levels' own estimates as one, before consistency; free.
+
+        Args:
+            measured: Of one period, with a part for each measured level.
+
+        Returns:
+            Values and variances of every step in the tree's order; a derived level has nothing of its own: 0,
+            with infinite variance.
+
+        Raises:
+            ParameterError: As `estimate`.
         """
         shape = (len(self.tree.nodes), measured.n_steps)
         values, variances = np.zeros(shape), np.full(shape, np.inf)

@@ -19,7 +19,14 @@ class Laplace(OnlineMechanism):
 
     The baseline of every paper: unbiased, its error is the noise, the same on every series. Each step costs
     epsilon / w, so any window costs epsilon, wherever periods begin.
+
     Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window.
+
+    Args:
+        model: What is protected.
+
+    Raises:
+        ParameterError: Where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -33,7 +40,7 @@ class Laplace(OnlineMechanism):
         return self.model.window_length * self._spend(1, 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """Return one spend: every step, epsilon / w. Costs no privacy."""
+        """Return one spend: every step, epsilon / w."""
         return (self._spend(n_steps, first_step),)
 
     def fitted(self, measured: Measured) -> Estimate:

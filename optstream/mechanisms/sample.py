@@ -24,7 +24,14 @@ class Sample(OnlineMechanism):
 
     A step is measured as soon as no window would hold two: a public rule over the steps that were measured
     before and, when a day is released late, after. Its state and spends run on across periods.
+
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
+
+    Args:
+        model: What is protected.
+
+    Raises:
+        ParameterError: Where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -39,7 +46,7 @@ class Sample(OnlineMechanism):
         return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """Return one spend: the steps that will be measured. Raises ParameterError for another's state."""
+        """Return one spend: the steps that will be measured."""
         chosen = self._positions(n_steps, first_step, state)
         return (self._spend(tuple(int(step in chosen) for step in range(n_steps)), first_step),)
 

@@ -12,7 +12,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.mechanisms.base import Mechanism
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
 from optstream.privacy import StepSpend
 from optstream.privacy.exact import round_up_to_float
@@ -33,22 +33,41 @@ class SeriesMechanism(Mechanism):
 
     @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:
-        """Return every step's value and what the noise leaves of doubt, from the measurements alone; free."""
+        """Return every step's value and what the noise leaves of doubt, from the measurements alone; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            Values and variances, (n_series, n_steps).
+
+        Raises:
+            ParameterError: As `estimate`.
+        """
 
     def _consistent(self, measured: Measured) -> Consistent:
         found = self.fitted(measured)
         return Consistent(found.values, found.optimality)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
+        """Return the noise variances of `fitted`."""
         return self.fitted(measured).noise_variances
 
     def period_scales(self, n_steps: int) -> dict[str, Fraction]:
-        """Return the scales of what is charged by the period (`PeriodSpend`), by what they are added to."""
+        """Return the scales of what is charged by the period (`PeriodSpend`); free.
+
+        Args:
+            n_steps: Steps of the period.
+
+        Returns:
+            Scales in units of the resolution, by what they are added to; empty where every spend is by the
+            step.
+        """
         return {}
 
     @property
     def alpha_units(self) -> int:
-        """The most by which the series move together at one step."""
+        """The most by which the series move together at one step, in units of the resolution."""
         return self.model.leaves_per_step * self.model.alpha_units
 
     def _scale(self, epsilon: Fraction) -> Fraction:
@@ -75,7 +94,9 @@ class SeriesMechanism(Mechanism):
 class OnlineState:
     """The state of a stream that is released step by step.
 
-    next_step: the running index of the next step. memory: what the last release left.
+    Attributes:
+        next_step: Running index of the next step.
+        memory: What the last release left.
     """
 
     next_step: int
@@ -86,16 +107,33 @@ class OnlineMechanism(SeriesMechanism):
     """A mechanism that needs no batch: each step can be released when it arrives."""
 
     def start(self, first_step: int = 0) -> OnlineState:
-        """Return the state before the first step of a stream. Costs no privacy."""
+        """Return the state before the first step of a stream; free.
+
+        Args:
+            first_step: Running index of that step.
+
+        Returns:
+            The state for the first call of `step`.
+        """
         return OnlineState(first_step, None)
 
     def step(
         self: Self, state: OnlineState, value: ArrayLike, *, noise: NoiseSource
     ) -> tuple[OnlineState, Release]:
-        """Release one step: the next state, and a release of one step.
+        """Release one step; costs what `plan(1, …)` says.
 
-        value: of each series, (n_series,), or a number. Costs what `plan(1, …)` says and raises as `measure`.
-        A state serves once: from the same state twice would be two draws of one step.
+        Args:
+            state: What `start` or the step before returned. It serves once: from the same state twice would
+                be two draws of one step.
+            value: Of each series, (n_series,), or a number, in the unit of the readings.
+            noise: As for `measure`.
+
+        Returns:
+            The next state, and a release of one step.
+
+        Raises:
+            ParameterError: As `measure`.
+            NoiseError: As `measure`.
         """
         column = np.atleast_1d(np.asarray(value))[:, None]
         release = self.release(column, noise=noise, first_step=state.next_step, state=state.memory)

@@ -11,5 +11,12 @@ class Uniform(Laplace):
 
     The same measurements, noise and cost as `Laplace`, under the name by which the w-event literature
     compares with it; kept so that a comparison can be read beside its paper.
+
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
+
+    Args:
+        model: What is protected.
+
+    Raises:
+        ParameterError: Where the noise would outgrow the integers.
     """

@@ -18,7 +18,10 @@ _LEGAL = "must be a path, or a plain URL such as s3://bucket/folder"
 class StoreUrl:
     """A folder or an object of a store, as fsspec names it: "s3://bucket/published". Made by `locate`.
 
-    It can be extended as a path can; it is text, and asking the store is the business of others.
+    It can be extended as a path can, by `/`; it is text, and never asks the store.
+
+    Attributes:
+        text: The URL.
     """
 
     text: str
@@ -45,15 +48,36 @@ class StoreUrl:
         return self.text
 
     def as_uri(self) -> str:
-        """Return the URL itself."""
+        """Return the URL itself.
+
+        Returns:
+            The same as `text`; paths have this method as well.
+        """
         return self.text
 
     def is_relative_to(self, other: "StoreUrl") -> bool:
-        """Return whether it is this one, or lies below it."""
+        """Return whether this is another URL, or lies below it.
+
+        Args:
+            other: The URL that may be above.
+
+        Returns:
+            True also where both are the same.
+        """
         return f"{self.text}/".startswith(f"{other.text}/")
 
     def relative_to(self, other: "StoreUrl") -> PurePosixPath:
-        """Return its name below another. Raises ValueError where it is elsewhere."""
+        """Return this URL's name below another.
+
+        Args:
+            other: The URL above.
+
+        Returns:
+            The parts that follow, as a path.
+
+        Raises:
+            ValueError: This URL does not lie below the other.
+        """
         if not self.is_relative_to(other):
             raise ValueError(f"{self} does not lie below {other}")
         return PurePosixPath(self.text[len(other.text) + 1 :])
@@ -63,11 +87,20 @@ Location = Path | StoreUrl
 
 
 def locate(place: Location | str) -> Location:
-    """Return what a text names: a path, or where it holds "://" the URL of an object store; file:// is a
-    path.
+    """Return what a text names: a path, or the URL of an object store.
 
-    Raises ParameterError, which never shows the text, for a URL with a user, a password or a query: anybody
-    who reads the configuration would have them; and for one with empty parts or "..", which name nothing.
+    A text with "://" is a URL; file:// is a path.
+
+    Args:
+        place: The text; anything else is returned as it is.
+
+    Returns:
+        The path, or the URL without a "/" at its end; s3a:// becomes s3://.
+
+    Raises:
+        ParameterError: It is no plain URL such as s3://bucket/folder; it has a user, a password or a query,
+            which anybody who reads the configuration would have; or it has empty parts, "." or "..", which
+            name nothing. Never shows the text.
     """
     if not isinstance(place, str):
         return place

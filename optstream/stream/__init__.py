@@ -1,12 +1,12 @@
 """The stream: its tree, its features, its calendar, its raw periods and what was measured of them."""
 
+from optstream.stream.aggregation_tree import AggregationTree
 from optstream.stream.answers import BlockSums, FeatureSums, FourierCoordinates
 from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.feature import Feature
 from optstream.stream.measured import Measured
 from optstream.stream.private_period import PrivatePeriod
 from optstream.stream.state import RawState, State
-from optstream.stream.tree import AggregationTree
 
 __all__ = [
     "AggregationTree",

@@ -12,9 +12,11 @@ from numpy.typing import NDArray
 class Answers:
     """Answers at every node; a subclass says to which queries.
 
-    values: arrays (…, n_nodes, n_answers), in units of the resolution. variances: of each array, (n_nodes, 1)
-    or a node's answers each, in units squared; inf where a node was not measured; None where unknown.
-    stage: under which the spends of a kind are booked; feature sums have a stage for each feature.
+    Attributes:
+        values: Arrays (…, n_nodes, n_answers), in units of the resolution.
+        variances: Of each array, (n_nodes, 1) or a node's answers each, in units squared; inf where a node
+            was not measured; None where unknown.
+        stage: Under which the spends of a kind are booked; feature sums have a stage for each feature.
     """
 
     values: tuple[NDArray[Any], ...] = ()
@@ -22,7 +24,11 @@ class Answers:
     stage: ClassVar[str | None] = None
 
     def to_document(self) -> dict[str, Any]:
-        """Return them JSON-ready; the kind is not in it, for the spends say it."""
+        """Return them JSON-ready.
+
+        Returns:
+            Values and variances, infinity as null; the kind is not in it, for the spends say it.
+        """
         return {
             "sums": [entry.tolist() for entry in self.values],
             "sum_variances": None if self.variances is None else [listed(entry) for entry in self.variances],

@@ -15,7 +15,15 @@ DayKind = Literal["elapsed", "fixed"]
 
 
 def days_from(first: date, last: date) -> list[date]:
-    """Return every day, both ends included; none if the last comes before the first."""
+    """Return every day from the first to the last.
+
+    Args:
+        first: First day.
+        last: Last day, included.
+
+    Returns:
+        The days, rising; none if the last comes before the first.
+    """
     return [first + timedelta(days=number) for number in range((last - first).days + 1)]
 
 
@@ -23,11 +31,15 @@ def days_from(first: date, last: date) -> list[date]:
 class Calendar:
     """Cuts local days into steps.
 
-    step_minutes: length of a step; divides an hour or is whole hours that divide a day.
-    time_zone: IANA name; the day is local.
-    day: "elapsed", a day has as many steps as really pass (46, 48 or 50 half-hours); "fixed", the source
-        delivers the same slots on every local day, those that do not exist included (as RTE's files do),
-        and what is protected is the slots as delivered.
+    Args:
+        step_minutes: Length of a step; divides a day of 1440 minutes.
+        time_zone: IANA name; the day is local.
+        day: "elapsed", a day has as many steps as really pass (46, 48 or 50 half-hours); "fixed", the source
+            delivers the same slots on every local day, those that do not exist included (as RTE's files do),
+            and what is protected is the slots as delivered.
+
+    Raises:
+        ParameterError: For a parameter outside its range, naming it and what it got.
     """
 
     step_minutes: int
@@ -55,13 +67,30 @@ class Calendar:
         return 1440 // self.step_minutes
 
     def n_steps(self, day: date) -> int:
-        """Return how many steps the day has."""
+        """Return how many steps a day has.
+
+        Args:
+            day: Local day.
+
+        Returns:
+            As many as `slots`, or as pass on a day whose clock changes.
+
+        Raises:
+            ParameterError: As `first_step`.
+        """
         return self.first_step(day + timedelta(days=1)) - self.first_step(day)
 
     def first_step(self, day: date) -> int:
-        """Return the running index of the day's first step, skipped days included.
+        """Return the running index of a day's first step, skipped days included.
 
-        Raises ParameterError where the clock moves by less than a step.
+        Args:
+            day: Local day.
+
+        Returns:
+            Steps since local midnight of `ORIGIN`, 2000-01-01; negative before it.
+
+        Raises:
+            ParameterError: Where the clock moves by less than a step.
         """
         if self.day == "fixed":
             return (day - ORIGIN).days * self.slots
@@ -75,8 +104,13 @@ class Calendar:
         return steps
 
     def local_time(self, step: int) -> datetime:
-        """Return the local start of any step by its running index: with its zone, and without for "fixed"
-        slots.
+        """Return the local start of any step.
+
+        Args:
+            step: Running index.
+
+        Returns:
+            With its zone; without for "fixed" slots.
         """
         if self.day == "fixed":
             days, slot = divmod(step, self.slots)
@@ -86,8 +120,16 @@ class Calendar:
         return start.astimezone(ZoneInfo(self.time_zone))
 
     def local_times(self, day: date) -> tuple[datetime, ...]:
-        """Return the wall-clock start of each step, without zone; "elapsed" days show an hour twice in
-        autumn.
+        """Return the wall-clock start of each step of a day.
+
+        Args:
+            day: Local day.
+
+        Returns:
+            Without zone; "elapsed" days show an hour twice in autumn.
+
+        Raises:
+            ParameterError: As `first_step`.
         """
         step = timedelta(minutes=self.step_minutes)
         if self.day == "fixed":
@@ -97,7 +139,17 @@ class Calendar:
         return tuple(stamp.astimezone(zone).replace(tzinfo=None, fold=0) for stamp in self._elapsed(day))
 
     def utc_times(self, day: date) -> tuple[datetime | None, ...]:
-        """Return the UTC start of each step; None for a slot that the local day does not have."""
+        """Return the UTC start of each step of a day.
+
+        Args:
+            day: Local day.
+
+        Returns:
+            None for a slot that the local day does not have; of an hour that happens twice, the first.
+
+        Raises:
+            ParameterError: As `first_step`.
+        """
         if self.day == "elapsed":
             return tuple(self._elapsed(day))
         zone = ZoneInfo(self.time_zone)

@@ -15,9 +15,13 @@ from optstream.errors import ParameterError
 class Feature:
     """A partition of a period's steps into consecutive parts.
 
-    parts: ranges of steps, in order, covering 0 .. n_steps without gap or overlap.
-    name: how lineage calls it.
-    Raises ParameterError if the parts are not such a partition.
+    Args:
+        parts: Ranges of steps, in order, covering 0 .. n_steps without gap or overlap; at least one, none
+            empty.
+        name: How lineage calls it.
+
+    Raises:
+        ParameterError: If the parts are not such a partition.
     """
 
     parts: tuple[range, ...]
@@ -37,10 +41,12 @@ class Feature:
 
     @property
     def n_steps(self) -> int:
+        """Steps of the period."""
         return self.parts[-1].stop
 
     @property
     def n_parts(self) -> int:
+        """How many parts it has."""
         return len(self.parts)
 
     @property
@@ -52,18 +58,35 @@ class Feature:
         return rows
 
     def sums(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the sums of (…, n_steps) over each part: (…, n_parts)."""
+        """Return the sum over each part.
+
+        Args:
+            values: (…, n_steps), in units of the resolution.
+
+        Returns:
+            (…, n_parts), exact.
+        """
         return np.add.reduceat(values, [part.start for part in self.parts], axis=-1)
 
     @classmethod
     def from_clock(
         cls, times: Sequence[str | time], timestamps: Sequence[datetime], name: str = "feature"
     ) -> "Feature":
-        """Cut a day at clock times: `times` ("07:00", …) against the local start of each step.
+        """Return a day cut at clock times.
 
-        A part begins at the first step at or after its time; on a day whose clock is set back or forward
-        the parts differ in length, and a time that the day has no step for gives no part. No time at all
-        gives the whole day as one part. Raises ParameterError for a malformed or unordered time.
+        A part begins at the first step at or after its time; on a day whose clock is set back or forward the
+        parts differ in length, and a time that the day has no step for gives no part.
+
+        Args:
+            times: "07:00" or `datetime.time`, rising; none gives the whole day as one part.
+            timestamps: Local start of each step, as `Calendar.local_times` returns them.
+            name: How lineage calls it.
+
+        Returns:
+            The feature of this day.
+
+        Raises:
+            ParameterError: For a malformed or unordered time.
         """
         clocks = [_clock(entry, name) for entry in times]
         if sorted(set(clocks)) != clocks:
@@ -80,10 +103,16 @@ class Feature:
 
     @staticmethod
     def day_parts(n_steps: int) -> "list[Feature]":
-        """Return the two features of the OptStream paper beyond the single steps, for a day of `n_steps`.
+        """Return the two features of the OptStream paper beyond the single steps.
 
-        Night, morning, afternoon and evening (cut at 7, 12 and 18 h), and the whole day. Raises
-        ParameterError unless these hours are whole steps.
+        Args:
+            n_steps: Of a day; a multiple of 24.
+
+        Returns:
+            Night, morning, afternoon and evening (cut at 7, 12 and 18 h), and the whole day.
+
+        Raises:
+            ParameterError: Unless these hours are whole steps.
         """
         hours = (0, 7, 12, 18, 24)
         if isinstance(n_steps, bool) or not isinstance(n_steps, int) or n_steps < 24 or n_steps % 24:

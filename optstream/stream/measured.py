@@ -23,19 +23,25 @@ FORMAT = "optstream.measured/2"
 class Measured:
     """The measurements of one period (or a batch of them), at every node of the tree.
 
-    points: the values at the measured steps, (…, n_nodes, n_points), in units of `resolution`.
-    positions: the measured steps, rising.
-    answers: to the other queries: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
-    point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
-        measured; None where unknown.
-    interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
-    spends: what drawing it cost; empty for public values. simulated: drawn with seeded noise.
-    state: what the mechanism hands to the next period; before: what it was handed, without raw entries.
-    choices: what else the draw decided, public, JSON-ready (PeGaSus' groups).
-    parts: of a tree whose levels were measured each by itself, the levels' own measurements; the arrays here
-        are then empty.
-
     Only `optstream.measurement` draws one; `from_public` makes one of values that were public all along.
+
+    Attributes:
+        n_steps: Steps of the period.
+        first_step: Running index of its first step.
+        positions: The measured steps, counted from the period's start, rising.
+        points: The values at the measured steps, (…, n_nodes, n_points), in units of `resolution`.
+        answers: To the other queries: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
+        resolution: The unit in which readings are counted as integers.
+        point_variances: (n_nodes, 1) or (n_nodes, n_points), in units squared; inf where a node was not
+            measured; None where unknown.
+        spends: What drawing it cost; empty for public values.
+        simulated: Drawn with seeded noise.
+        interpolation: (…, n_nodes, n_steps), a reconstruction given with public values; else None.
+        state: What the mechanism hands to the next period.
+        before: What the mechanism was handed, without raw entries.
+        choices: What else the draw decided, public, JSON-ready (PeGaSus' groups).
+        parts: Of a tree whose levels were measured each by itself, the levels' own measurements; the arrays
+            here are then empty.
     """
 
     n_steps: int
@@ -60,11 +66,21 @@ class Measured:
 
     @property
     def feature_sums(self) -> tuple[NDArray[np.float64], ...]:
-        """The features' sums in the unit of the readings. Raises as `answers_of`."""
+        """The features' sums in the unit of the readings; raises as `answers_of`."""
         return tuple(sums * float(self.resolution) for sums in self.answers_of(FeatureSums).values)
 
     def answers_of(self, kind: type[Kind]) -> Kind:
-        """Return the answers, of this kind. Raises ParameterError where they are of another."""
+        """Return the answers, which must be of a kind.
+
+        Args:
+            kind: `FeatureSums`, `BlockSums` or `FourierCoordinates`.
+
+        Returns:
+            The `answers`.
+
+        Raises:
+            ParameterError: Where they are of another kind.
+        """
         if not isinstance(self.answers, kind):
             raise ParameterError(f"these measurements hold {type(self.answers).__name__}, no {kind.__name__}")
         return self.answers
@@ -77,13 +93,22 @@ class Measured:
         variances: Sequence[ArrayLike] | None = None,
         positions: Sequence[int] | None = None,
     ) -> "Measured":
-        """Declare values public: whoever calls this vouches that no private value is in them.
+        """Declare values public: whoever calls this vouches that no private value is in them; free.
 
-        step_values: (…, n_nodes, n_steps). positions: which steps were measured (all, if None); the others
-        are taken as the reconstruction that was made of them. feature_sums: (…, n_nodes, n_parts) each.
-        variances: one entry for the steps and one for each feature, each a scalar, (n_nodes, 1) or of the
-        values' own (n_nodes, columns) shape. Costs no privacy. Raises ParameterError on shapes that do
-        not fit.
+        Args:
+            step_values: (…, n_nodes, n_steps), in the unit of the readings.
+            feature_sums: For each feature (…, n_nodes, n_parts).
+            variances: One entry for the steps and one for each feature, each above 0 and a scalar,
+                (n_nodes,), (n_nodes, 1) or of the values' own (n_nodes, columns) shape, in squared units;
+                None where unknown.
+            positions: Which steps were measured, rising; None for all. The others are taken as the
+                reconstruction that was made of them.
+
+        Returns:
+            Measurements without spends, of resolution 1, from step 0 on.
+
+        Raises:
+            ParameterError: On shapes, positions or variances that do not fit.
         """
         steps = np.atleast_2d(np.asarray(step_values, dtype=np.float64))
         sums = tuple(np.atleast_2d(np.asarray(entry, dtype=np.float64)) for entry in feature_sums)
@@ -129,8 +154,14 @@ class Measured:
     def seen_as(self, series: NDArray[np.float64], variances: NDArray[np.float64]) -> "Measured":
         """Return the same measurements, taken as an estimate of every step that was computed from them alone.
 
-        series, variances: (n_nodes, n_steps), in the unit of the readings and squared. For the consistency
-        of a tree, which weighs every node's series. Costs no privacy.
+        For the consistency of a tree, which weighs every node's series. Costs no privacy.
+
+        Args:
+            series: (n_nodes, n_steps), in the unit of the readings.
+            variances: (n_nodes, n_steps), in that unit squared.
+
+        Returns:
+            A point at every step, and no other answers.
         """
         unit = float(self.resolution)
         return replace(
@@ -143,15 +174,27 @@ class Measured:
         )
 
     def to_bytes(self) -> bytes:
-        """Return one period's measurements as text: integers, scales and choices; the same bytes every
-        time.
+        """Return one period's measurements as text, the same bytes every time.
+
+        Returns:
+            JSON of integers, scales and choices, without raw state.
         """
         document = _to_document(self)
         return json.dumps(document, separators=(",", ":"), sort_keys=True, allow_nan=False).encode()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Measured":
-        """Read back what `to_bytes` wrote. Raises ParameterError if it is something else."""
+        """Read back what `to_bytes` wrote.
+
+        Args:
+            data: The text.
+
+        Returns:
+            The measurements, with their spends and public state.
+
+        Raises:
+            ParameterError: If it is something else.
+        """
         try:
             return _from_document(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError, ArithmeticError, RecursionError) as error:

@@ -15,7 +15,6 @@ class PrivatePeriod:
 
     It shows its shape and nothing else: no repr, no comparison, no attribute gives a value. Only the packages
     of `optstream.measurement` open it (`open_private_period`); a test holds that border.
-    first_step: running index of its first step.
     """
 
     __slots__ = ("__units", "first_step", "resolution")
@@ -26,7 +25,13 @@ class PrivatePeriod:
     def __init__(self, units: NDArray[np.int64], *, resolution: Fraction, first_step: int) -> None:
         """Take integer units, clamped so that sums over all leaves stay below 2^50 units.
 
-        Raises ParameterError for another type or shape.
+        Args:
+            units: int64, (n_leaves, n_steps), not empty.
+            resolution: The unit, in the unit of the readings.
+            first_step: Running index of the first step.
+
+        Raises:
+            ParameterError: For another type or shape.
         """
         if not isinstance(units, np.ndarray) or units.dtype != np.int64 or units.ndim != 2 or not units.size:
             raise ParameterError("a private period holds an int64 array of shape (n_leaves, n_steps)")
@@ -40,19 +45,32 @@ class PrivatePeriod:
 
     @classmethod
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":
-        """Round readings (n_leaves, n_steps) half up to the resolution.
+        """Return readings, rounded half up to the resolution, as a period.
 
-        What is too large is clamped and NaN counts as 0, as `quantise` says, and raises by type alone.
+        What is too large is clamped and NaN counts as 0, as `quantise` says.
+
+        Args:
+            values: (n_leaves, n_steps), or (n_steps,) for one leaf, in the unit of the readings.
+            resolution: The unit to round to.
+            first_step: Running index of the first step.
+
+        Returns:
+            The period.
+
+        Raises:
+            ParameterError: For values that are no numbers by their type, or none at all; never for a value.
         """
         array = np.atleast_2d(np.asarray(values))
         return cls(quantise(array, resolution), resolution=resolution, first_step=first_step)
 
     @property
     def n_leaves(self) -> int:
+        """How many leaves it has."""
         return int(self.__units.shape[0])
 
     @property
     def n_steps(self) -> int:
+        """How many steps it has."""
         return int(self.__units.shape[1])
 
     def __setattr__(self, name: str, value: Any) -> None:

@@ -18,12 +18,17 @@ UNKNOWN_WEEK = -1
 
 @dataclass(frozen=True)
 class PublicDays:
-    """Running steps as days and slots of a day, with kinds of day. Public facts only; costs no privacy.
+    """Running steps as days and slots of a day, with kinds of day: public facts only; free.
 
-    steps_per_day: slots of an ordinary day, or of whatever the series repeats (52 weeks, 12 months).
-    first_weekday: of day 0, Monday 0; None where days have no week. holidays: numbers of days. calendar: of a
-    stream whose days have other numbers of steps when clocks change; None for days of one length.
-    Raises ParameterError naming what is out of range.
+    Args:
+        steps_per_day: Slots of an ordinary day, or of whatever the series repeats (52 weeks, 12 months).
+        first_weekday: Of day 0, Monday 0; None where days have no week.
+        holidays: Numbers of days.
+        calendar: Of a stream whose days have other numbers of steps when clocks change; None for days of one
+            length.
+
+    Raises:
+        ParameterError: Naming what is out of range.
     """
 
     steps_per_day: int

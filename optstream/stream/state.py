@@ -21,7 +21,15 @@ class RawState:
     __content: str
 
     def __init__(self, content: Any) -> None:
-        """content: JSON-ready. It is kept as text, so that nobody holds on to what is inside."""
+        """Keep the content as text, so that nobody holds on to what is inside.
+
+        Args:
+            content: JSON-ready.
+
+        Raises:
+            TypeError: For what JSON lacks.
+            ValueError: For a number that is not finite.
+        """
         object.__setattr__(self, "_RawState__content", json.dumps(content, allow_nan=False))
 
     def __setattr__(self, name: str, value: Any) -> None:

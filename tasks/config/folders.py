@@ -10,7 +10,18 @@ from tasks.config.tables.sections import Contracts, Input, Ledger, Published, St
 
 
 class Folders(Section):
-    """The sections that name places, and each place. folder: where relative paths start."""
+    """The sections that name places, and each place.
+
+    Attributes:
+        stream: Name, calendar and unit of the stream.
+        input: Where the dumps are, and how they are laid out.
+        published: Where releases are published.
+        trusted: Where secrets and raw results are kept.
+        ledger: The ledger's URL, a secret.
+        contracts: Users' own suites; None where there are none.
+        folder: Where relative paths start: the folder of the configuration file.
+        file: The configuration file, absolute.
+    """
 
     stream: Stream
     input: Input
@@ -33,6 +44,7 @@ class Folders(Section):
 
     @property
     def trusted_folder(self) -> Path:
+        """The trusted zone's folder, on this machine."""
         return Path(str(located(self.trusted.folder, self.folder)))
 
     @property
@@ -55,26 +67,53 @@ class Folders(Section):
 
     @property
     def staging_folder(self) -> Path:
+        """The bytes to be published, by stream and release."""
         return self.trusted_folder / "staging"
 
     @property
     def measurements_folder(self) -> Path:
+        """The measurements, by stream and release."""
         return self.trusted_folder / "measurements"
 
     def measurements_of(self, day: date, revision: int) -> Path:
-        """The folder of a release's measurements."""
+        """Return the folder of a release's measurements.
+
+        Args:
+            day: The local day.
+            revision: Of the release.
+
+        Returns:
+            A path; the folder may be missing.
+        """
         return self.measurements_folder / self.stream.name / f"{day}-r{revision}"
 
     def staging_of(self, day: date, revision: int) -> Path:
-        """The folder of the bytes to be published, kept until they are."""
+        """Return the folder of the bytes to be published, kept until they are.
+
+        Args:
+            day: The local day.
+            revision: Of the release.
+
+        Returns:
+            A path; the folder may be missing.
+        """
         return self.staging_folder / self.stream.name / f"{day}-r{revision}"
 
     @property
     def inputs_folder(self) -> Path:
+        """The keyed hashes of what releases were drawn from, by stream and release."""
         return self.trusted_folder / "inputs"
 
     def inputs_of(self, day: date, revision: int) -> Path:
-        """The folder of the keyed hashes of what a release was drawn from."""
+        """Return the folder of the keyed hashes of what a release was drawn from.
+
+        Args:
+            day: The local day.
+            revision: Of the release.
+
+        Returns:
+            A path; the folder may be missing.
+        """
         return self.inputs_folder / self.stream.name / f"{day}-r{revision}"
 
     @property
@@ -89,6 +128,7 @@ class Folders(Section):
 
     @property
     def validation_folder(self) -> Path:
+        """What the suites found, for the trusted zone alone."""
         return self.trusted_folder / "validation"
 
     @property
@@ -138,6 +178,7 @@ class Folders(Section):
 
     @property
     def lineage_folder(self) -> Path:
+        """The lineage of releases."""
         return self.trusted_folder / "lineage"
 
     @property

@@ -42,8 +42,15 @@ class Environment(BaseSettings):
 def load_settings(path: Path) -> Settings:
     """Read the configuration file; OPTSTREAM_LEDGER_URL, where set, replaces `[ledger] url`.
 
-    Raises one ConfigurationError that lists every problem: its key as in the file, the legal range and what
-    it got (secrets are never shown).
+    Args:
+        path: The TOML file; relative paths in it start at its folder.
+
+    Returns:
+        The settings, validated.
+
+    Raises:
+        ConfigurationError: One error that lists every problem: its key as in the file, the legal range and
+            what it got. Secrets are never shown.
     """
     document = _read_toml(path)
     url = Environment().ledger_url

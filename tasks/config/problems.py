@@ -17,13 +17,14 @@ NOT_OF_A_DAY = {
     "folder": "all dumps lie below one folder, by region and date",
     **dict.fromkeys(
         ("alpha", "bounds", "resolution", "epsilon", "window", "unit"),
-        "the promise is the same on all days; `optstream ledger amend` declares another one",
+        "the privacy guarantee is the same on all days; `optstream ledger amend` declares another one",
     ),
 }
 """Keys that an entry of [[input.changes]] may not have, and why."""
 REMOVED = {
-    "mechanism.leaves_per_period": "it limited how customers move, which the promise does not: stream.unit "
-    "and input.schema say in how many leaves a customer's readings of a day may lie, and the noise follows"
+    "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
+    "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
+    "noise follows"
 }
 """Keys that an earlier version had, and why they are gone."""
 

@@ -32,8 +32,19 @@ USUAL_REVISE_DAYS = 14
 class Settings(Folders):
     """A validated configuration. Made by `load_settings`; its repr shows no secret.
 
-    sampling, features_: None and none for mechanisms that have no such tables.
-    parents: (node, parent) in input order, the root's parent None.
+    Each table is as in the file (docs/configure.md); None where an optional one is left out.
+
+    Attributes:
+        mechanism: The pattern of release, with its parameters.
+        privacy: Epsilon, window, alpha, bounds and resolution.
+        hierarchy: As configured; `parents` is what it means.
+        budget: How epsilon is shared out between levels, and what is kept back for restatements.
+        sampling: None for mechanisms that have no such table.
+        features_: Empty for mechanisms that have no such table.
+        watch: None where not given; see `watching`.
+        release: None where not given.
+        schedule: None where not given; see `scheduling`.
+        parents: (node, parent) in input order, the root's parent None.
     """
 
     mechanism: SerializeAsAny[Mechanism]
@@ -49,7 +60,7 @@ class Settings(Folders):
 
     @cached_property
     def model(self) -> PrivacyModel:
-        """What is promised. Its alpha is of what is delivered: what one customer moves, and with it the
+        """The privacy guarantee. Its alpha is of what is delivered: what one customer moves, and with it the
         supplier's rounding (Lemma 2a, docs/privacy.md)."""
         return PrivacyModel(
             epsilon=self.privacy.epsilon,
@@ -62,7 +73,7 @@ class Settings(Folders):
         )
 
     def model_of(self, revision: int) -> PrivacyModel:
-        """The part of the promise that a release is planned under: its epsilon is its share of the grant.
+        """The part of the guarantee that a release is planned under: its epsilon is its share of the grant.
 
         First releases (revision 0) have what is not kept back, all restatements together what is.
         Raises BudgetError for a restatement where nothing is kept back.
@@ -77,10 +88,12 @@ class Settings(Folders):
 
     @cached_property
     def tree(self) -> AggregationTree:
+        """The aggregation tree."""
         return AggregationTree.from_parents(dict(self.parents))
 
     @cached_property
     def calendar(self) -> Calendar:
+        """The calendar that cuts local days into steps."""
         return Calendar(step_minutes(self.stream.step), self.stream.time_zone, self.stream.day)
 
     @cached_property
@@ -89,7 +102,11 @@ class Settings(Folders):
         return min(day_lengths(self.calendar))
 
     def describe_mechanism(self) -> dict[str, Any]:
-        """The mechanism and all its parameters, as lineage states them: public."""
+        """Return the mechanism and all its parameters, as lineage states them.
+
+        Returns:
+            JSON-ready, public.
+        """
         described: dict[str, Any] = self.mechanism.model_dump(mode="json", exclude_none=True)
         if self.sampling is not None:
             described["sampling"] = self.sampling.model_dump(mode="json", exclude_none=True)
@@ -105,7 +122,14 @@ class Settings(Folders):
         return len(self.tree.leaves) if self.metered and self.model.unit == "customer" else 1
 
     def features(self, day: date) -> list[Feature]:
-        """The named partitions of that day, in the file's order."""
+        """Return the named partitions of a day.
+
+        Args:
+            day: The local day.
+
+        Returns:
+            In the file's order; empty where the mechanism has none.
+        """
         times = self.calendar.local_times(day)
         return [Feature.from_clock(cuts, times, name) for name, cuts in self.features_.named.items()]
 
@@ -123,6 +147,7 @@ class Settings(Folders):
 
     @property
     def metered(self) -> bool:
+        """Whether each row of the input is one customer's."""
         return self.input.schema_ == "metered"
 
     @property
@@ -131,7 +156,14 @@ class Settings(Folders):
         return layouts_of(self.input)
 
     def input_of(self, day: date) -> Layout:
-        """How the dumps of that day are laid out: its columns, the value's factor, what completes it."""
+        """Return how the dumps of a day are laid out.
+
+        Args:
+            day: The local day.
+
+        Returns:
+            Its columns, the value's factor, what completes it.
+        """
         *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day)
         return latest
 
@@ -141,7 +173,14 @@ class Settings(Folders):
         return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
 
     def publish_from(self, day: date) -> datetime | None:
-        """The instant before which a day is not published, on the day after it; None: at any time."""
+        """Return the instant before which a day is not published.
+
+        Args:
+            day: The local day.
+
+        Returns:
+            An instant on the day after it; None where it may be published at any time.
+        """
         if self.published.not_before is None:
             return None
         clock = time.fromisoformat(self.published.not_before)

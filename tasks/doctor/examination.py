@@ -22,10 +22,18 @@ ORDER = list(Severity)
 def examine(
     settings: Settings, environment: Mapping[str, str], now: datetime, ask: Ask = ask_server
 ) -> list[Finding]:
-    """What is wrong around a stream, the worst first; empty if nothing is.
+    """Return what is wrong around a stream.
 
-    environment: the operator's variables, before OptStream set its own. ask: how a Prefect server
-    is asked for its settings. A ledger that is there is opened, as `status` does; none is made.
+    A ledger that is there is opened, as `status` does; none is made.
+
+    Args:
+        settings: Of the stream.
+        environment: The operator's variables, before OptStream set its own.
+        now: The instant that ages are taken from.
+        ask: How a Prefect server is asked for its settings.
+
+    Returns:
+        Findings, the worst first; empty if nothing is wrong.
     """
     found = [
         *places(settings),
@@ -38,5 +46,13 @@ def examine(
 
 
 def unusable(place: object, error: ConfigurationError) -> list[Finding]:
-    """What is to be said of a configuration that does not load: its zones may be nested, too."""
+    """Return what is to be said of a configuration that does not load: its zones may be nested, too.
+
+    Args:
+        place: The configuration file.
+        error: Why it does not load.
+
+    Returns:
+        One finding.
+    """
     return [wrong(place, str(error), "correct the configuration, then ask the doctor again")]

@@ -16,7 +16,14 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """place: a path, a key or a variable. None of the three holds a secret or a reading."""
+    """One thing that the doctor found. None of its texts holds a secret or a reading.
+
+    Attributes:
+        severity: How bad it is.
+        place: A path, a key or a variable.
+        rule: What is broken.
+        remedy: What to do about it.
+    """
 
     severity: Severity
     place: str
@@ -42,7 +49,14 @@ def note(place: object, rule: str, remedy: str) -> Finding:
 
 
 def doctor_document(findings: Sequence[Finding]) -> dict[str, Any]:
-    """`optstream doctor --json`: versioned, for machines."""
+    """Return what `optstream doctor --json` prints: versioned, for machines.
+
+    Args:
+        findings: The worst first.
+
+    Returns:
+        JSON-ready; "sound" says whether nothing has to be done.
+    """
     return {
         "format": "optstream.doctor/1",
         "sound": not any(finding.is_bad for finding in findings),

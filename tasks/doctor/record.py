@@ -119,7 +119,7 @@ def _seeded(settings: Settings, ledger: Ledger) -> Iterator[Finding]:
 
 
 def _markers(settings: Settings) -> Iterator[Finding]:
-    """Days wait for ever where the supplier sets no marker."""
+    """Find markers that the supplier never sets: those days would wait without end."""
     delivered: dict[Layout, bool] = {}
     for region, day, dated in _dated(settings):
         layout = settings.input_of(day)

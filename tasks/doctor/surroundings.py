@@ -78,7 +78,7 @@ def _named_server(environment: Mapping[str, str], url: str, ask: Ask) -> Iterato
     if host.rstrip(".").endswith("prefect.cloud"):
         yield wrong(
             "PREFECT_API_URL",
-            "flow parameters, logs and error messages would leave the house",
+            "flow parameters, logs and error messages would leave your own machines",
             "name a server of your own, or none",
         )
         return
@@ -158,7 +158,7 @@ def _is_loopback_entry(address: str) -> bool:
 
 
 def ask_server(url: str) -> Mapping[str, Any] | None:
-    """Ask for the settings, past the proxy for loopback, as a stranger would: without credentials."""
+    """Ask for the settings, past the proxy for loopback, without credentials."""
     opener = build_opener(ProxyHandler({})) if is_loopback(urlsplit(url).hostname or "") else build_opener()
     try:
         with opener.open(f"{url}/admin/settings", timeout=SECONDS) as answer:

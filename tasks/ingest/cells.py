@@ -9,7 +9,7 @@ from tasks.config import Settings
 from tasks.ingest import reading as kinds
 from tasks.ingest.arrival.files import size_of
 from tasks.ingest.reading import KINDS
-from tasks.ingest.rows import NO_STEP, customer_of, reading_of, scan, step_of
+from tasks.ingest.row_expressions import NO_STEP, customer_of, reading_of, scan, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
 

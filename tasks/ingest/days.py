@@ -15,7 +15,7 @@ from tasks.ingest.cells import cells_of, nobody_of
 from tasks.ingest.metrics import metrics_of
 from tasks.ingest.people import DROPPED, dropped_of, seen_of
 from tasks.ingest.places import Place, places_of
-from tasks.ingest.rows import is_readable
+from tasks.ingest.row_expressions import is_readable
 from tasks.ingest.schema import UNREADABLE, SourceFile, inspect
 from tasks.ingest.spread import Spread
 
@@ -24,9 +24,12 @@ from tasks.ingest.spread import Spread
 class IngestedDay:
     """One day as read. For the trusted zone: the metrics count rows.
 
-    period: None where a file could not be read; whether it may be released is for `validate` to say.
-    metrics: the raw frame, a row for each region in tree order. places: what was first found where, by
-    (region, metric) or (region, fault of a file).
+    Attributes:
+        day: The local day.
+        period: The raw sums, sealed; None where a file could not be read. Whether it may be released is for
+            `validate` to say.
+        metrics: The raw frame, a row for each region in tree order.
+        places: What was first found where, by (region, metric) or (region, fault of a file).
     """
 
     day: date
@@ -50,7 +53,18 @@ class ReadDay:
 
 
 def ingest(settings: Settings, dumps: Sequence[Dump], spread: Spread | None = None) -> list[IngestedDay]:
-    """Read a chunk of days; raw values stay in the returned periods. Raises, and takes, as `read_days`."""
+    """Read a chunk of days; raw values stay in the returned periods.
+
+    Never fails for what a dump holds, as `read_days`: what is wrong is in the metrics.
+
+    Args:
+        settings: Of the stream.
+        dumps: Complete ones, as `discover` finds them.
+        spread: Where the sums and the customers of each leaf are read, if not here.
+
+    Returns:
+        A day for each dump, in their order.
+    """
     return [sealed(read, settings) for read in read_days(settings, dumps, spread)]
 
 

@@ -11,7 +11,7 @@ from optstream.stream.quantise import LARGEST_UNITS
 from tasks.config import Settings
 from tasks.ingest.arrival.discover import Dump
 from tasks.ingest.cells import with_places
-from tasks.ingest.rows import NO_TIMESTAMP, OFF_GRID, OUTSIDE
+from tasks.ingest.row_expressions import NO_TIMESTAMP, OFF_GRID, OUTSIDE
 from tasks.ingest.schema import SourceFile
 
 CELL_RULES = {

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from optstream.errors import ConfigurationError
 from tasks.config import Settings
-from tasks.ingest.rows import customer_of, rows_of, scan, scan_numbered, step_of
+from tasks.ingest.row_expressions import customer_of, rows_of, scan, scan_numbered, step_of
 from tasks.ingest.schema import SourceFile
 from tasks.ingest.spread import Spread, by_leaf, without_ledger
 

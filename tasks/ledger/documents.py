@@ -38,22 +38,22 @@ def _grant(page: GrantPage) -> dict[str, Any]:
         "streams": [_stream(one) for one in page.streams],
         "days": [
             {
-                "date": room.day.isoformat(),
-                **amount_document("left", room.left),
-                "may_be_released": room.may,
-                "because": room.because,
+                "date": one.day.isoformat(),
+                **amount_document("left", one.left),
+                "may_be_released": one.may,
+                "because": one.because,
             }
-            for room in page.days
+            for one in page.days
         ],
         "window_groups": [
             {
-                "first_step": room.first_step,
-                "last_step": room.last_step,
-                "begin_first": _time(room.begin_first),
-                "begin_last": _time(room.begin_last),
-                **amount_document("left", room.left),
+                "first_step": one.first_step,
+                "last_step": one.last_step,
+                "begin_first": _time(one.begin_first),
+                "begin_last": _time(one.begin_last),
+                **amount_document("left", one.left),
             }
-            for room in page.windows
+            for one in page.windows
         ],
         "all_free_from_step": page.free_from,
         "all_free_from": _time(page.free_from_time),

@@ -14,10 +14,10 @@ from optstream.stream import Calendar, days_from
 from tasks.config import Settings
 from tasks.ledger.show_pages import (
     ChargedRelease,
-    DayRoom,
+    DayHeadroom,
     GrantPage,
     StreamPage,
-    WindowRoom,
+    WindowHeadroom,
     calendar_of,
     in_words,
 )
@@ -45,7 +45,7 @@ def read_book(
     return tuple(_page(settings, ledger, members, first, last) for members in grants.values())
 
 
-def promise_changed(settings: Settings, ledger: Ledger) -> list[str]:
+def guarantee_changed(settings: Settings, ledger: Ledger) -> list[str]:
     """Return the parts of the privacy guarantee in which the configuration differs from the ledger: every
     run would be refused.
     """
@@ -71,7 +71,7 @@ def _page(
     own = any(one.stream == settings.stream.name for one in members) and calendar == settings.calendar
     if first is None:
         days = tuple(dropwhile(lambda day: day != last and day.isoformat() not in released, days))
-    rooms = tuple(
+    headrooms = tuple(
         _day(settings, ledger, terms, stretches, day, own and day.isoformat() not in released) for day in days
     )
     if not first and not last and newest is not None:
@@ -81,7 +81,7 @@ def _page(
         _window(calendar, model.epsilon, one) for one in stretches if one.charged or first or last
     )
     free = None if calendar is None or free_from is None else calendar.local_time(free_from)
-    return GrantPage(terms.grant, terms, calendar, pages, rooms, windows, free_from, free)
+    return GrantPage(terms.grant, terms, calendar, pages, headrooms, windows, free_from, free)
 
 
 def _days(
@@ -141,7 +141,7 @@ def _day(
     stretches: Sequence[Stretch],
     day: date,
     plan: bool,
-) -> DayRoom:
+) -> DayHeadroom:
     calendar, model = settings.calendar if plan else calendar_of(terms), terms.model
     assert calendar is not None
     first, n_steps = calendar.first_step(day), calendar.n_steps(day)
@@ -151,19 +151,19 @@ def _day(
         (one.charged for one in takewhile(lambda one: one.first_start < first + n_steps, near)),
         default=Fraction(0),
     )
-    room = DayRoom(day, model.epsilon - charged)
+    headroom = DayHeadroom(day, model.epsilon - charged)
     if not plan:
-        return room
+        return headroom
     try:
         mechanism = mechanism_for(settings, day)
         memory = recall(settings, ledger, mechanism, day, 0)
         judged = ledger.judge_plan(terms.grant, mechanism.plan(n_steps, first, memory.state))
     except OptStreamError as error:
-        return replace(room, may=False, because=str(error))
+        return replace(headroom, may=False, because=str(error))
     for one in judged:
         if one.is_broken:
-            return replace(room, may=False, because=in_words(one))
-    return replace(room, may=True)
+            return replace(headroom, may=False, because=in_words(one))
+    return replace(headroom, may=True)
 
 
 def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
@@ -171,7 +171,7 @@ def _from(stretches: Sequence[Stretch], start: int) -> Sequence[Stretch]:
     return stretches[bisect_left(stretches, start, key=lambda one: one.last_start) :]
 
 
-def _window(calendar: Calendar | None, epsilon: Fraction, one: Stretch) -> WindowRoom:
+def _window(calendar: Calendar | None, epsilon: Fraction, one: Stretch) -> WindowHeadroom:
     starts = (one.first_start, one.last_start)
     first, last = (None if calendar is None else calendar.local_time(start) for start in starts)
-    return WindowRoom(*starts, first, last, epsilon - one.charged)
+    return WindowHeadroom(*starts, first, last, epsilon - one.charged)

@@ -33,7 +33,7 @@ class StreamPage:
 
 
 @dataclass(frozen=True)
-class DayRoom:
+class DayHeadroom:
     """A day: the least that any window with one of its steps has left.
 
     left: minus infinity where noise was compromised.
@@ -48,8 +48,8 @@ class DayRoom:
 
 
 @dataclass(frozen=True)
-class WindowRoom:
-    """The windows that begin at first_step to last_step have this left, as `DayRoom` says it.
+class WindowHeadroom:
+    """The windows that begin at first_step to last_step have this left, as `DayHeadroom` says it.
 
     Times: None without a calendar.
     """
@@ -73,8 +73,8 @@ class GrantPage:
     terms: StreamTerms
     calendar: Calendar | None
     streams: tuple[StreamPage, ...]
-    days: tuple[DayRoom, ...]
-    windows: tuple[WindowRoom, ...]
+    days: tuple[DayHeadroom, ...]
+    windows: tuple[WindowHeadroom, ...]
     free_from: int | None
     free_from_time: datetime | None
 

@@ -48,9 +48,16 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True)
 class Alarm:
-    """words: which rule is broken, and the remedy. day, node: None where it is about none.
+    """What a person should act on; it holds no reading, no count of rows and no secret.
 
-    suggestion: the node that was probably meant.
+    Attributes:
+        kind: What happened.
+        stream: Name of the stream.
+        words: Which rule is broken, and the remedy.
+        day: None where it is about none.
+        node: None where it is about none.
+        suggestion: The node that was probably meant, if any.
+        severity: Whether a day is lost if nobody acts.
     """
 
     kind: Kind
@@ -63,10 +70,15 @@ class Alarm:
 
     @property
     def key(self) -> Key:
+        """Kind, day and node, as text: what makes two alarms the same one."""
         return (self.kind.value, "" if self.day is None else self.day.isoformat(), self.node or "")
 
     def to_document(self) -> dict[str, Any]:
-        """JSON-ready."""
+        """Return a JSON-ready document.
+
+        Returns:
+            The fields by name; the day as YYYY-MM-DD.
+        """
         return {
             "kind": self.kind.value,
             "severity": self.severity.value,

@@ -83,8 +83,8 @@ def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> I
                 "void, and stays charged: a person decides; `optstream run --restate` measures it anew if a "
                 "share was kept back, or accept it with [watch] accepted_gaps",
             )
-        case State.FAILED if arrival is not None and arrival.strangers:
-            yield from _strangers(settings, arrival, made)
+        case State.FAILED if arrival is not None and arrival.unknown_regions:
+            yield from _unknown_regions(settings, arrival, made)
         case State.FAILED if release is not None:
             yield _said(
                 made,
@@ -144,10 +144,10 @@ def _late(settings: Settings, day: DayState, made: Alarm) -> Alarm:
     return replace(_said(made, Kind.LATE, words), node=node)
 
 
-def _strangers(settings: Settings, arrival: Arrival, made: Alarm) -> Iterator[Alarm]:
+def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Iterator[Alarm]:
     """A region that no leaf is called: the day cannot be released, and may be a leaf by another name."""
-    meant = renamed(arrival.strangers, arrival.absent)
-    for name in arrival.strangers:
+    meant = renamed(arrival.unknown_regions, arrival.absent)
+    for name in arrival.unknown_regions:
         node, leaf = shown(name), meant[name]
         folder = f"region={node}"
         if leaf is not None:
@@ -247,13 +247,13 @@ def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> It
         return
     unreleased = {one.day for one in days if one.revision is None and not one.accepted}
     wanted = unreleased | {facts.last + timedelta(days=1)}
-    for room in facts.page.days:
-        if room.may is False and room.day in wanted:
+    for one in facts.page.days:
+        if one.may is False and one.day in wanted:
             yield Alarm(
                 Kind.BUDGET,
                 settings.stream.name,
-                f"{room.day}: a run would be refused: the windows over it have "
-                f"{max(0.0, float(room.left)):.3g} of epsilon {float(facts.budget.grant):g} left; "
+                f"{one.day}: a run would be refused: the windows over it have "
+                f"{max(0.0, float(one.left)):.3g} of epsilon {float(facts.budget.grant):g} left; "
                 "`optstream ledger show` says what was spent",
-                room.day,
+                one.day,
             )

@@ -29,18 +29,27 @@ class State(StrEnum):
     VOID = "void"
 
     @property
-    def is_out(self) -> bool:
+    def is_done(self) -> bool:
         """Whether nothing is left to be done."""
         return self in (State.PUBLISHED, State.RESTATED, State.WITHDRAWN)
 
 
 @dataclass(frozen=True)
 class DayState:
-    """One day. revision: the newest that the ledger knows. listed, file: what the catalogue lists, or None.
+    """How one day stands.
 
-    waiting_for: the fewest nodes that cover the leaves without a complete dump. levels: for each level, how
-    many of its nodes cannot be known without these. raw_expires: when the readings of a day that still needs
-    them are deleted; None for other days, or without a retention.
+    Attributes:
+        day: The local day.
+        state: As far as ledger, catalogue, folders and clock tell.
+        note: Why, in words; may be empty.
+        revision: The newest that the ledger knows; None without a release.
+        listed: The revision that the catalogue lists; None where it lists none.
+        file: The file that it lists, relative to the published folder; None as `listed`.
+        waiting_for: The fewest nodes that cover the leaves without a complete dump.
+        levels: For each level, how many of its nodes cannot be known without these.
+        raw_expires: When the readings of a day that still needs them are deleted; None for other days, or
+            without a retention.
+        accepted: Whether `[watch] accepted_gaps` names the day.
     """
 
     day: date
@@ -94,8 +103,8 @@ def _released(
     state, note = _of_ledger(settings, release, hold, day, now)
     if state in (State.PUBLISHED, State.RESTATED) and revision != release.revision:
         note = "the ledger has it as published, and the published folder does not list it"
-    elif not state.is_out and revision is not None:
-        note = f"{note}; revision {revision} is out"
+    elif not state.is_done and revision is not None:
+        note = f"{note}; revision {revision} is published"
     needs_raw = release.state is ReleaseState.RESERVED
     expires = raw_expires(settings, day) if needs_raw else None
     return DayState(
@@ -140,8 +149,8 @@ def _of_folders(settings: Settings, arrival: Arrival | None, refused: bool, due:
     """Of a day that was never reserved: what its dump's folders and its verdict say."""
     if arrival is None:
         return (State.LATE if due else State.WAITING), "the input folder cannot be listed"
-    if arrival.strangers:
-        listed = ", ".join(f"region={shown(name)}" for name in arrival.strangers[:3])
+    if arrival.unknown_regions:
+        listed = ", ".join(f"region={shown(name)}" for name in arrival.unknown_regions[:3])
         return State.FAILED, f"{listed}: no leaf is called so"
     if arrival.broken:
         return State.FAILED, next(iter(arrival.broken.values()))

@@ -88,21 +88,21 @@ def _windows(view: StreamView) -> dict[str, Any]:
     return {
         "windows": [
             {
-                "first_step": room.first_step,
-                "last_step": room.last_step,
-                "begin_first": _text(room.begin_first),
-                "begin_last": _text(room.begin_last),
-                **amount_document("left", room.left),
+                "first_step": one.first_step,
+                "last_step": one.last_step,
+                "begin_first": _text(one.begin_first),
+                "begin_last": _text(one.begin_last),
+                **amount_document("left", one.left),
             }
-            for room in page.windows
+            for one in page.windows
         ],
         "days": [
             {
-                "date": room.day.isoformat(),
-                **amount_document("left", room.left),
-                "may_be_released": room.may,
+                "date": one.day.isoformat(),
+                **amount_document("left", one.left),
+                "may_be_released": one.may,
             }
-            for room in page.days
+            for one in page.days
         ],
     }
 

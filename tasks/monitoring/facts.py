@@ -15,7 +15,7 @@ from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import GrantPage
 from tasks.monitoring.deadlines import last_ended
-from tasks.monitoring.files import lost_files
+from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
 from tasks.release.records.outcomes import Budget, budget_of
@@ -37,18 +37,29 @@ class Hold:
 
 @dataclass(frozen=True)
 class Facts:
-    """releases: of each day its newest revision. first, last: the days to be looked at, or None.
+    """What is known of a stream at one moment.
 
-    live: whether days are expected up to yesterday, or only as far as ledger and dumps reach (an archive).
-    arrivals: of each day of the span without a release, where the input folder can be listed.
-    refused: of those, the days whose newest verdict says that the dump breaks its contract.
-    catalogue_error: why there is no catalogue though there should be one. is_own_ledger: whether the ledger
-    contains what the catalogue carries of it. page: the grant's, None before the first release. audit: the
-    newest of the configured mechanism. unlike: the newest published day, if it was unlike all others.
-    lost: of listed days, what is wrong with their file. suspect: of the newest days that are read, which
-    share of each region's readings was clamped, absent or doubled: it depends on readings, as nothing else
-    here but user_suites. far: regions whose published figures of the newest listed day are far from their
-    own before. user_suites: of the newest days, what users' suites found: it may depend on readings.
+    Attributes:
+        live: Whether days are expected up to yesterday, or only as far as ledger and dumps reach (an
+            archive).
+        first: The first of the days to be looked at; None where there are none.
+        last: The last of them; None where there are none.
+        releases: Of each day its newest revision.
+        holds: Of each release under way, who has it until when.
+        catalogue: As published; None where there is none, or it cannot be read.
+        catalogue_error: Why there is no catalogue though there should be one.
+        is_own_ledger: Whether the ledger contains what the catalogue carries of it.
+        arrivals: Of each day of the span without a release, where the input folder can be listed.
+        refused: Of those, the days whose newest verdict says that the dump breaks its contract.
+        budget: What any window has, and what the worst one has spent.
+        page: The summary of the privacy budget; None before the first release.
+        audit: The newest of the configured mechanism, if any.
+        unlike: The newest published day, if it was unlike all others.
+        lost: Of listed days, what is wrong with their file.
+        suspect: Of the newest days that are read, which share of each region's readings was clamped, absent
+            or doubled. It depends on readings, as nothing else here but `user_suites` may.
+        far: Regions whose published figures of the newest listed day are far from their own before.
+        user_suites: Of the newest days, what users' suites found; it may depend on readings.
     """
 
     live: bool
@@ -71,16 +82,30 @@ class Facts:
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def days(self) -> list[date]:
-        """The span, rising."""
+        """Return the days to be looked at.
+
+        Returns:
+            First to last; empty where there are none.
+        """
         return [] if self.first is None or self.last is None else days_from(self.first, self.last)
 
 
 def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool) -> Facts:
-    """Read what is known. Opens no dump, and no measurements but those that a plan goes on from and those of
-    the newest release.
+    """Read what is known of a stream.
 
-    ledger: None before the first run. Raises LedgerError if the database refuses, or if there is none though
-    days are published; a catalogue that cannot be read is a fact.
+    Opens no dump, and no measurements but those that a plan goes on from and those of the newest release.
+
+    Args:
+        settings: Of the stream.
+        ledger: None before the first run.
+        now: An instant with a time zone.
+        live: Whether days up to yesterday are expected.
+
+    Returns:
+        The facts; a catalogue that cannot be read is one of them.
+
+    Raises:
+        LedgerError: The database refuses, or there is no ledger though days are published.
     """
     # the ledger before the catalogue, which is replaced before the ledger has a day as published
     releases = _releases(settings, ledger)

@@ -1,4 +1,4 @@
-"""Regions against the hierarchy: which leaf a stranger probably is, and which nodes lack their input."""
+"""Regions against the hierarchy: which leaf an unknown one probably is, and which nodes lack their input."""
 
 from collections.abc import Collection, Sequence
 from difflib import SequenceMatcher
@@ -7,25 +7,25 @@ from optstream.stream import AggregationTree
 
 ALIKE = 0.5
 """Names less alike than this (difflib's ratio) are not suggested."""
-MOST_STRANGERS, MOST_VANISHED = 50, 2000
+MOST_UNKNOWN, MOST_VANISHED = 50, 2000
 """Beyond these no nearest name is looked for: the time grows with their product."""
 
 LONGEST_SHOWN = 80
 
 
-def renamed(strangers: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
-    """For each stranger of a day the leaf that vanished on it and was probably renamed so, or None.
+def renamed(unknown: Sequence[str], vanished: Sequence[str]) -> dict[str, str | None]:
+    """For each unknown region of a day the leaf that vanished on it and was probably renamed so, or None.
 
-    One stranger and one vanished leaf are a pair, however unlike. Of several, the most alike are paired
+    One unknown region and one vanished leaf are a pair, however unlike. Of several, the most alike are paired
     first, each once; what is then left is a pair if it is one of each.
     """
-    found: dict[str, str | None] = dict.fromkeys(strangers)
-    if len(strangers) <= MOST_STRANGERS and len(vanished) <= MOST_VANISHED:
-        scored = [(likeness(one, leaf), one, leaf) for one in strangers for leaf in vanished]
+    found: dict[str, str | None] = dict.fromkeys(unknown)
+    if len(unknown) <= MOST_UNKNOWN and len(vanished) <= MOST_VANISHED:
+        scored = [(likeness(one, leaf), one, leaf) for one in unknown for leaf in vanished]
         for score, one, leaf in sorted(scored, key=lambda entry: -entry[0]):
             if score >= ALIKE and found[one] is None and leaf not in found.values():
                 found[one] = leaf
-    unpaired = [one for one in strangers if found[one] is None]
+    unpaired = [one for one in unknown if found[one] is None]
     left = [leaf for leaf in vanished if leaf not in set(found.values())]
     if len(unpaired) == len(left) == 1:
         found[unpaired[0]] = left[0]

@@ -15,7 +15,7 @@ from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from optstream.stream.calendar import ORIGIN
 from tasks.config import Settings
-from tasks.monitoring.files import kept_figures
+from tasks.monitoring.published_files import kept_figures
 from tasks.release.build_mechanism import mechanism_for
 from tasks.storage.private_files import read_verified
 

@@ -9,7 +9,7 @@ from optstream.ledger import GuaranteeLoss, Ledger
 from optstream.mechanisms import Hierarchical, OptStream
 from optstream.privacy import Spend
 from tasks.config import Settings
-from tasks.ledger.show import promise_changed
+from tasks.ledger.show import guarantee_changed
 from tasks.ledger.show_pages import in_words
 from tasks.release.build_mechanism import mechanism_for
 
@@ -40,7 +40,7 @@ def rehearse(settings: Settings, ledger: Ledger) -> Waits:
     Raises LedgerError if nothing differs from the privacy guarantee in force.
     """
     stream, calendar = settings.stream.name, settings.calendar
-    terms, changed = ledger.terms(stream), promise_changed(settings, ledger)
+    terms, changed = ledger.terms(stream), guarantee_changed(settings, ledger)
     if terms is None or not changed:
         raise LedgerError(f"stream {stream!r} has exactly this guarantee already: there is nothing to amend")
     last = ledger.last_release(stream)

@@ -9,7 +9,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import GuaranteeLoss, Ledger, WindowLoss
 from optstream.privacy import Spend, worst_window
 from tasks.config import Settings
-from tasks.ledger.show import promise_changed
+from tasks.ledger.show import guarantee_changed
 from tasks.release.build_mechanism import Mechanism, mechanism_for
 
 
@@ -30,9 +30,9 @@ def cost_of(settings: Settings, ledger: Ledger, days: Sequence[date]) -> Backfil
     """Plan the days in order, each beside what was charged and what the days before it would be.
 
     A plan is the most that a day may cost; once drawn it may be charged less. days: rising. Raises
-    LedgerError where the ledger promises otherwise than the configuration, for then a run is refused.
+    LedgerError where the ledger's guarantee is not the configuration's, for then a run is refused.
     """
-    _check_promise(settings, ledger)
+    _check_guarantee(settings, ledger)
     grant, model, calendar = settings.privacy.population, settings.model, settings.calendar
     is_known = _is_known(ledger, grant)
 
@@ -74,8 +74,8 @@ def _is_known(ledger: Ledger, grant: str) -> bool:
     return any(terms.grant == grant for terms in map(ledger.terms, ledger.streams()) if terms)
 
 
-def _check_promise(settings: Settings, ledger: Ledger) -> None:
-    changed = promise_changed(settings, ledger)
+def _check_guarantee(settings: Settings, ledger: Ledger) -> None:
+    changed = guarantee_changed(settings, ledger)
     if changed:
         raise LedgerError(
             f"the {', '.join(changed)} of stream {settings.stream.name!r} differ from what the ledger has: "

@@ -63,12 +63,12 @@ def _days_at(run: Run, steps: range) -> Days:
 
 
 def _due(run: Run, days: Days, n_days: int) -> Iterator[Due]:
-    promise = run.ledger.guarantee_number(run.stream)
-    published = [day for day, found in days.items() if _is_as_published(found, promise)]
+    guarantee = run.ledger.guarantee_number(run.stream)
+    published = [day for day, found in days.items() if _is_as_published(found, guarantee)]
     for day in published:
         if not 0 < (published[-1] - day).days <= n_days:
             continue
-        later = tuple(_smoothed(days, day, promise))
+        later = tuple(_smoothed(days, day, guarantee))
         if not later:
             continue
         basis = _basis(day, days[day][-1].measurements_hash, later)
@@ -83,20 +83,20 @@ def _basis(day: date, digest: str | None, later: Sequence[tuple[date, str]]) -> 
     return hashlib.sha256(told.encode()).hexdigest()
 
 
-def _smoothed(days: Days, day: date, promise: int) -> Iterator[tuple[date, str]]:
+def _smoothed(days: Days, day: date, guarantee: int) -> Iterator[tuple[date, str]]:
     """The days after this one, with the hashes of their measurements, up to the first that stops it."""
     never_drawn = (ReleaseState.RESERVED, ReleaseState.VOID)
     after = ((one, found) for one, found in days.items() if one > day)
     drawn = ((one, found) for one, found in after if len(found) > 1 or found[0].state not in never_drawn)
-    for one, found in takewhile(lambda entry: _is_as_published(entry[1], promise), drawn):
+    for one, found in takewhile(lambda entry: _is_as_published(entry[1], guarantee), drawn):
         yield one, found[0].measurements_hash or ""
 
 
-def _is_as_published(found: Sequence[ReleaseOutline], promise: int) -> bool:
-    """Whether a day was released once, under this promise, and readers have it as it was."""
+def _is_as_published(found: Sequence[ReleaseOutline], guarantee: int) -> bool:
+    """Whether a day was released once, under this guarantee, and readers have it as it was."""
     (first, *again) = found
     clean = not again and first.withdrawn is None and first.compromised is None
-    return clean and first.state is ReleaseState.PUBLISHED and first.amendment == promise
+    return clean and first.state is ReleaseState.PUBLISHED and first.amendment == guarantee
 
 
 def check_later(run: Run, due: Due) -> None:

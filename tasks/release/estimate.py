@@ -8,7 +8,7 @@ from optstream.errors import LedgerError
 from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.stream import Measured
 from tasks.release.day import Drawn, Ended, Estimated, Stage, Staged, Status
-from tasks.release.records.rows import published_rows
+from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run, renewed, void
 from tasks.storage.private_files import NAMED, read_verified, write_private

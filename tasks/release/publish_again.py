@@ -34,7 +34,7 @@ from optstream.mechanisms import Release
 from optstream.stream import Measured
 from tasks.release import revise
 from tasks.release.day import Ended, Requested, Status
-from tasks.release.records.rows import published_rows
+from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
 from tasks.signing.sign import signer_of

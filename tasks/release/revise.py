@@ -16,7 +16,7 @@ from tasks.release.carry_over import rests_on_known_noise
 from tasks.release.day import Ended, Estimated, Lease, Staged, Status
 from tasks.release.due import Due, due_once
 from tasks.release.estimate import keep_bytes
-from tasks.release.records.rows import published_rows
+from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
 from tasks.release.run import Run
 from tasks.storage.private_files import read_verified

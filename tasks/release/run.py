@@ -1,4 +1,4 @@
-"""A run and the days that it holds: who releases, under which promise, what the ledger knows, giving up."""
+"""A run and the days that it holds: who releases, under which guarantee, what the ledger knows, giving up."""
 
 import hashlib
 import json
@@ -56,7 +56,7 @@ class Run:
 
 
 def terms_of(settings: Settings) -> StreamTerms:
-    """The promise under which the configured stream is released."""
+    """The privacy guarantee under which the configured stream is released."""
     tree = json.dumps([settings.tree.nodes, settings.tree.parents])
     calendar = settings.calendar
     return StreamTerms(
@@ -71,7 +71,7 @@ def terms_of(settings: Settings) -> StreamTerms:
 
 
 def enrol(run: Run) -> None:
-    """Make the stream and its promise known to the ledger. Raises LedgerError if it promised otherwise."""
+    """Make the stream and its guarantee known to the ledger. Raises LedgerError if it has another."""
     run.ledger.enrol(terms_of(run.settings), run.clock())
 
 

@@ -178,11 +178,6 @@ def publish_revisions(run: Run, days: Sequence[StagedVintage | Ended]) -> list[E
     return together(days, StagedVintage, partial(publish.publish, run), partial(_recorded, run))
 
 
-READING = (look_up_days, discover_dumps, ingest_dumps, validate_days)
-RELEASING = (reserve_budget, draw_measurements, estimate_releases, publish_releases)
-STEPS = READING + RELEASING
-
-
 def groups(run: Run, days: Sequence[Day]) -> list[list[Day]]:
     """The days that are released together: all of a chunk, or one by one where a day's plan depends on what
     was measured on the days before.

@@ -19,7 +19,13 @@ RECENT_DAYS = 28
 
 @dataclass(frozen=True)
 class Node:
-    """A node as the published rows have it. parent: None at the root. level: root 0."""
+    """A node as the published rows have it.
+
+    Attributes:
+        name: Of the node.
+        parent: None at the root.
+        level: Depth in the tree, root 0.
+    """
 
     name: str
     parent: str | None
@@ -30,8 +36,15 @@ class Node:
 class Daily:
     """Each node's days, (n_nodes, n_days), from the first listed day to the last without a gap.
 
-    NaN where nothing is published. noise: the mean of the steps' standard deviations, which is the most
-    that the standard deviation of the day's mean can be (Minkowski); NaN where the files do not say.
+    NaN where nothing is published.
+
+    Attributes:
+        first: The first listed day.
+        mean: Mean of the day's steps.
+        least: The smallest of them.
+        most: The largest of them.
+        noise: Mean of the steps' standard deviations, which is the most that the standard deviation of the
+            day's mean can be (Minkowski); NaN where the files do not say.
     """
 
     first: date
@@ -42,13 +55,20 @@ class Daily:
 
     @property
     def n_days(self) -> int:
+        """How many days there are, gaps included."""
         return int(self.mean.shape[1])
 
 
 @dataclass(frozen=True, eq=False)
 class Recent:
-    """Each node's steps of the last days. days: those with a release, rising. values, noise: for each of
-    them (n_nodes, n_steps of that day); NaN where the node is not in it, or the file does not say.
+    """Each node's steps of the last days.
+
+    Attributes:
+        first: The first of these days.
+        last: The last listed day.
+        days: Those with a release, rising.
+        values: For each of them (n_nodes, n_steps of that day); NaN where the node is not in it.
+        noise: Standard deviations of the same shape; NaN where the file does not say.
     """
 
     first: date
@@ -60,12 +80,18 @@ class Recent:
 
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
-    """A stream by its published folder alone. statement: of the newest listed release that is there.
+    """A stream by its published folder alone.
 
-    nodes: of that release, root first, level by level. daily, recent: in their order, for the first of them
-    (`daily.mean.shape[0]`), as many as a page draws. All None, and no nodes, where every day was withdrawn.
-    epsilon: the most that any window may lose, the largest that a listed release states; None as before.
-    lost: of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
+    `daily`, `recent` and `statement` are None, and there are no nodes, where every day was withdrawn.
+
+    Attributes:
+        catalogue: As published.
+        statement: Of the newest listed release that is there.
+        nodes: Of that release, root first, level by level.
+        daily: In the nodes' order, for the first of them (`n_drawn`), as many as a page draws.
+        recent: As `daily`.
+        epsilon: The most that any window may lose, the largest that a listed release states; None as above.
+        lost: Of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
     """
 
     catalogue: Catalogue
@@ -88,8 +114,8 @@ class PublicFacts:
 
     @property
     def level_shares(self) -> tuple[str, ...]:
-        """Each level's share of epsilon, root first, as the newest release states it; () where it does not,
-        as before there was such a statement.
+        """Each level's share of epsilon, root first, as the newest release states it; () where it states
+        none.
         """
         stated = None if self.statement is None else self.statement.mechanism.get("level_shares")
         n_levels = len({node.level for node in self.nodes})

@@ -30,9 +30,18 @@ class DataDoc:
 
 @dataclass(frozen=True)
 class OperatorFacts:
-    """view: the days and alarms. nodes: how many each level has. shares: of epsilon, by level. links: what a
-    file's name in the published folder is preceded by, for the page to link to it, or None. problem: why data
-    users have no new page. horizons: what the last 30 and 365 days lost. data_docs: of the last weeks.
+    """What only the page of the trusted zone says.
+
+    Attributes:
+        view: The days and alarms.
+        nodes: How many each level has.
+        shares: Of epsilon, by level.
+        charges: What each release of the stream is charged.
+        links: What precedes a file's name in the published folder, for the page to link to it; None into a
+            store.
+        problem: Why data users have no new page; None where they have.
+        horizons: What the last 30 and 365 days lost.
+        data_docs: Of the last weeks.
     """
 
     view: StreamView
@@ -46,10 +55,12 @@ class OperatorFacts:
 
     @property
     def budget(self) -> Budget:
+        """What any window has, and what the worst one has spent."""
         return self.view.facts.budget
 
     @property
     def at(self) -> datetime:
+        """The moment that the page is of."""
         return self.view.at
 
 

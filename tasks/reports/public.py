@@ -21,12 +21,22 @@ MOST_NODES = 40
 
 
 def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
-    """The facts of a catalogue's releases, and the summaries of its files, for the next time.
+    """Read the facts of a catalogue's releases, and the summaries of its files for the next time.
 
-    known: summaries by the hash of the file that they were made from, so that no old file is read again.
-    They only spare reading: the facts are the same without any, as long as no old file was altered. A listed
-    file that is missing, or that was read and is not the one that the catalogue names, is `PublicFacts.lost`.
-    Raises PublicationError where the folder cannot be read.
+    Summaries only spare reading: the facts are the same without any, as long as no old file was altered. A
+    listed file that is missing, or that was read and is not the one that the catalogue names, is
+    `PublicFacts.lost`.
+
+    Args:
+        place: The published folder.
+        catalogue: As read from it.
+        known: Summaries by the hash of the file that they were made from, so that no old file is read again.
+
+    Returns:
+        The facts, and the summaries.
+
+    Raises:
+        PublicationError: The folder cannot be read.
     """
     listed = [entry for entry in catalogue.entries if not entry.withdrawn]
     if not listed:

@@ -40,12 +40,27 @@ LOST_SHOWN = 10
 
 
 def public_page(facts: PublicFacts) -> bytes:
-    """The page of the published folder. Pure: a function of what is published."""
+    """Return the page of the published folder. Pure: a function of what is published.
+
+    Args:
+        facts: Of the published folder.
+
+    Returns:
+        HTML as UTF-8; the same facts give the same bytes.
+    """
     return _page(facts, marks_of_facts(facts), "", None)
 
 
 def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
-    """The same with what only operators may know: the watch's calendar, alarms, budget, charges."""
+    """Return the same page with what only operators may know: calendar, alarms, budget, charges.
+
+    Args:
+        facts: Of the published folder.
+        operator: Of the trusted zone.
+
+    Returns:
+        HTML as UTF-8.
+    """
     marks = marks_of_days(operator.view.days) or marks_of_facts(facts)
     return _page(facts, marks, operator.links, operator)
 

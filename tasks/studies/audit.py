@@ -65,7 +65,7 @@ def audit_cases(days: bool = False, only: str = "") -> tuple[Case, ...]:
 
 
 def history_cases() -> tuple[Case, ...]:
-    """Rows that come and go, customers who change leaf, streams whose promise changed, days beside a
+    """Rows that come and go, customers who change leaf, streams whose guarantee changed, days beside a
     compromised one; then the same with rules that are broken on purpose.
     """
     ours: Sequence[Subject] = (*row_subjects(), *amended_subjects(), *compromised_subjects())

@@ -2,7 +2,7 @@
 
 PeGaSus over three days; the last day's noise is known. Whoever knows noise counts it as a constant, so it is
 the same in every run here, and the odds of what is seen are those given that noise. A window with a day that
-is marked as lost promises nothing more: then nothing of the leaked day is shown.
+is marked as lost is protected no more: then nothing of the leaked day is shown.
 """
 
 from collections.abc import Callable, Sequence
@@ -85,7 +85,7 @@ def broken_compromised_subjects() -> tuple["BesideLeaked", ...]:
 class BesideLeaked:
     """Two streams that differ at one step before the leaked day, by alpha.
 
-    readings: as `DAY_BEFORE`. marks: what is not promised any more. claimed: for all else.
+    readings: as `DAY_BEFORE`. marks: what is not protected any more. claimed: for all else.
     """
 
     name: str

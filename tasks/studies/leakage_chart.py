@@ -8,7 +8,7 @@ import numpy as np
 
 from tasks.studies.charged_history import History
 from tasks.studies.chart import BLUE, GREY, INK, RED, Layers, framed, heading, inline, write_file
-from tasks.studies.leakage import Leakage
+from tasks.studies.temporal_leakage import Leakage
 
 WIDTH, HEIGHT = 720, 300
 MOST_STEPS, MOST_POINTS = 240, 2000

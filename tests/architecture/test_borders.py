@@ -10,8 +10,8 @@ import pytest
 HOUSE = Path(__file__).parents[2]
 SOURCES = sorted(
     path.relative_to(HOUSE)
-    for room in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (HOUSE / room).rglob("*.py")
+    for package in ("flows", "tasks", "data_contracts", "optstream")
+    for path in (HOUSE / package).rglob("*.py")
 )
 
 
@@ -102,7 +102,7 @@ def test_every_public_function_of_the_science_is_documented(path):
             assert short or ast.get_docstring(node), f"{path}: {node.name}"
 
 
-def test_no_source_of_randomness_but_the_noise_rooms():
+def test_no_source_of_randomness_but_the_noise_package():
     """In the science and in the flow that releases; the simulation of dumps makes up its own truth."""
     for path in SOURCES:
         if path.parts[0] != "optstream" or path.parts[1] == "noise":
@@ -126,7 +126,7 @@ def undated(tree):
 
 def test_no_reader_asks_for_a_column_without_saying_of_which_day():
     others = [
-        path.relative_to(HOUSE) for room in ("benchmarks", "docs") for path in (HOUSE / room).rglob("*.py")
+        path.relative_to(HOUSE) for tree in ("benchmarks", "docs") for path in (HOUSE / tree).rglob("*.py")
     ]
     found = {path: undated(tree_of(path)) for path in [*SOURCES, *others]}
     assert {path: reads for path, reads in found.items() if reads} == {}

@@ -8,8 +8,8 @@ import pytest
 HOUSE = Path(__file__).parents[2]
 SOURCES = sorted(
     path.relative_to(HOUSE)
-    for room in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (HOUSE / room).rglob("*.py")
+    for package in ("flows", "tasks", "data_contracts", "optstream")
+    for path in (HOUSE / package).rglob("*.py")
 )
 MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "jsonpickle", "code"}
 BUILTINS = {"eval", "exec", "compile", "__import__"}

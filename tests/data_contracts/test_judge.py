@@ -214,6 +214,7 @@ assert forked(judges) == 0
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_judge_that_is_killed_stops_no_other():
     """Great Expectations holds a lock of tqdm, which processes forked from one share unless it is ours."""
     environment = {**os.environ, "POLARS_MAX_THREADS": "1"}

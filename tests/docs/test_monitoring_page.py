@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from flows.cli.show.watch import LETTERS, RULER
+from flows.cli.show.stream_view import LETTERS, RULER
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.sections import Watch

@@ -31,7 +31,16 @@ PAGES = [
     *sorted(page for page in (HOUSE / "docs").rglob("*.md") if page != TUTORIAL),
 ]
 BY_NIGHT = {
-    HOUSE / "docs" / name for name in ("recover.md", "upgrade.md", "restate.md", "methods/choose-epsilon.md")
+    HOUSE / name
+    for name in (
+        "README.md",
+        "docs/recover.md",
+        "docs/upgrade.md",
+        "docs/restate.md",
+        "docs/backfill.md",
+        "docs/monitoring.md",
+        "docs/methods/choose-epsilon.md",
+    )
 }
 """Pages that take longest, and that begin in an empty folder. The command line takes their commands, too."""
 WITH_CODE = [

@@ -41,7 +41,7 @@ class Page(HTMLParser):
 
 
 def is_elsewhere(address: str) -> bool:
-    """Whether it names a host, so that reading it leaves the house."""
+    """Whether it names a host, so that reading it leaves the site."""
     return bool(urlsplit(address).netloc)
 
 
@@ -112,6 +112,7 @@ def test_every_link_and_anchor_leads_somewhere(site):
     assert list(leads_nowhere(site)) == []
 
 
+@pytest.mark.nightly
 def test_links_that_lead_nowhere_are_found_and_stop_the_build(built, tmp_path):
     (tmp_path / "a.html").write_text(
         '<a href="b.html"></a><a href="#c"></a><img src="d.png"><a id="e" href="#e">'

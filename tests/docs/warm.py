@@ -4,7 +4,7 @@
 process, which takes over the caller's words, folder, environment and streams, and runs
 `flows.cli.main.main`. `CALLER` is the text of the `optstream` that the documents' shells find: it
 asks, waits, and ends as that process did. Neither polars' threads nor a noise buffer exist before the
-fork, as in tests/faults/nursery.py.
+fork, as in tests/faults/fork_server.py.
 """
 
 import atexit

@@ -1,4 +1,4 @@
-"""Where faults are tried: a nursery, dumps that all worlds share, and a database to each world."""
+"""Where faults are tried: a fork server, dumps that all worlds share, and a database to each world."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -8,9 +8,9 @@ from itertools import count
 from pathlib import Path
 
 from tasks.sample_data.simulate import simulate
+from tests.faults.fork_server import ForkServer, open_fork_server
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords, Night
-from tests.faults.nursery import Nursery, open_nursery
 from tests.faults.world import DAYS, World, iso, make_world
 from tests.temporary_postgresql import find_binaries
 
@@ -28,7 +28,7 @@ class Bench:
     """
 
     folder: Path
-    nursery: Nursery
+    fork_server: ForkServer
     new_url: Callable[[], str] | None = None
     numbers: Iterator[int] = field(default_factory=count)
     binaries: Path | None = field(default_factory=find_binaries)
@@ -47,7 +47,7 @@ class Bench:
         self, world: World, days: Sequence[date] = DAYS[:1], **more: object
     ) -> tuple[str, LastWords | None]:
         """Run a night to its end: how it ended and what it said."""
-        return self.nursery.run(self.night(world, days, **more))
+        return self.fork_server.run(self.night(world, days, **more))
 
     def record(self, world: World, days: Sequence[date] = DAYS[:1], **more: object) -> LastWords:
         """A night that names its points; the world is spent by it."""
@@ -61,7 +61,7 @@ class Bench:
         said: list[LastWords | None] = []
         for place in range(0, len(nights), 2 * A_PROCESS):
             batches = [nights[start : start + A_PROCESS] for start in (place, place + A_PROCESS)]
-            started = [(batch, self.nursery.start(*batch)) for batch in batches if batch]
+            started = [(batch, self.fork_server.start(*batch)) for batch in batches if batch]
             for batch, process in started:
                 how = process.wait()
                 said += process.all_last_words() if how == "ended" else [None] * len(batch)
@@ -77,7 +77,7 @@ class Bench:
         return broken
 
 
-def make_bench(folder: Path, nursery: Nursery, new_url: Callable[[], str] | None = None) -> Bench:
+def make_bench(folder: Path, fork_server: ForkServer, new_url: Callable[[], str] | None = None) -> Bench:
     """Return a bench in an empty folder."""
     world = make_world(folder / "template", folder / "dumps")
     settings = world.settings
@@ -88,13 +88,13 @@ def make_bench(folder: Path, nursery: Nursery, new_url: Callable[[], str] | None
         days=DAYS,
         seed=1,
     )
-    return Bench(folder, nursery, new_url)
+    return Bench(folder, fork_server, new_url)
 
 
 @contextmanager
 def open_bench(folder: Path, new_url: Callable[[], str] | None = None) -> Iterator[Bench]:
-    """A bench in an empty folder, with a nursery of its own."""
+    """A bench in an empty folder, with a fork server of its own."""
     words = folder / "last words"
     words.mkdir()
-    with open_nursery(words) as nursery:
-        yield make_bench(folder, nursery, new_url)
+    with open_fork_server(words) as fork_server:
+        yield make_bench(folder, fork_server, new_url)

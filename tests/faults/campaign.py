@@ -41,7 +41,7 @@ def random_kills(bench: Bench, kills: int, seed: int) -> Tally:
         for turn in range(2):
             alive = [judge for judge, times in worlds if times > turn]
             hours = turn * WAIT_FOR_A_DEAD_RUN
-            started = [bench.nursery.start(bench.night(judge.world, hours=hours)) for judge in alive]
+            started = [bench.fork_server.start(bench.night(judge.world, hours=hours)) for judge in alive]
             waits = sorted((chance.uniform(0, longest * len(alive)), number) for number in range(len(alive)))
             begun = time.monotonic()
             for wait, number in waits:

@@ -2,7 +2,7 @@
 
 It wraps the primitives themselves (`os.fsync`, `os.replace`, the writes of files, SQLAlchemy's commit, …) in
 the process that it is installed in, for paths below one folder. So a new write in the code is a new point by
-itself. A point is named by moment, primitive, the functions of the house that called, and how often before:
+itself. A point is named by moment, primitive, the functions of the project that called, and how often before:
 "after fsync in _write < DrawingFile.fill, 1".
 """
 
@@ -22,7 +22,7 @@ from sqlalchemy.engine.default import DefaultDialect
 from tests.faults.points.acts import Act
 
 HOUSE = Path(__file__).parents[2]
-ROOMS = tuple(f"{HOUSE / room}{os.sep}" for room in ("optstream", "tasks", "flows", "data_contracts"))
+PACKAGES = tuple(f"{HOUSE / tree}{os.sep}" for tree in ("optstream", "tasks", "flows", "data_contracts"))
 ON_PATHS = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 ON_DESCRIPTORS = ("fsync", "fdatasync", "posix_fallocate", "ftruncate")
 CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")
@@ -165,11 +165,11 @@ class _Watched:
 
 
 def _callers() -> list[str]:
-    """The two innermost functions of the house, without lambdas; of the ledger, its method."""
+    """The two innermost functions of the project, without lambdas; of the ledger, its method."""
     frame, found = sys._getframe(2), []
     while frame is not None:
         code = frame.f_code
-        if code.co_filename.startswith(ROOMS):
+        if code.co_filename.startswith(PACKAGES):
             name = code.co_qualname
             if name == "transaction.<locals>.method":
                 name = f"Ledger.{frame.f_locals['work'].__name__}"

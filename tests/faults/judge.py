@@ -1,12 +1,13 @@
-"""The one judge: looks at a world after each fault and at its end, and says which promise is broken.
+"""The one judge: looks at a world after each fault and at its end, and says which guarantee is broken.
 
-The promises: no window above the grant; at most one live release a period, from one draw; the catalogue lists
-only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
+The guarantees: no window above the grant; at most one live release a period, from one draw; the catalogue
+lists only whole files; a rerun completes the day, or it is VOID, charged and alarmed.
 """
 
 import hashlib
 import json
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -37,14 +38,16 @@ class Judge:
     releases_checked: int = 0
 
     def look(self) -> list[str]:
-        """What is broken now, whatever is under way: empty if every promise holds."""
+        """What is broken now, whatever is under way: empty if every guarantee holds."""
         return self._always(read_books(self.world))
 
-    def at_the_end(self, days: list[date], last: LastWords | None) -> list[str]:
-        """As `look`, and every day must be over. last: what the last run said."""
+    def at_the_end(
+        self, days: list[date], last: LastWords | None, given_up: Collection[str] = ()
+    ) -> list[str]:
+        """As `look`, and every day must be over. last: what the last run said. given_up: days withdrawn."""
         books = read_books(self.world)
         broken = self._always(books)
-        broken += [line for day in days for line in self._over(books, day, last)]
+        broken += [line for day in days for line in self._over(books, day, last, day.isoformat() in given_up)]
         broken += self._sharpened(books)
         broken += self._strays(books)
         return broken
@@ -139,7 +142,7 @@ class Judge:
                 found[entry.period.isoformat(), entry.revision, what] = digest
         return found
 
-    def _over(self, books: Books, day: date, last: LastWords | None) -> list[str]:
+    def _over(self, books: Books, day: date, last: LastWords | None, given_up: bool) -> list[str]:
         """Published, and in the catalogue; or VOID, charged and alarmed."""
         records = [record for record in books.records if record.period == day.isoformat()]
         if not records:
@@ -147,7 +150,7 @@ class Judge:
         record = records[-1]
         catalogue = find_catalogue(self.world.settings.published_folder)
         entry = catalogue.entry(day) if catalogue else None
-        if record.withdrawn is not None:
+        if record.withdrawn is not None or (given_up and record.state is ReleaseState.VOID):
             gone = entry is None or entry.withdrawn
             return [] if gone else [f"LOST: {day} was withdrawn and the catalogue lists it"]
         if record.state is ReleaseState.PUBLISHED:
@@ -164,7 +167,7 @@ class Judge:
         return []
 
     def _sharpened(self, books: Books) -> list[str]:
-        """Every day's newest estimate is out and recorded, and every one that is due was made."""
+        """Every day's newest estimate is published and recorded, and every one that is due was made."""
         catalogue = find_catalogue(self.world.settings.published_folder)
         broken = []
         for (period, _), vintages in books.vintages.items():

@@ -40,6 +40,7 @@ def verdict(judge, said=SAID):
     return " ".join(judge.at_the_end([DAY], said))
 
 
+@pytest.mark.nightly
 def test_a_whole_world_passes(judge):
     assert verdict(judge) == ""
 
@@ -132,6 +133,8 @@ def test_a_void_day_that_nobody_is_told_of(sqlite_bench):
     judge = Judge(world)
     assert judge.at_the_end([DAY], failed) == []
     assert "nobody is told" in " ".join(judge.at_the_end([DAY], SAID))
+    # but who withdrew it himself
+    assert judge.at_the_end([DAY], SAID, {DAY.isoformat()}) == []
     world.settings.report_file.unlink()
     assert "nobody is told" in " ".join(judge.at_the_end([DAY], failed))
 
@@ -144,7 +147,7 @@ def test_a_published_day_that_is_not_listed(judge):
     assert "the catalogue does not list it" in verdict(judge)
 
 
-def test_two_processes_of_the_nursery_never_share_noise(sqlite_bench):
+def test_two_processes_of_the_fork_server_never_share_noise(sqlite_bench):
     """They were forked from one; had it drawn before, both would hold the rest of one buffer."""
     worlds = [sqlite_bench.world() for _ in range(2)]
     for world in worlds:

@@ -45,7 +45,7 @@ if "prefect.engine" in sys.orig_argv:
                 return
             os.kill(os.getpid(), signal.SIGSTOP)
     hooked = Hook(flag.parent, act).installed()
-    hooked.__enter__()  # for ever
+    hooked.__enter__()  # never left
 """
 Found = TypeVar("Found")
 

@@ -74,6 +74,7 @@ def test_the_wheel_holds_the_schemas_of_its_documents(optstream, tmp_path):
     }
 
 
+@pytest.mark.nightly
 def test_every_command_succeeds_in_silence_without_a_network(released):
     _, said = released
     for name, done in said.items():

@@ -1,4 +1,4 @@
-"""Published folders: a catalogue, manifests and releases in which one thing was changed by a stranger."""
+"""Published folders: a catalogue, manifests and releases in which one thing was changed by somebody else."""
 
 import copy
 import json

@@ -68,8 +68,8 @@ def _day(draw: st.DrawFn, day: date, metered: bool) -> list[Delivered]:
     marker = draw(st.integers(0, 19)) > 0
     delivered.append(Delivered("region=11", tuple(files), marker))
     if draw(st.integers(0, 9)) == 0:
-        stranger = "region=" + draw(names())
-        delivered.append(Delivered(stranger, (("part-0.parquet", whole),)))
+        unknown = "region=" + draw(names())
+        delivered.append(Delivered(unknown, (("part-0.parquet", whole),)))
     return delivered
 
 

@@ -1,4 +1,4 @@
-"""The inputs that strangers write, each with a grammar of cases, a way from bytes, seeds and a reader."""
+"""The inputs that others write, each with a grammar of cases, a way from bytes, seeds and a reader."""
 
 import io
 from collections.abc import Callable, Sequence
@@ -145,7 +145,7 @@ def _as_hierarchy(data: bytes) -> tuple[str, bytes]:
 
 
 def _as_dump(data: bytes) -> tuple[str, list[list[Delivered]]]:
-    """Two days: one that is whole, and one of whose regions a stranger wrote a file."""
+    """Two days: one that is whole, and one of whose regions somebody else wrote a file."""
     schema = ("aggregated", "metered")[data[:1] > b"\x7f"]
     whole = [dumps.sound(FIRST_DAY + timedelta(days=n), metered=schema == "metered") for n in range(2)]
     sound = [Delivered("region=84", (("part-0.parquet", entry),)) for entry in whole]

@@ -1,4 +1,4 @@
-"""Every reader of what strangers write has a bound on size, count and depth, and says which."""
+"""Every reader of what others write has a bound on size, count and depth, and says which."""
 
 import io
 import json

@@ -1,4 +1,4 @@
-"""Whatever strangers write, it is read or refused with an OptStreamError, shows no reading and costs nothing.
+"""Whatever others write, it is read or refused with an OptStreamError, shows no reading and costs nothing.
 
 The short form of `make fuzz`, the same examples on every run.
 """
@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from tests.properties.inputs import INPUTS
 from tests.properties.world import World
 
-EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 8, "transition matrix": 200, "catalogue": 60,
+EXAMPLES = {"configuration": 100, "hierarchy": 100, "dumps": 5, "transition matrix": 200, "catalogue": 60,
             "measurements": 150}  # fmt: skip
 
 

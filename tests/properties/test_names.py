@@ -60,7 +60,7 @@ def test_a_node_of_a_path_like_name_is_refused_with_the_rule(name, tmp_path):
 
 @pytest.mark.parametrize("name", ["%38%34", "..%2F84", "84%00", "..", ".", " ", "84\n", "\udcff"])
 def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
-    """An escaped name, as Hive writes it, is a stranger and stops the day; it is not unescaped."""
+    """An escaped name, as Hive writes it, is an unknown region and stops the day; it is not unescaped."""
     world.empty()
     part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
     world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])
@@ -71,7 +71,7 @@ def test_a_folder_of_another_name_is_not_read_as_a_region(world, name):
     assert str(found).isprintable()
 
 
-def test_control_the_same_days_without_strangers_are_found(world):
+def test_control_the_same_days_without_unknown_regions_are_found(world):
     world.empty()
     part = (("part-0.parquet", sound(FIRST_DAY, metered=False)),)
     world.deliver([[Delivered("region=84", part), Delivered("region=11", part)]])

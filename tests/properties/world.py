@@ -18,11 +18,11 @@ from tasks.config.example import EXAMPLE
 from tasks.ingest import Dump, IngestedDay, discover, ingest
 from tasks.ingest.sandbox.process import reading_apart
 from tasks.ingest.validate import validate
-from tasks.release import steps
 from tasks.release.day import Ended, Held, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.properties.damage import CANARY_TEXT
 from tests.properties.dumps import FIRST_DAY, Delivered
+from tests.tasks.two_regions import READING, RELEASING
 
 NOW = datetime(2025, 4, 2, tzinfo=UTC)
 PARENTS = 'FR = ""\n84 = "FR"\n11 = "FR"\n'
@@ -147,7 +147,7 @@ class World:
         """
         run, works = self._run(schema), [Requested(day) for day in days]
         try:
-            for step in (*steps.READING, steps.RELEASING[0]):
+            for step in (*READING, RELEASING[0]):
                 works = step(run, works)
             reserved = [work for work in works if isinstance(work, Held)]
             for work in reserved:

@@ -1,6 +1,6 @@
 """No canary leaves: everything that two runs of the command left is searched, but dumps and raw state.
 
-`pytest -s tests/secrets/test_canary.py` prints the places searched.
+`make canary` prints the places searched. The run of aggregated dumps beside a server is tried by night.
 """
 
 import json
@@ -62,12 +62,13 @@ def files_of(folder: Path) -> dict[str, list[Path]]:
     return found
 
 
-@pytest.fixture(params=["aggregated", "metered"])
+@pytest.fixture(params=[pytest.param("aggregated", marks=pytest.mark.nightly), "metered"])
 def flown(request):
     return request.getfixturevalue(request.param)
 
 
-def test_every_fault_ended_as_it_should(aggregated, metered):
+@pytest.mark.nightly
+def test_every_fault_of_aggregated_dumps_ended_as_it_should(aggregated):
     assert aggregated.ended.pop("sound").startswith("published")
     raised = {
         name: aggregated.ended.pop(name) for name in ("ingest raises", "draw raises", "estimate raises")
@@ -77,15 +78,22 @@ def test_every_fault_ended_as_it_should(aggregated, metered):
     assert waits == {"waiting"}
     assert len(aggregated.ended) == 12
     assert {words.split()[0] for words in aggregated.ended.values()} == {"refused"}, aggregated.ended
+
+
+def test_every_fault_of_metered_dumps_ended_as_it_should(metered):
     assert metered.ended.pop("draw raises").startswith("failed")
     assert len(metered.ended) == 8
     assert {words.split()[0] for words in metered.ended.values()} == {"published"}, metered.ended
 
 
-def test_the_watch_found_what_stopped_days_and_nothing_about_readings(aggregated, metered):
+@pytest.mark.nightly
+def test_the_watch_found_what_stopped_days(aggregated):
     said = (aggregated.house.folder / "terminal-watch.txt").read_text()
     for kind in ("failed", "late", "void"):
         assert f"alarm: {kind}: " in said
+
+
+def test_the_watch_says_nothing_about_readings(metered):
     # every day of it was clamped, doubled or absent somewhere, and one draw raised
     status = (metered.house.folder / "terminal-status.txt").read_text()
     # what Polars says of itself stands around it, and holds braces too
@@ -141,6 +149,7 @@ def test_the_search_sees_readings_where_they_may_be(flown, metered):
     assert True in seen
 
 
+@pytest.mark.nightly
 def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated, tmp_path):
     """A log line with a mean and an artifact with a note are seen."""
     reading = float(aggregated.search.units[0] / 10**9)
@@ -157,6 +166,7 @@ def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated
     assert aggregated.search.file(copy) >= {"table > decimal", "table > word"}
 
 
+@pytest.mark.nightly
 def test_the_logs_were_kept_at_debug_level(aggregated):
     with sqlite3.connect(aggregated.house.folder / "trusted/prefect/prefect.db") as database:
         (levels,) = database.execute("SELECT count(*) FROM log WHERE level <= 10").fetchone()

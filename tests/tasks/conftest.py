@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from great_expectations.expectations.expectation import Expectation
 
 from optstream.measurement.linear import open_private_period
 from optstream.stream import days_from
@@ -104,6 +105,26 @@ class SmallStream:
         return open_private_period(ingested.period)
 
 
+@pytest.fixture(autouse=True, scope="session")
+def configurations_once():
+    """Great Expectations builds an expectation's configuration some hundred times while it judges it once.
+
+    That is a third of what a released day costs. Here each is kept; the tests of data_contracts, of the
+    command line and of faults take the library as it is.
+    """
+    build = Expectation.configuration.fget
+
+    def configuration(expectation):
+        kept = expectation.__dict__
+        if "_built" not in kept:
+            kept["_built"] = build(expectation)
+        return kept["_built"]
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Expectation, "configuration", property(configuration))
+        yield
+
+
 SHORT_SPANS: dict = {}
 RELEASED = {"house", "watched", "open_house"}
 """Fixtures of streams that are released: too slow for `make quick`."""
@@ -175,9 +196,13 @@ def house(tmp_path):
 
 @pytest.fixture
 def learning(house):
-    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back."""
+    """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back.
+
+    Few blocks: what an estimate costs grows with their number.
+    """
     path = house.folder / "optstream.toml"
-    text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 5000.0')
+    informed = 'name = "HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2'
+    text = path.read_text().replace('name = "OptStream"', informed)
     text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
     text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
     path.write_text(text + "\n[release]\nrevise_days = 2\n")
@@ -185,9 +210,11 @@ def learning(house):
     return house
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
 def either(request, house):
-    """The small stream with its ledger on either database."""
+    """The small stream with its ledger on either database: on PostgreSQL by night, for what differs between
+    them is the ledger's, whose own tests run on both.
+    """
     if request.param == "postgresql":
         url = request.getfixturevalue("postgresql_url")
         house.configure("sqlite:///trusted/ledger.sqlite", url)

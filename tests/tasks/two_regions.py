@@ -9,8 +9,6 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
 
-import pytest
-
 from optstream.ledger import open_ledger
 from optstream.noise import secure_noise
 from tasks.config import load_settings
@@ -55,10 +53,15 @@ folder = "trusted"
 url = "sqlite:///trusted/ledger.sqlite"
 """
 
-EITHER_AT_NIGHT = pytest.mark.parametrize(
-    "either", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
+READING = (chunk.look_up_days, chunk.discover_dumps, chunk.ingest_dumps, chunk.validate_days)
+RELEASING = (
+    chunk.reserve_budget,
+    chunk.draw_measurements,
+    chunk.estimate_releases,
+    chunk.publish_releases,
 )
-"""What does not differ between the databases: both in the nightly checks."""
+STEPS = READING + RELEASING
+"""The steps of a first release, in order."""
 
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
 """What `House.once` made in this process, by what there was before."""
@@ -96,7 +99,7 @@ class House:
         enrol(run)
         return replace(run, **changes)
 
-    def release(self, *days, steps=chunk.STEPS, **changes):
+    def release(self, *days, steps=STEPS, **changes):
         """Take the days through these steps; return them by date."""
         run, works = self.run(**changes), [Requested(day) for day in days]
         done = chunk.groups(run, works)
@@ -108,8 +111,8 @@ class House:
     def once(self, build, *days):
         """Leave the folder as `build(self, *days)` does, which is called once for each content of the folder.
 
-        Each house of the same content gets a copy, with the same draws. Nothing outside of the folder may be
-        part of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
+        Each of the same content gets a copy, with the same draws. Nothing outside of the folder may be part
+        of the state: where a ledger lies already, or on PostgreSQL, `build` is called each time.
         """
         if not self.settings.ledger_url.startswith("sqlite:") or (self.folder / "trusted").exists():
             return build(self, *days)

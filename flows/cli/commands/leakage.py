@@ -14,10 +14,10 @@ from optstream.errors import ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import Settings, load_settings
 from tasks.studies.charged_history import By, history_of
-from tasks.studies.leakage import Leakage, chain_of, empty_document, leakage_document, leakage_of
+from tasks.studies.temporal_leakage import Leakage, chain_of, empty_document, leakage_document, leakage_of
 from tasks.studies.transition_file import read_transition
 
-FOR_EVER = "if the last day came for ever"
+REPEATED = "if the last day repeats"
 app = new_app()
 
 
@@ -103,7 +103,7 @@ def _show(found: Leakage, settings: Settings, terminal: Terminal) -> None:
 def _table(found: Leakage) -> Table:
     """epsilon is what one without the chain learns; the total is never less."""
     columns = [Column(name, justify="right" if name in ("worst", "median") else "left")
-               for name in ("leakage", "worst", "at", "median", FOR_EVER)]  # fmt: skip
+               for name in ("leakage", "worst", "at", "median", REPEATED)]  # fmt: skip
     table = Table(*columns, box=None, pad_edge=False)
     for name, series, supremum in found.rows:
         end = "" if supremum is None else f"{supremum:.6g}" if math.isfinite(supremum) else "without bound"
@@ -115,9 +115,9 @@ def _table(found: Leakage) -> Table:
 def _budgets(found: Leakage) -> list[str]:
     constant, exact, point = found.constant, found.exact, _point(found)
     lines = [
-        f"epsilon {constant:.6g} a {point}, for ever (Algorithm 7)"
+        f"epsilon {constant:.6g} a {point}, permanently (Algorithm 7)"
         if constant > 0
-        else "no epsilon above 0, for ever: what the chain carries is never forgotten (Algorithm 7)"
+        else "no epsilon above 0, permanently: what the chain carries is never forgotten (Algorithm 7)"
     ]
     if exact is not None:
         lines.append(

@@ -22,13 +22,13 @@ from flows.cli.options import (
     parse_day,
     parse_delta,
 )
-from flows.cli.show.ledger import show_book, show_horizon
+from flows.cli.show.ledger_book import show_book, show_horizon
 from tasks.config import load_settings
 from tasks.ledger.documents import book_document, export_document, horizon_document, verification_document
 from tasks.ledger.export import export as write
 from tasks.ledger.horizon import read_horizon, read_horizons
 from tasks.ledger.open import find_ledger, need_ledger
-from tasks.ledger.show import promise_changed, read_book
+from tasks.ledger.show import guarantee_changed, read_book
 from tasks.ledger.verify import verify as check
 from tasks.operations.amend import rehearse
 from tasks.operations.compromise import compromise
@@ -57,7 +57,7 @@ def show(
         raise WordsError(f"--to {last} is before --from {first}")
     settings, terminal = load_settings(config), Terminal(as_json)
     ledger = need_ledger(settings)
-    pages, changed = read_book(settings, ledger, first, last), promise_changed(settings, ledger)
+    pages, changed = read_book(settings, ledger, first, last), guarantee_changed(settings, ledger)
     horizons = read_horizons(settings, ledger)
     show_book(pages, horizons, changed, terminal)
     terminal.document(book_document(pages, horizons, settings.stream.name, changed))
@@ -138,8 +138,8 @@ def amend(
 ) -> None:
     """Declare another privacy guarantee: the configuration's.
 
-    Changes of epsilon, window, alpha, unit, hierarchy, calibration. Days that were released keep what they
-    promised: a later day is held to the new promise and to theirs in every window that it shares with them,
+    Changes of epsilon, window, alpha, unit, hierarchy, calibration. Days that were released keep their
+    guarantee: a later day is held to the new one and to theirs in every window that it shares with them,
     so the first days after an amendment may have to wait. Streams of the same population follow.
     """
     settings = load_settings(config)
@@ -150,7 +150,10 @@ def amend(
     if reason is None:
         raise WordsError("an amendment needs its --reason, which is kept permanently")
     need_ledger(settings).amend(terms_of(settings), reason, datetime.now(UTC))
-    print(f"{settings.stream.name}: the promise is now the configuration's; `optstream ledger show` tells it")
+    print(
+        f"{settings.stream.name}: the privacy guarantee is now the configuration's; "
+        "`optstream ledger show` tells it"
+    )
 
 
 @app.command(epilog=examples("optstream ledger compromised --date 2016-02-01 --reason 'a stolen disk'"))

@@ -6,7 +6,7 @@ import typer
 
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, Json, examples, new_app
-from flows.cli.show.watch import show_view
+from flows.cli.show.stream_view import show_view
 from flows.orchestration.environment import connect
 from optstream.errors import OptStreamError
 from tasks.config import load_settings

@@ -4,7 +4,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
-from flows.cli.show.ledger import rounded_up
+from flows.cli.show.ledger_book import rounded_up
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
 
 

@@ -58,7 +58,11 @@ AMENDMENTS = (
 
 
 def amended_subjects() -> tuple[HistorySubject, ...]:
-    """Return subjects whose days after an amendment wait, and whose days that take what is left."""
+    """Return subjects whose days after an amendment wait, and whose days that take what is left.
+
+    Returns:
+        For each amendment both, held to the epsilon of the first guarantee.
+    """
     return tuple(
         _subject(f"amended {one.name}, {what}", one, offers, is_reserved)
         for one in AMENDMENTS
@@ -70,8 +74,10 @@ def amended_subjects() -> tuple[HistorySubject, ...]:
 
 
 def hasty_subjects() -> tuple[HistorySubject, ...]:
-    """Return subjects that are BROKEN ON PURPOSE: days after an amendment are judged by the guarantee in
-    force alone.
+    """Return subjects that are BROKEN ON PURPOSE: the guarantee in force alone judges a day.
+
+    Returns:
+        One for each amendment, whose days after it must exceed the epsilon of the first guarantee.
     """
     return tuple(
         _subject(

@@ -23,8 +23,13 @@ class HistorySubject:
 
     `MechanismSubject` gives a mechanism two streams of sums. Here the sums themselves, the periods that are
     released and their mechanisms come from elsewhere: from rows that are ingested, or from a ledger that
-    makes a day wait. make: both histories, asked for at the first run. claimed: by docs/privacy.md,
-    section 1, for this change.
+    makes a day wait.
+
+    Args:
+        name: Of the mechanism.
+        neighbours: The pair's name.
+        claimed: Epsilon by docs/privacy.md, section 1, for this change.
+        make: Both histories, asked for at the first run.
     """
 
     name: str
@@ -43,7 +48,16 @@ class HistorySubject:
         return float(max(mechanism.epsilon for side in self.histories for mechanism, _ in side))
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """Return all measurements of each run, in units of the resolution, and which steps were measured."""
+        """Return what an adversary sees of independent runs of one side.
+
+        Args:
+            side: 0 or 1.
+            n_runs: How many runs.
+            noise: Handed to the mechanisms.
+
+        Returns:
+            All measurements of each run, in units of the resolution, and which steps were measured.
+        """
         return sampled(self.histories[side], n_runs, noise)
 
 

@@ -19,11 +19,17 @@ PRICED_RUNS = 3
 class MechanismSubject:
     """One of our mechanisms on a pair of neighbours; its claim is the accountant's figure.
 
-    mechanisms: one for each period of the neighbours (they differ where days do). Periods are released in a
-    row, each with the state that the one before left. An adversary sees the measurements: points, sums, and
-    which steps were measured. claims: another epsilon that it is held to, if not the accountant's.
+    Periods are released in a row, each with the state that the one before left. An adversary sees the
+    measurements: points, sums, and which steps were measured.
 
-    Raises ParameterError if the model does not protect the neighbours.
+    Args:
+        name: Of the mechanism.
+        mechanisms: One for each period of the neighbours (they differ where days do).
+        pair: The neighbours.
+        claims: Another epsilon that the mechanism is held to; None for the accountant's figure.
+
+    Raises:
+        ParameterError: For another number of mechanisms, or if a model does not protect the neighbours.
     """
 
     name: str
@@ -57,8 +63,9 @@ class MechanismSubject:
 
     @property
     def charged(self) -> float | None:
-        """What the accountant charges a window as short as this very change; None where that depends on
-        the outcome. Never below what an audit finds, and often far below `accountant`.
+        """What the accountant charges a window as short as this very change; None where the outcome decides.
+
+        Never below what an audit finds, and often far below `accountant`.
         """
         model, noise = self.mechanisms[0].model, simulated_noise(0)
         charges = {
@@ -68,8 +75,15 @@ class MechanismSubject:
         return float(charges.pop()) if len(charges) == 1 else None
 
     def sample(self, side: int, n_runs: int, noise: NoiseSource) -> Outputs:
-        """Return all measurements of each run, in units of the resolution; answers: which steps were
-        measured.
+        """Return what an adversary sees of independent runs of one side.
+
+        Args:
+            side: 0 or 1.
+            n_runs: How many runs.
+            noise: Handed to the mechanisms.
+
+        Returns:
+            All measurements of each run, in units of the resolution; answers: which steps were measured.
         """
         return sampled(self._history(side), n_runs, noise)
 

@@ -18,10 +18,13 @@ Sign = Callable[[int], int]
 
 @dataclass(frozen=True, eq=False)
 class Neighbours:
-    """Two streams of leaf values over consecutive periods, (n_leaves, n_steps) each, in tree.leaves order.
+    """Two streams of leaf values over consecutive periods that may differ.
 
-    first_step: running index of the first period's first step. changed: the running steps where they differ,
-    rising.
+    Args:
+        name: Of the pair.
+        first_step: Running index of the first period's first step.
+        one: For each period (n_leaves, n_steps), in tree.leaves order, in the unit of the readings.
+        other: The same of the other stream.
     """
 
     name: str
@@ -56,7 +59,15 @@ class Neighbours:
         return self.changed[-1] - self.changed[0] + 1
 
     def check(self, model: PrivacyModel) -> None:
-        """Raise ParameterError unless the model protects this pair: a mechanism owes others nothing."""
+        """Raise unless the model protects this pair: a mechanism owes others nothing.
+
+        Args:
+            model: Of the mechanism that is audited.
+
+        Raises:
+            ParameterError: If they do not differ, or by more than the model's window, alpha, leaves at a step
+                or, with windows="aligned", one period.
+        """
         gap = np.abs(np.concatenate(self.other, axis=1) - np.concatenate(self.one, axis=1))
         tolerance = 1e-9 * float(model.alpha)
         problem = None
@@ -89,12 +100,25 @@ def make_neighbours(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> Neighbours:
-    """Return two streams that differ by `sign(step) * alpha` in the leaves `leaves(step)` at these steps; by
-    alpha, in the first leaf, if not told otherwise.
+    """Return two streams that differ by alpha in some leaves at some steps.
 
-    lengths: of the periods. steps: counted from the first period's start. base: (n_leaves, all steps) or a
-    scalar, in the unit of the readings; it is moved by less than a unit of the resolution to where rounding
-    makes the most of alpha. Raises ParameterError unless they are neighbours under the model.
+    Args:
+        name: Of the pair.
+        model: What is protected.
+        n_leaves: Of the tree.
+        lengths: Steps of each period.
+        steps: Where the streams differ, counted from the first period's start.
+        leaves: The leaves that differ at a step; None for the first leaf.
+        sign: 1 or -1 at a step, by which alpha is multiplied; None for 1.
+        first_step: Running index of the first period's first step.
+        base: (n_leaves, all steps) or a scalar, in the unit of the readings. It is moved by less than a unit
+            of the resolution to where rounding makes the most of alpha.
+
+    Returns:
+        The pair.
+
+    Raises:
+        ParameterError: Unless they are neighbours under the model.
     """
     overhang = (model.alpha / model.resolution) % 1
     nudge = float(model.resolution) * (0.5 - float(overhang) / 2) if overhang else 0.0
@@ -121,12 +145,22 @@ def worst_cases(
     first_step: int = 0,
     base: ArrayLike = 0.0,
 ) -> tuple[Neighbours, ...]:
-    """Return the pairs that every mechanism must survive, over periods of these lengths released in a row.
+    """Return the pairs that every mechanism must survive, over periods released in a row.
 
     All steps of the first window, in the deepest leaf: all up, with signs that alternate, with the ends
     against the middle (which moves an L1 score most), by a customer who changes leaf at each step; its two
     ends; one step; and, where windows slide and there is more than one period, a window across every border.
     With unit "roaming" leaves_per_step leaves change at once.
+
+    Args:
+        model: What is protected.
+        tree: The hierarchy, whose leaves the readings are of.
+        lengths: Steps of each period.
+        first_step: Running index of the first period's first step.
+        base: As for `make_neighbours`.
+
+    Returns:
+        The pairs, each by its name.
     """
     n_leaves, n_steps = len(tree.leaves), sum(lengths)
     window = min(model.window_length, lengths[0] if model.windows == "aligned" else n_steps)

@@ -1,6 +1,6 @@
 """Where folders lie: on this machine, or in an object store; and how a published one is changed there."""
 
-from optstream.catalogue.backends.open import open_storage
+from optstream.catalogue.backends.choose_backend import open_storage
 from optstream.catalogue.backends.protocol import (
     ConflictError,
     OtherBytes,

@@ -16,10 +16,17 @@ COMPOSED = ("draws", "windows", "plain")
 
 @dataclass(frozen=True)
 class LongSpan:
-    """What all readings of one customer in `n_days` days in a row lose, each day released once by one plan.
+    """What all readings of one customer in several days in a row lose, each day released once by one plan.
 
-    epsilon: at this delta, by composing `composed` ("draws", "windows"), or "plain" where that is no less
-    than plain_sum, which holds at delta 0. Raises ParameterError naming the field.
+    Attributes:
+        n_days: How many days, at least 1.
+        epsilon: The loss at `delta`, exact.
+        delta: The most that is added to any probability beside the factor e^epsilon; between 0 and 1.
+        plain_sum: The loss at delta 0, exact: the sum over all days.
+        composed: What was composed, "draws" or "windows"; "plain" where that is no less than `plain_sum`.
+
+    Raises:
+        ParameterError: A field is outside its range; names it.
     """
 
     n_days: int
@@ -43,18 +50,49 @@ class LongSpan:
     def rounded(
         cls, n_days: int, epsilon: float, delta: Fraction, plain_sum: Fraction, composed: str
     ) -> "LongSpan":
-        """Return the same with both amounts rounded up to a few digits."""
+        """Return a span whose two amounts are rounded up to four significant digits.
+
+        So the figure is the same on machines whose floats round differently, and is never understated.
+
+        Args:
+            n_days: How many days, at least 1.
+            epsilon: The loss at `delta`.
+            delta: Between 0 and 1; not rounded.
+            plain_sum: The loss at delta 0.
+            composed: "draws", "windows" or "plain".
+
+        Returns:
+            The span.
+
+        Raises:
+            ParameterError: A value is outside its range; names it.
+        """
         return cls(n_days, _rounded_up(Fraction(epsilon)), delta, _rounded_up(plain_sum), composed)
 
     def to_document(self) -> dict[str, Any]:
-        """Return a JSON-ready document; amounts exact, as "numerator/denominator"."""
+        """Return a JSON-ready document.
+
+        Returns:
+            The fields by name; amounts exact, as "numerator/denominator".
+        """
         amounts = {name: str(getattr(self, name)) for name in ("epsilon", "delta", "plain_sum")}
         return {"n_days": self.n_days, **amounts, "composed": self.composed}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "LongSpan":
-        """Return what `to_document` wrote, read back. Raises KeyError, TypeError, ValueError or
-        ParameterError.
+        """Read back what `to_document` wrote.
+
+        Args:
+            document: With the keys of the fields.
+
+        Returns:
+            The span.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value is of another type.
+            ValueError: A value is out of range (ParameterError), or no exact number.
+            ZeroDivisionError: A denominator is 0.
         """
         epsilon, delta, plain = (
             exact_from_text(document[name]) for name in ("epsilon", "delta", "plain_sum")

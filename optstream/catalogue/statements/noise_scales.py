@@ -13,9 +13,11 @@ from optstream.privacy.spends import Spend, StepSpend
 class NoiseScale:
     """The noise of one measurement.
 
-    level: depth in the tree, root 0. stage: what was measured ("samples", "features/day").
-    scale: of the Laplace noise, in units of the model's resolution; None where one scale does not describe
-        the measurement.
+    Attributes:
+        level: Depth in the tree, root 0.
+        stage: What was measured ("samples", "features/day").
+        scale: Of the Laplace noise, in units of the model's resolution, exact; None where one scale does not
+            describe the measurement.
     """
 
     level: int
@@ -23,8 +25,14 @@ class NoiseScale:
     scale: Fraction | None
 
     def to_document(self, resolution: Fraction) -> dict[str, Any]:
-        """Return a JSON-ready document: `scale` in the unit of the values, `scale_units` counting the
-        resolution, exact.
+        """Return a JSON-ready document.
+
+        Args:
+            resolution: Of the model, in the unit of the values.
+
+        Returns:
+            `scale` in the unit of the values and `scale_units` in units of the resolution, both exact, and
+            the rest.
         """
         scale = None if self.scale is None else str(self.scale * resolution)
         units = None if self.scale is None else str(self.scale)
@@ -32,8 +40,19 @@ class NoiseScale:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "NoiseScale":
-        """Return what `to_document` wrote, read back. Raises ValueError, KeyError or TypeError if it is
-        something else.
+        """Read back what `to_document` wrote.
+
+        Args:
+            document: With the keys level, stage and scale_units.
+
+        Returns:
+            The scale.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: A value is of another type.
+            ValueError: A value is no number.
+            ZeroDivisionError: A denominator is 0.
         """
         units = document["scale_units"]
         return cls(
@@ -42,7 +61,14 @@ class NoiseScale:
 
 
 def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
-    """Return the distinct noise scales of a release's spends, in their order."""
+    """Return the distinct noise scales of a release's spends.
+
+    Args:
+        spends: What the release is charged.
+
+    Returns:
+        Scales in the order of the spends.
+    """
     scales = (
         NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
         for spend in spends

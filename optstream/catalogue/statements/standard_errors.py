@@ -10,18 +10,28 @@ Known = Literal["all", "some", "none"]
 
 
 def error_columns(value_column: str) -> tuple[str, str]:
-    """Return the names of the noise's and of the posterior's standard errors beside the values, in the same
-    unit.
+    """Return the names of the two columns of standard errors beside the values, in the same unit.
+
+    Args:
+        value_column: Name of the published values.
+
+    Returns:
+        The names of the noise's and of the posterior's standard errors.
     """
     return f"{value_column}_noise_se", f"{value_column}_se"
 
 
 @dataclass(frozen=True)
 class StandardErrors:
-    """The values of which a release knows its standard errors; a value without one has null there.
+    """Of which values a release knows its standard errors; a value without one has null there.
 
-    noise: what the noise did to the estimate. posterior: how far a mechanism's own model takes the estimate
-    to be from the truth. Raises ParameterError for anything but "all", "some" and "none".
+    Attributes:
+        noise: What the noise did to the estimate: known of "all", "some" or "none".
+        posterior: How far a mechanism's own model takes the estimate to be from the truth: known of "all",
+            "some" or "none".
+
+    Raises:
+        ParameterError: A field is anything else.
     """
 
     noise: Known
@@ -35,7 +45,14 @@ class StandardErrors:
                 )
 
     def in_words(self, value_column: str) -> str:
-        """Return what the columns are, and what they are not."""
+        """Return what the two columns are, and what they are not.
+
+        Args:
+            value_column: Name of the published values.
+
+        Returns:
+            Sentences for data users.
+        """
         of_noise, of_model = error_columns(value_column)
         if self.noise == "none":
             told = (
@@ -62,12 +79,29 @@ class StandardErrors:
         )
 
     def to_document(self, value_column: str) -> dict[str, Any]:
-        """Return a JSON-ready document."""
+        """Return a JSON-ready document.
+
+        Args:
+            value_column: Name of the published values.
+
+        Returns:
+            The two fields, and `in_words`.
+        """
         return {"noise": self.noise, "posterior": self.posterior, "in_words": self.in_words(value_column)}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "StandardErrors":
-        """Return what `to_document` wrote, read back; its words are not read. Raises KeyError, TypeError or
-        ParameterError.
+        """Read back what `to_document` wrote; its words are not read.
+
+        Args:
+            document: With the keys noise and posterior.
+
+        Returns:
+            The standard errors.
+
+        Raises:
+            KeyError: A key is missing.
+            TypeError: The document is no mapping.
+            ParameterError: A value is none of "all", "some" and "none".
         """
         return cls(document["noise"], document["posterior"])

@@ -29,21 +29,33 @@ PLAIN = (*TEXTS, "revision", "vintage", "value_column", "step_minutes", "day", "
 class ReleaseStatement:
     """One release in public facts. Nothing in it may come from raw values, clocks or durations.
 
-    period: the local day. revision, vintage: from 0 or 1 on, as the ledger counts them.
-    epsilon_plan: what the plan, repeated, costs any window; epsilon_own: what this release's measurements
-        alone cost it, both as accounted, exact.
-    mechanism: {"name": …} with all its parameters, JSON-ready.
-    noise: `noise_scales` of the release's spends. simulated: drawn with seeded noise; cannot be published.
-    value_column: name of the published values, which also tells their unit ("load_mw").
-    step_minutes, time_zone, day: the calendar that cuts days into steps.
-    standard_errors: of which values they are known; None for a release from before there were any.
-    supplier_rounding: the part of the model's alpha that is not one customer's change, but what the
-        supplier's rounding of sums adds to it.
-    long_spans: what a month and a year lose by the plan; () for a release from before it was stated.
-    optimality: how near the values are to the optimum of the bounded program, as `consistency.rounded`; None
-        where no value lay below the bound, and for a release from before it was stated.
+    Attributes:
+        stream: Name of the stream.
+        period: The local day.
+        revision: From 0 on, as the ledger counts it.
+        vintage: From 0 on, as the ledger counts it.
+        model: The privacy guarantee.
+        mechanism: {"name": …} with all its parameters, JSON-ready.
+        calibration: "strict", or "paper" for the noise scales of the papers.
+        epsilon_plan: What the plan, repeated, costs any window, as accounted, exact.
+        epsilon_own: What this release's measurements alone cost any window, as accounted, exact.
+        noise: `noise_scales` of the release's spends.
+        simulated: Whether it was drawn with seeded noise; such a release cannot be published.
+        code_version: Of the program that made it.
+        configuration_hash: SHA-256 of the configuration that shaped it.
+        value_column: Name of the published values, which also tells their unit ("load_mw").
+        step_minutes: Length of a step.
+        time_zone: In which days are cut into steps, such as "Europe/Paris".
+        day: How a day is cut where the clocks change.
+        standard_errors: Of which values they are known; None for a release from before there were any.
+        supplier_rounding: The part of the model's alpha that is not one customer's change, but what the
+            supplier's rounding of sums adds to it; less than alpha, in the unit of the values.
+        long_spans: What a month and a year lose by the plan; () for a release from before it was stated.
+        optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
+            None where no value lay below the bound, and for a release from before it was stated.
 
-    Raises ParameterError naming the field.
+    Raises:
+        ParameterError: A field is outside its range; names it.
     """
 
     stream: str
@@ -104,7 +116,12 @@ class ReleaseStatement:
         return max(self.model.epsilon, self.epsilon_plan)
 
     def in_words(self) -> str:
-        """Return what one customer's protection covers, and what it does not."""
+        """Return what one customer's protection covers, and what it does not.
+
+        Returns:
+            Sentences for data users. Costs are rounded up and what is covered is rounded down, to four
+            decimals.
+        """
         if self.simulated:
             return "The noise is simulated, drawn from a seed: this release protects nobody."
         model = self.model
@@ -155,8 +172,10 @@ class ReleaseStatement:
         return " ".join(sentences)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the statement as JSON-ready text and integers; fractions exact, as
-        "numerator/denominator".
+        """Return a JSON-ready document.
+
+        Returns:
+            Text and integers, in the order of the stored bytes; fractions exact, as "numerator/denominator".
         """
         # each by itself, for their order is that of the stored bytes, which signatures and hashes cover
         document: dict[str, Any] = {
@@ -192,7 +211,17 @@ class ReleaseStatement:
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "ReleaseStatement":
-        """Read a statement back; its words are not read. Raises PublicationError if it is something else."""
+        """Read back what `to_document` wrote; its words are not read.
+
+        Args:
+            document: Of format optstream.statement/1.
+
+        Returns:
+            The statement.
+
+        Raises:
+            PublicationError: The document is something else.
+        """
         try:
             if document["format"] != FORMAT:
                 raise ValueError

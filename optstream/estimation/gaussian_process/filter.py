@@ -27,9 +27,15 @@ MOST_FITTED = 336
 
 @dataclass(frozen=True, eq=False)
 class FilterState:
-    """history: blocks of the last weeks. prior: learned or broad. days: the public clock. began, learned: the
-    first day of the stream, and the day on which the prior was learned; None before. events: days that were
-    unlike all others.
+    """What a stream has measured and learned so far.
+
+    Attributes:
+        history: Blocks of the last weeks.
+        prior: Learned or broad.
+        days: The public clock.
+        began: The first day of the stream; None before it.
+        learned: The day on which the prior was learned; None before.
+        events: Days that were unlike all others.
     """
 
     history: BlockHistory

@@ -20,8 +20,12 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """posterior: of the measured blocks, with today's day called an event if it is `unlike` all others.
-    factor: what its variances are multiplied with.
+    """A posterior, and what it says of the days that were asked about.
+
+    Attributes:
+        posterior: Of the measured blocks, with today's day called an event if it is `unlike` all others.
+        factor: What its variances are multiplied with.
+        unlike: Whether today's day is unlike all others.
     """
 
     posterior: TreePosterior

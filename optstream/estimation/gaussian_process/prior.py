@@ -20,11 +20,16 @@ Kernel = Callable[[Floats, Lengths], Floats]
 
 @dataclass(frozen=True)
 class Component:
-    """One kernel: `kernel(lags in days, lengths)`, 1 at lag 0. gate: between which days it acts: all, those
-    of one kind, those of one event.
+    """One kernel of the prior: `kernel(lags in days, lengths)`, 1 at lag 0.
 
-    shared, own: prior medians of the standard deviations, relative to a series' size. lengths: prior medians
-    of the kernel's own parameters, in days, but the first of a periodic one, which is of the sine.
+    Args:
+        name: Of the component.
+        kernel: The correlation over lags.
+        gate: Between which days it acts: all, those of one kind, those of one event.
+        shared: Prior median of the standard deviation of what all series share, relative to a series' size.
+        own: The same of what is a series' own.
+        lengths: Prior medians of the kernel's own parameters, in days, but the first of a periodic one, which
+            is of the sine.
     """
 
     name: str

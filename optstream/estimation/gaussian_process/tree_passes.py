@@ -74,7 +74,11 @@ def _downwards(
     log_density: float,
     leaf_variances: Floats,
 ) -> Passed:
-    """shifts: by how much what is measured at a node and above moves it from its children's sum."""
+    """Pass from the root to the leaves.
+
+    The last of `sides`, shifts, says by how much what is measured at a node and above moves it from its
+    children's sum.
+    """
     sums, surprises, shifts = sides
     parents, variances, pulls = np.array(tree.parents), above.copy(), worth * surprises
     for level in tree.levels[1:]:

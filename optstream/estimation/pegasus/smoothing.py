@@ -18,16 +18,25 @@ MEDIAN_EXCESS = 2 * np.sqrt(2 / np.pi)
 
 
 def smooth(measured: Measured, smoother: str) -> Estimate:
-    """Return each step's estimate from the noisy values of its group up to and including that step.
+    """Return each step's estimate from the noisy values of its group up to and including that step; free.
 
-    smoother: a key of `SMOOTHERS`. measured: points at every step, and in choices["groups"] the running index
-    of the first step of each step's group; a group that began before the period goes on from
-    before["noisy"], for each series the noisy values of the group that was open. Nothing is revised later,
-    so batch and online agree. The variances are those of the noise alone (`NOISE_LEFT`): how far a group's
-    values lie apart is not in them. Costs no privacy: groups and noisy values are released.
+    Nothing is revised later, so batch and online agree. Groups and noisy values are released.
 
-    Raises ParameterError for another smoother.
     Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 4.3.
+
+    Args:
+        measured: Points at every step, and in choices["groups"] the running index of the first step of each
+            step's group. A group that began before the period goes on from before["noisy"], for each series
+            the noisy values of the group that was open.
+        smoother: A key of `SMOOTHERS`.
+
+    Returns:
+        Values and variances, (n_series, n_steps). The variances are those of the noise alone (`NOISE_LEFT`):
+        how far a group's values lie apart is not in them. nan for the noise of a median of three or more,
+        which is not linear.
+
+    Raises:
+        ParameterError: For another smoother.
     """
     if smoother not in SMOOTHERS:
         raise ParameterError(f"smoother must be one of {', '.join(SMOOTHERS)}; got {smoother!r}")
@@ -55,11 +64,19 @@ def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floa
     """Return the sums of the last `length` steps, with all that is known of their groups at the last one.
 
     The paper's answer to a sliding-window query: a group that has ended since counts with its final value,
-    where a rolling sum of the release adds up what was published at each step. measured, smoother: as for
-    `smooth`.
-    Returns (n_series, n_steps - length + 1), in the unit of the readings: entry i ends at step i + length - 1
-    and nothing after that step is in it. Costs no privacy. Raises ParameterError as `smooth`, and for a
-    length outside [1, n_steps].
+    where a rolling sum of the release adds up what was published at each step. Costs no privacy.
+
+    Args:
+        measured: As for `smooth`.
+        smoother: As for `smooth`.
+        length: In [1, n_steps].
+
+    Returns:
+        (n_series, n_steps - length + 1), in the unit of the readings. Entry i ends at step i + length - 1 and
+        nothing after that step is in it.
+
+    Raises:
+        ParameterError: As `smooth`, and for a length outside its range.
     """
     if isinstance(length, bool) or not isinstance(length, int) or not 1 <= length <= measured.n_steps:
         raise ParameterError(f"length must be an integer in [1, {measured.n_steps}]; got {length!r}")
@@ -82,7 +99,16 @@ def smoothed_window_sums(measured: Measured, smoother: str, length: int) -> Floa
 
 
 def running_average(noisy: Floats) -> Floats:
-    """Return the mean of the first n values, for each n. Problem: the least squares fit of a constant."""
+    """Return the mean of the first n values, for each n.
+
+    Problem: the least squares fit of a constant.
+
+    Args:
+        noisy: A group's values in the order of time, (n_values,).
+
+    Returns:
+        (n_values,), in their unit.
+    """
     means: Floats = np.cumsum(noisy) / np.arange(1, noisy.size + 1)
     return means
 
@@ -91,6 +117,12 @@ def running_median(noisy: Floats) -> Floats:
     """Return the median of the first n values, for each n; of an even number the mean of the middle two.
 
     Problem: the least absolute deviations fit of a constant, the likeliest one under Laplace noise.
+
+    Args:
+        noisy: A group's values in the order of time, (n_values,).
+
+    Returns:
+        (n_values,), in their unit.
     """
     ordered: list[float] = []
     medians = np.empty(noisy.size)
@@ -105,6 +137,12 @@ def running_james_stein(noisy: Floats) -> Floats:
     """Return the mean of the first n values plus an n-th of the last one's distance from it, for each n.
 
     Problem: a step's own value, shrunk to its group's mean the more, the larger the group.
+
+    Args:
+        noisy: A group's values in the order of time, (n_values,).
+
+    Returns:
+        (n_values,), in their unit.
     """
     means = running_average(noisy)
     shrunk: Floats = means + (noisy - means) / np.arange(1, noisy.size + 1)

@@ -14,9 +14,12 @@ from optstream.ledger.database.schema import GrantRow, SpendRow
 
 @dataclass(frozen=True)
 class Stretch:
-    """Neighbouring windows that are charged the same: those that begin at first_start to last_start.
+    """Neighbouring windows that are charged the same.
 
-    charged: exact; `math.inf` where noise was compromised.
+    Attributes:
+        first_start: First step of the first of these windows.
+        last_start: First step of the last of them.
+        charged: What each of them is charged, exact; `math.inf` where noise was compromised.
     """
 
     first_start: int

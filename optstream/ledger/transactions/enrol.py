@@ -67,10 +67,18 @@ def find_grant(connection: Connection, grant: str) -> GrantRow:
 
 
 def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
-    """Make the stream known, or check that it is known under these terms.
+    """Make a stream known, or check that it is known under these terms. Charges nothing.
 
-    Raises LedgerError naming what differs, if the stream has releases made under another privacy
-    guarantee, or if it does not agree with the other streams of its privacy budget.
+    Until a stream has releases, terms that differ replace the known ones, unless another stream relies on
+    what they would change of the privacy budget; `document` may change at any time.
+
+    Args:
+        terms: Name, privacy guarantee and calendar.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The stream has releases that were made under another privacy guarantee, or it does not
+            agree with the other streams of its privacy budget; names what differs.
     """
     stream = one_row(connection, _LOCKED_STREAM, stream=terms.stream)
     if stream is not None:
@@ -96,12 +104,19 @@ def enrol(connection: Connection, terms: StreamTerms, now: datetime) -> None:
 
 
 def amend(connection: Connection, terms: StreamTerms, reason: str, now: datetime) -> None:
-    """Change the privacy guarantee of a stream that has releases, and of all streams that share its
-    privacy budget.
+    """Change the privacy guarantee of a stream that has releases, and of all streams of its privacy budget.
 
     Earlier spends stay as they are and are priced anew (Lemma 12, docs/privacy.md), so that windows are
-    judged across the change; what was reserved and not drawn is planned again. reason: why, short. Raises
-    LedgerError if nothing differs, and for another privacy budget or calendar, which nothing can change.
+    judged across the change. What was reserved and not drawn is planned again.
+
+    Args:
+        terms: The terms from now on; privacy budget and calendar as before.
+        reason: Why, short printable text.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The stream is not enrolled; nothing differs; the privacy budget or the calendar differs,
+            which nothing can change; or a release is drawn, or being drawn, and not published.
     """
     check_name(reason, "reason of an amendment")
     stream, grant = lock(connection, terms.stream)

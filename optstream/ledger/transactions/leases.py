@@ -13,9 +13,15 @@ from optstream.ledger.transactions.held import Key, describe, held, held_row, ke
 
 
 def renew(connection: Connection, reservation: Reservation, now: datetime, lease: timedelta) -> None:
-    """Hold the release until now + lease; never shortens. Refused once another run has taken it over.
+    """Hold a release until now + lease; never shortens the lease. No event is written: nothing was released.
 
-    No event is written, for it says nothing about what was released.
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+
+    Raises:
+        LedgerError: Another run has taken the release over, or it is neither RESERVED nor DRAWN.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
@@ -27,7 +33,17 @@ def renew(connection: Connection, reservation: Reservation, now: datetime, lease
 
 
 def end_lease(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """End the owner's lease, so that the next run need not wait; nothing happens while a draw is open."""
+    """End the owner's lease, so that the next run need not wait.
+
+    Does nothing while a draw is open, and for a VOID release. No event is written.
+
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time, at which the lease ends.
+
+    Raises:
+        LedgerError: Another run has taken the release over.
+    """
     now = lease_time(connection, now)
     release, _ = held_row(connection, key_of(reservation), reservation)
     if release.state != ReleaseState.VOID and not release.drawing:
@@ -39,10 +55,19 @@ def end_lease(connection: Connection, reservation: Reservation, now: datetime) -
 def release_lease(
     connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
 ) -> None:
-    """End the lease of a run that will not come back, and fence it off; a person's decision.
+    """End the lease of a run that will not come back, and refuse its later writes; a person's decision.
 
     What that run drew and did not record counts as a death, as if the lease had ended by itself.
-    reason: short, without any value. Raises LedgerError for a release that is VOID.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The release is VOID, or not in the ledger.
     """
     key, now = (stream, period, revision), lease_time(connection, now)
     check_name(reason, "reason why a lease is ended")
@@ -63,7 +88,23 @@ def adopt(
     now: datetime,
     lease: timedelta,
 ) -> Reservation:
-    """Take up a DRAWN release whose lease is over or the owner's own; earlier reservations are stale."""
+    """Take up a DRAWN release, to publish it; earlier reservations become stale. Charges nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        owner: Unique to the run.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+
+    Returns:
+        The right to publish it.
+
+    Raises:
+        HeldError: The lease of another owner lasts.
+        LedgerError: The release is not DRAWN, or not in the ledger.
+    """
     key = (stream, period, revision)
     release, _ = held_row(connection, key, None)
     require(key, release, ReleaseState.DRAWN, "adopted")

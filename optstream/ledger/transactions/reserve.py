@@ -86,17 +86,41 @@ def reserve(
 ) -> Reservation | LedgerError:
     """Charge a release's plan to its privacy budget, and hold the release for `owner` until now + lease.
 
-    spends: the worst outcome of the plan. owner: unique to the run. catalogue_heads: heads that
-    the published catalogue carries; a ledger that lacks one was restored from an older copy. The newest
-    stands for all of them (`head_after`). terms: what the plan was made under; refused if the stream's
-    are others by now. is_drawn: the caller has the whole, durable measurements of the last owner's draw.
-    A RESERVED release is taken over when its lease is over; if its owner died while drawing, this counts
-    as a redraw, and the third makes it VOID; with `is_drawn` it does not count, and that draw is the one
-    to be recorded. Later revisions need the earlier one PUBLISHED or VOID.
+    A RESERVED release is taken over when its lease is over, or by its own owner; if no owner died while
+    drawing, it may be under another plan, which is then charged instead. If its owner died while drawing,
+    this counts as a redraw, under the same plan only, and the third makes the release VOID; with `is_drawn`
+    it does not count, and that draw is the one to be recorded. Later revisions need the earlier one PUBLISHED
+    or VOID.
 
-    Raises BudgetError (nothing inserted) if some window would lose more than the privacy budget;
-    LedgerError if another run holds the release, if it is DRAWN (adopt it), PUBLISHED or VOID, or for a
-    foreign head. An error that is returned, not raised, comes with a change to keep.
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: 0 for the first release of the period, from 1 on for restatements.
+        spends: The worst outcome of the plan, at least one spend; steps are running indices.
+        owner: Unique to the run.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+        catalogue_heads: Heads that the published catalogue carries; a ledger that lacks one was restored from
+            an older copy. The newest stands for all of them (`head_after`).
+        terms: What the plan was made under; None leaves that unchecked.
+        restatements_epsilon: The most that all restatements of the stream may cost any window, if the release
+            is one; None for no bound but the privacy budget.
+        is_drawn: Whether the caller has the whole, durable measurements of the last owner's draw.
+
+    Returns:
+        The right to draw. A LedgerError, which the method of `Ledger` raises once the change is durable,
+        where this has made the release VOID.
+
+    Raises:
+        BudgetError: Some window would lose more than a privacy guarantee gives it, the one in force or one
+            that days in the window were released under, or restatements more than their share. Nothing is
+            inserted.
+        HeldError: Another run holds the release.
+        LedgerError: The stream is not enrolled; the release is DRAWN (adopt it), PUBLISHED or VOID; its draw
+            was begun by this owner, or under another plan; an earlier revision is unfinished; a head is not
+            the ledger's; `terms` are not the stream's any more, or the plan is priced for another alpha or
+            unit.
+        ParameterError: The plan is empty, or a name, the revision, `now` or `lease` is outside its range.
     """
     now = lease_time(connection, now)
     request = Request(

@@ -21,10 +21,14 @@ from optstream.ledger.transactions.leases import take_lease
 
 @dataclass(frozen=True)
 class Vintage:
-    """A new estimate of a release; the first estimate, number 0, is the release's own.
+    """A new estimate of a PUBLISHED release; the first estimate, number 0, is the release's own.
 
-    number: from 1 on, rising. basis: identifies the measurements that it was computed from. staged_hash,
-    published_name: of the bytes that readers get. published: whether the catalogue is known to list it.
+    Attributes:
+        number: From 1 on, rising.
+        basis: Identifies the measurements that it was computed from.
+        staged_hash: Hash of the bytes that readers get.
+        published_name: Name under which they are published.
+        published: Whether the catalogue is known to list it.
     """
 
     number: int
@@ -48,8 +52,22 @@ def revise(
 ) -> Reservation:
     """Hold a PUBLISHED release until now + lease, to give it a new estimate. Charges nothing.
 
-    Earlier reservations are stale. Refused while another run holds it (HeldError), and for a release that
-    is withdrawn, compromised or restated.
+    Earlier reservations become stale.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        owner: Unique to the run.
+        now: The caller's time.
+        lease: Greater than 0, a day at most.
+
+    Returns:
+        The right to record a vintage.
+
+    Raises:
+        HeldError: Another run holds the release.
+        LedgerError: It is not PUBLISHED, or it is withdrawn, compromised or restated.
     """
     key = (stream, period, revision)
     release, _ = held_row(connection, key, None)
@@ -58,9 +76,19 @@ def revise(
 
 
 def record_vintage(connection: Connection, reservation: Reservation, vintage: Vintage, now: datetime) -> None:
-    """Record the bytes of a new estimate before the catalogue shows them. Repeating changes nothing.
+    """Record the bytes of a new estimate, before the catalogue shows them. Repeating changes nothing.
 
-    Its number must be above all others of the release; spends and measurements stay as they are.
+    Spends and measurements stay as they are.
+
+    Args:
+        reservation: From `revise`, the newest one of the release.
+        vintage: Not yet published; its number is above all others of the release.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The number is taken or passed; the reservation is stale; or the release is no longer one
+            that `revise` would hold.
+        ParameterError: The number is less than 1, or the vintage says that it is published.
     """
     for name in ("basis", "staged_hash", "published_name"):
         check_name(getattr(vintage, name), f"{name} of a vintage")
@@ -88,7 +116,16 @@ def record_vintage(connection: Connection, reservation: Reservation, vintage: Vi
 def record_vintage_published(
     connection: Connection, reservation: Reservation, number: int, now: datetime
 ) -> None:
-    """Record that the catalogue lists a staged vintage, and release its lease. Repeating changes nothing."""
+    """Record that the catalogue lists a staged vintage, and end the lease. Repeating changes nothing.
+
+    Args:
+        reservation: From `revise`, the newest one of the release.
+        number: Of the vintage.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: No such vintage was staged, or the reservation is stale.
+    """
     key = key_of(reservation)
     release, _ = held_row(connection, key, reservation)
     known = {vintage.number: vintage for vintage in of_release(connection, release.id)}

@@ -18,10 +18,16 @@ from optstream.privacy import Spend
 
 
 def begin_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """Record that the first noise sample is about to be drawn; only then may it be.
+    """Record that the first noise sample is about to be drawn; only once this has returned may it be.
 
-    Refused a second time, after the lease, and for a stale reservation; raises BudgetError where noise in
-    its windows became known since.
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time.
+
+    Raises:
+        BudgetError: Noise in the release's windows was compromised since it was reserved.
+        LedgerError: The draw was begun before; the lease has ended; the reservation is stale; the privacy
+            guarantee was amended since; or the release is not RESERVED.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
@@ -45,9 +51,17 @@ def begin_draw(connection: Connection, reservation: Reservation, now: datetime) 
 
 
 def call_off_draw(connection: Connection, reservation: Reservation, now: datetime) -> None:
-    """Take `begin_draw` back: the owner knows that no sample was drawn since, and none will be.
+    """Take `begin_draw` back: the owner knows that no sample was drawn since, and that none will be.
 
-    Refused for a stale reservation: then it counts as a death.
+    Does nothing where no draw is open.
+
+    Args:
+        reservation: The newest one of the release.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The reservation is stale, so that the draw counts as a death, or the release is not
+            RESERVED.
     """
     now = lease_time(connection, now)
     key = key_of(reservation)
@@ -74,11 +88,24 @@ def record_drawn(
     outcome: Sequence[Spend],
     now: datetime,
 ) -> LedgerError | None:
-    """Record RESERVED -> DRAWN, once the measurements are durable; from now on the outcome's spends are
-    charged. Repeating it changes nothing.
+    """Record RESERVED -> DRAWN; from now on the outcome's spends are charged instead of the plan's.
 
-    If they charge any window more than the plan did, the release is VOID, stays charged for its plan, and a
-    LedgerError is returned, which the caller raises once this was recorded.
+    Repeating it changes nothing. If the outcome charges any window more than the plan did, by any privacy
+    guarantee of the budget, the release becomes VOID and stays charged for its plan.
+
+    Args:
+        reservation: The newest one of the release.
+        measurements_hash: Of the measurements, which must be durable before this is called.
+        outcome: What the draw cost; steps are running indices.
+        now: The caller's time.
+
+    Returns:
+        None; a LedgerError, which the method of `Ledger` raises once the change is durable, where the release
+        became VOID.
+
+    Raises:
+        LedgerError: The draw was not begun, the release is neither RESERVED nor DRAWN with this hash, or the
+            reservation is stale.
     """
     check_name(measurements_hash, "measurements_hash of a release")
     key = key_of(reservation)
@@ -120,7 +147,23 @@ def record_staged(
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
-    """Record the bytes that a DRAWN release will be published as; only ever the same ones."""
+    """Record the bytes that a DRAWN release will be published as.
+
+    They never change; repeating changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        staged_hash: Hash of the bytes.
+        published_name: Name under which they will be published.
+        now: The caller's time.
+        reservation: The newest one of the release; None leaves unchecked who asks.
+
+    Raises:
+        LedgerError: Other bytes were staged; the release is not DRAWN, or not in the ledger; or the
+            reservation is stale.
+    """
     key = (stream, period, revision)
     check_name(staged_hash, "staged_hash of a release")
     check_name(published_name, "published_name of a release")
@@ -145,7 +188,21 @@ def record_published(
     now: datetime,
     reservation: Reservation | None = None,
 ) -> None:
-    """Record DRAWN -> PUBLISHED, once the catalogue lists it; repeating it changes nothing."""
+    """Record DRAWN -> PUBLISHED, once the catalogue lists the release, and end its lease.
+
+    Repeating it changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        now: The caller's time.
+        reservation: The newest one of the release; None leaves unchecked who asks.
+
+    Raises:
+        LedgerError: The release is not DRAWN, nothing was staged, it is not in the ledger, or the reservation
+            is stale.
+    """
     key = (stream, period, revision)
     release, _ = held_row(connection, key, reservation)
     if release.state == ReleaseState.PUBLISHED:
@@ -169,7 +226,18 @@ def void(
 ) -> None:
     """Give up a release that is RESERVED or DRAWN: it stays charged and is never drawn again.
 
-    reason: short, without any value. Repeating it changes nothing; a PUBLISHED release is refused.
+    Repeating it changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+        reservation: The newest one of the release; None leaves unchecked who asks.
+
+    Raises:
+        LedgerError: The release is PUBLISHED, or not in the ledger, or the reservation is stale.
     """
     key = (stream, period, revision)
     check_name(reason, "reason of a VOID release")
@@ -192,9 +260,19 @@ def give_up(
 def withdraw(
     connection: Connection, stream: str, period: str, revision: int, reason: str, now: datetime
 ) -> None:
-    """Record that a PUBLISHED release leaves the catalogue; it stays charged. Repeating changes nothing.
+    """Record that a PUBLISHED release leaves the catalogue; it stays charged.
 
-    reason: short, without any value. A release that is not published is made VOID instead.
+    A release that is not published is made VOID instead. Repeating it changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The release is not in the ledger.
     """
     check_name(reason, "reason of a withdrawal")
     release, _ = held_row(connection, (stream, period, revision), None)
@@ -211,10 +289,20 @@ def compromise(
 ) -> None:
     """Record that the noise of a release is known to others: its windows have lost everything.
 
-    The accountant answers infinity for every window that the release charges; nothing more is reserved
-    or drawn in them, and a release that is drawn, or being drawn, and not published is VOID: it would show
-    the raw values to whoever knows the noise. Nothing is refunded, and this is never taken back. Repeating
-    it changes nothing.
+    The accountant answers infinity for every window that the release charges, and nothing more is reserved or
+    drawn in them. A release that is drawn, or being drawn, and not published becomes VOID: it would show the
+    raw values to whoever knows the noise. Nothing is refunded, and this is never taken back. Repeating it
+    changes nothing.
+
+    Args:
+        stream: Name of the stream.
+        period: Key of the period.
+        revision: Of the release.
+        reason: Why: short printable text without any value.
+        now: The caller's time.
+
+    Raises:
+        LedgerError: The release is not in the ledger.
     """
     check_name(reason, "reason why noise is compromised")
     release, _ = held_row(connection, (stream, period, revision), None)

@@ -16,7 +16,7 @@ from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
@@ -37,28 +37,36 @@ tree chose for all of its levels together.
 
 @dataclass(frozen=True)
 class HistoryInformed(OnlineMechanism):
-    """Sums of short blocks with Laplace noise; every step estimated from those of the last weeks, all series
-    together.
+    """Sums of short blocks with Laplace noise; every step estimated from those of the last weeks.
 
     What is measured: `n_blocks` blocks of `block_length` steps in any window, each with all that it may lose,
     at times that drift through the day (`DriftingBlocks`, Lemma 13). What is published: the mean of a
-    Gaussian process, given all blocks of the last `history_days` (`estimation.temporal_prior`), with its
-    variance. Between the blocks it interpolates by what it learned of the day's shape, the week, and the
-    other series. Learning, estimates and later revisions read noisy sums and public facts alone: they cost
-    nothing.
+    Gaussian process over all series together, given all blocks of the last `history_days`
+    (`estimation.gaussian_process.prior`), with its variance. Between the blocks it interpolates by what it
+    learned of the day's shape, the week, and the other series. Learning, estimates and later revisions read
+    noisy sums and public facts alone: they cost nothing.
 
     Period by period it smooths: a block at the end of a day informs its beginning. Step by step it filters,
     and a block of several steps is cut into as many queries: choose `block_length=1` there.
 
-    n_blocks, block_length: m and L; None for those with the least error that the prior expects, before
-    anything is read, from epsilon, alpha and `scale` alone. scale: the public size of a typical series, in
-    the unit of the readings; None if nothing is known: then m is a sixth of a window. days: the clock, the
-    week, public holidays; None for days of w steps without a week. history_days: how far back estimates look.
-    relearn_days: after how many days the parameters are learned again from the noisy blocks; 0 for never.
-    components: of the prior, with the medians that it starts from: general ones, or those of a public proxy
-    (`mechanisms.public_proxy`).
-    Source: none; it is our own. The OptStream paper names learned temporal patterns as future work. Raises
-    ParameterError naming the parameter, its legal range and what it got.
+    Source: none; it is our own. The OptStream paper names learned temporal patterns as future work.
+
+    Args:
+        model: What is protected.
+        n_blocks: m, in [1, w]; None for m with the least error that the prior expects, before anything is
+            read, from epsilon, alpha and `scale` alone.
+        block_length: L, in [1, w / m]; None as for `n_blocks`.
+        scale: The public size of a typical series, > 0, in the unit of the readings; None if nothing is
+            known: then m is a sixth of a window.
+        days: The clock, the week, public holidays; None for days of w steps without a week.
+        history_days: How far back estimates look, at least 1.
+        relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
+        components: Of the prior, with the medians that it starts from: general ones, or those of a public
+            proxy (`mechanisms.history_informed.public_prior`).
+
+    Raises:
+        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
+            where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -104,16 +112,12 @@ class HistoryInformed(OnlineMechanism):
         return self._spend((), 0).unit_charge
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """Return one spend: the steps of the blocks for which all windows have headroom. Raises
-        ParameterError for another's state.
-        """
+        """Return one spend: the steps of the blocks for which all windows have headroom."""
         parts = self._parts(n_steps, first_step, own_state(state, NAME))
         return (self._spend(_weights(parts, n_steps), first_step),)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return all that other periods spent, of whatever mechanism; and what the period before
-        remembered.
-        """
+        """Return all that other periods spent, by whatever mechanism, and the memory of the period before."""
         near = [spend_to_document(spend) for spend in spends]
         return {**memory_of(before, NAME), "mechanism": NAME, "spends": near}
 
@@ -127,21 +131,31 @@ class HistoryInformed(OnlineMechanism):
         return self._with_errors(measured, self.fitted(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the days, by number on the public clock, that were found unlike all others, this period's
-        included.
+        """Return the days that were found unlike all others, this period's included; free.
 
         The self-check: a day whose blocks miss what all others say of them by more than known noise can. It
-        is estimated with wider priors. A function of noisy sums; free.
+        is estimated with wider priors. A function of noisy sums.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            The days' numbers on the public clock, rising.
         """
         belief = self._belief(measured.before, len(measured.points))
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         return belief.events_with(BlockHistory.of(measured), steps, self.history_days, self.scale_units)
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return the same period estimated again, from what was measured after it too.
+        """Return the same period estimated again, from what was measured after it too; free.
 
-        later: the following periods' measurements, in order. Spends are those of `measured`: a revision draws
-        nothing and costs nothing.
+        Args:
+            measured: Of the period.
+            later: The following periods' measurements, in order; none gives the estimate from the period and
+                what came before it.
+
+        Returns:
+            The new estimate. Its spends are those of `measured`: a revision draws nothing.
         """
         last = later[-1] if later else measured
         belief = self._belief(last.state, len(measured.points))
@@ -150,11 +164,17 @@ class HistoryInformed(OnlineMechanism):
         return self._with_errors(measured, self._estimate(measured, belief, nothing))
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
-        """Return the memory that these consecutive periods leave, from their stored measurements alone.
+        """Return the memory that these consecutive periods leave, from their stored measurements alone; free.
 
         Nothing is lost with a state: blocks are in the measurements, the prior is learned again, and what
         they spent near their end is charged. Spends of other periods (later ones, void days) only `recall`
-        knows: give this to it as `before`. Costs no privacy.
+        knows.
+
+        Args:
+            measured: At least one period's, in order.
+
+        Returns:
+            A state; give it to `recall` as `before`.
         """
         belief = self._belief(None, len(measured[0].points))
         for one in measured:

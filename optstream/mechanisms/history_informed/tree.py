@@ -26,7 +26,7 @@ from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
 from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_tree_blocks
-from optstream.mechanisms.release import Release
+from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
@@ -47,14 +47,20 @@ class HistoryInformedTree(Hierarchical):
 
     A leaf is what all leaves share and what is its own; a node is the sum of its leaves. So a nation's blocks
     sharpen its regions and theirs the nation, as far as the learned prior says, and what comes out adds up
-    (`estimation.gaussian_tree`, exact). Where the posterior takes a leaf below `lower_bound`, the
-    least-squares fit to it by its variances that respects the bound is published.
+    (`estimation.gaussian_process.tree_posterior`, exact). Where the posterior takes a leaf below
+    `lower_bound`, the least-squares fit to it by its variances that respects the bound is published.
 
-    mechanism: a HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
-    that it does not name are those with the least error that the prior expects of all levels together, from
-    epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`). level_shares: as in
-    `Hierarchical`, or "model" for those with the least such error (`choose_level_shares`). The rest as in
-    `Hierarchical`. Raises ParameterError as it, for another pattern, and for "model" without a scale.
+    Args:
+        mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
+            that it does not name are those with the least error that the prior expects of all levels
+            together, from epsilon, alpha, `scale`, the shares and the tree alone (`choose_tree_blocks`).
+        tree: As in `Hierarchical`.
+        level_shares: As in `Hierarchical`, or "model" for those with the least such error
+            (`choose_level_shares`).
+        lower_bound: As in `Hierarchical`.
+
+    Raises:
+        ParameterError: As `Hierarchical`, for another pattern, and for "model" without a scale.
     """
 
     revises: ClassVar[bool] = True
@@ -133,8 +139,16 @@ class HistoryInformedTree(Hierarchical):
         return self._estimate(measured, *self._known(measured))
 
     def events(self, measured: Measured) -> tuple[int, ...]:
-        """Return the events as `HistoryInformed.events` does; free. Raises ParameterError for measurements of
-        other levels.
+        """Return the days that were found unlike all others, as `HistoryInformed.events` does; free.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            The days' numbers on the public clock, rising.
+
+        Raises:
+            ParameterError: For measurements of other levels.
         """
         belief, histories = self._known(measured)
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
@@ -158,9 +172,7 @@ class HistoryInformedTree(Hierarchical):
         return self.pattern._belief(_learned(measured.before), 0), histories
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
-        """Return None, for it is not known: sizes, kernels and events were learned from the same blocks, so
-        nothing is linear.
-        """
+        """Return None: sizes, kernels and events were learned from the same blocks, so nothing is linear."""
         return None
 
     def estimate(self, measured: Measured) -> Release:
@@ -168,8 +180,14 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, self.fitted(measured))
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
-        """Return a new estimate as `HistoryInformed.revise` does: the same period again, from what was
-        measured after it too; free.
+        """Return the same period estimated again, from what was measured after it too; free.
+
+        Args:
+            measured: Of the period; must be `measured` by this mechanism.
+            later: The following periods' measurements, in order, likewise.
+
+        Returns:
+            The new estimate, with the spends of `measured`.
         """
         last = later[-1] if later else measured
         belief = self.pattern._belief(_learned(last.state), 0)
@@ -180,8 +198,13 @@ class HistoryInformedTree(Hierarchical):
         return self._with_errors(measured, self._estimate(measured, belief, histories))
 
     def measured(self, measured: Measured) -> bool:
-        """Return whether these are measurements as this mechanism makes them, of this tree: what `revise`
-        takes.
+        """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
+
+        Args:
+            measured: Of one period.
+
+        Returns:
+            Whether its parts are block sums at each measured level's nodes.
         """
         sizes = [len(self.tree.levels[level]) for level, _ in self.levels]
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
@@ -223,7 +246,7 @@ class HistoryInformedTree(Hierarchical):
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
-        """Judge the last day, and learns again when due: before anything is drawn, for it may fail."""
+        """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
         level_states(state)  # refuses another's
         if state is None or state.get(READY) == first_step:
             return state

@@ -32,25 +32,37 @@ from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, 
 class OptStream(Mechanism):
     """The mechanism of the OptStream paper on a tree.
 
-    Every node measures the sampled steps and the sums of each feature's parts with Laplace noise;
-    everything between is reconstructed and fitted from those noisy numbers, so that nodes add up and no
-    value lies below the bound. With equal spacing the plan is public and every period costs the same; with
-    L1 sampling a level's points are chosen by its noisy scores.
+    Every node measures the sampled steps and the sums of each feature's parts with Laplace noise; everything
+    between is reconstructed and fitted from those noisy numbers, so that nodes add up and no value lies below
+    the bound. With equal spacing the plan is public and every period costs the same; with L1 sampling a
+    level's points are chosen by its noisy scores.
 
-    model: what is protected. tree: the hierarchy. sampling: which steps are measured. features:
-    partitions of the period. level_shares: of epsilon, one a level, root first; 0 above the leaves means
-    derived. stage_shares: of a level's epsilon, for (samples, features), or (sampling, samples, features)
-    with L1 sampling; equal by default. weights: "variance" or "paper" (estimation). calibration: "strict"
-    costs at most epsilon in any window, without end; "paper" takes the paper's scales and costs more than it
-    says, which `epsilon` of its releases states (with L1 sampling for periods of `shortest_period`: longer
-    ones cost more). lower_bound: of every leaf, None for no bound; where it is met,
-    parents keep their estimates (`estimation.consistent`'s "held") but for weights="paper".
-    post_processing: False leaves out features and program: the perturbed points, reconstructed.
-    shortest_period: steps of the shortest period that will ever be released, by default this one's; only
-    L1 sampling needs it, for short periods meet a window more often.
-
-    Raises ParameterError naming the parameter, its legal range and what it got.
     Source: Fioretto and Van Hentenryck, OptStream, Algorithms 1 to 4.
+
+    Args:
+        model: What is protected.
+        tree: The hierarchy.
+        sampling: Which steps are measured; its n_samples in [2, w].
+        features: Partitions of the period, all of one length, of different names.
+        level_shares: Of epsilon, exact, one for each level, root first, adding up to at most 1; 0 above the
+            leaves means derived.
+        stage_shares: Of a level's epsilon, exact, above 0, adding up to at most 1, for (samples, features),
+            or (sampling, samples, features) with L1 sampling, without "features" where there are none; None
+            for equal ones.
+        weights: "variance" or "paper" (`estimation.make_consistent`).
+        calibration: "strict" costs at most epsilon in any window, without end; "paper" takes the paper's
+            scales and costs more than it says, which `epsilon` of its releases states (with L1 sampling for
+            periods of `shortest_period`: longer ones cost more).
+        lower_bound: Of every leaf, in the unit of the readings; None for no bound. Where it is met, parents
+            keep their estimates (`estimation.make_consistent`'s "held") but for weights="paper".
+        post_processing: False leaves out features and program: the perturbed points, reconstructed.
+        shortest_period: Steps of the shortest period that will ever be released, at least 1; None for the
+            features' length, or a window without features. Only L1 sampling needs it, for short periods meet
+            a window more often.
+
+    Raises:
+        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
+            where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -131,11 +143,7 @@ class OptStream(Mechanism):
         return _cost(self)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the most that a period will cost, known before anything is drawn. Costs no privacy.
-
-        state: the points of other periods, from a release's `state` or from `recall`.
-        Raises ParameterError if the features are for a period of another length, or it is too short.
-        """
+        """Return the levels' spends of a period, in a row; `state` holds the points of other periods."""
         self._check_length(n_steps)
         if self.adaptive:
             return self._spends(n_steps, first_step, None, state)
@@ -178,15 +186,13 @@ class OptStream(Mechanism):
         return with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the state that the spends of other periods imply, earlier and later ones: their measured
-        steps.
-        """
+        """Return the measured steps of other periods; None with equal spacing."""
         return state_of(self.levels, spends) if self.adaptive else None
 
     def _spends(
         self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
     ) -> tuple[Spend, ...]:
-        """points: chosen for each level, or None while they are not."""
+        """Return the levels' spends of a period; `points` is None while they are not chosen."""
         return tuple(
             spend
             for level in self.levels

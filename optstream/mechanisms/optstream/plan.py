@@ -103,8 +103,17 @@ class LevelPlan:
         taken: Sequence[int],
         features: Sequence[Feature],
     ) -> tuple[Spend, ...]:
-        """Return the level's spends for one period. points: the measured steps, or None while they are not
-        chosen: then the worst outcome of the rule. taken: points of other periods, running indices.
+        """Return the level's spends for one period.
+
+        Args:
+            n_steps: Steps of the period.
+            first_step: Running index of its first step.
+            points: The measured steps, or None while they are not chosen: then the worst outcome of the rule.
+            taken: Points of other periods, running indices.
+            features: What is measured beside the points.
+
+        Returns:
+            The sampler's spend, where it costs something, the points', and one for each feature.
         """
         found: list[Spend] = []
         charges = self.sampler_charges(n_steps)

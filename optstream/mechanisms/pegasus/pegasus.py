@@ -27,20 +27,28 @@ class PeGaSus(OnlineMechanism):
 
     Each step has epsilon / w. The perturber has `perturber_share` of it: Laplace noise of scale alpha / its
     epsilon on every value. The grouper has the rest: a step joins its series' open group if the group's
-    deviation, with noise of scale 8 alpha / its epsilon, stays below a threshold with noise of scale
-    4 alpha / its epsilon, drawn once a group; else it is a closed group of its own. Published at a step is
-    the smoothed value of its group so far; it is never revised. Every step costs both epsilons, whatever the
+    deviation, with noise of scale 8 alpha / its epsilon, stays below a threshold with noise of scale 4 alpha
+    / its epsilon, drawn once a group; else it is a closed group of its own. Published at a step is the
+    smoothed value of its group so far; it is never revised. Every step costs both epsilons, whatever the
     groups, so any window costs at most epsilon.
 
-    Groups run on across periods: the noisy threshold and the raw values of an open group are raw state. If
-    it is lost, the group closes. It serves once: a period that is measured again must not be handed it.
+    Groups run on across periods: the noisy threshold and the raw values of an open group are raw state. If it
+    is lost, the group closes. It serves once: a period that is measured again must not be handed it.
 
-    perturber_share: of epsilon, exact, in (0, 1). threshold: of a group's deviation, unit of the readings,
-    exact, at least 0; None for 5 alpha over a step's epsilon for the grouper. smoother: "median",
-    "average" or "james_stein". groups: on a tree, "own" for each level's, "children" for those of
-    `PeGaSusTree`. Raises ParameterError naming the parameter.
-    Source: Chen, Machanavajjhala, Hay and Miklau 2017, Algorithms 1 and 2. Changed: epsilon is a window's
-    and not a step's, noise is discrete, and several series each have groups of their own.
+    Source: Chen, Machanavajjhala, Hay and Miklau 2017, Algorithms 1 and 2. Changed: epsilon is a window's and
+    not a step's, noise is discrete, and several series each have groups of their own.
+
+    Args:
+        model: What is protected.
+        perturber_share: Of epsilon, exact, in (0, 1).
+        threshold: Of a group's deviation, in the unit of the readings, exact, at least 0; None for 5 alpha
+            over a step's epsilon for the grouper.
+        smoother: "median", "average" or "james_stein".
+        groups: On a tree, "own" for each level's, "children" for those of `PeGaSusTree`.
+
+    Raises:
+        ParameterError: For a parameter outside its range, naming it; and where the noise would outgrow the
+            integers.
     """
 
     model: PrivacyModel
@@ -90,7 +98,7 @@ class PeGaSus(OnlineMechanism):
     def plan(
         self, n_steps: int, first_step: int = 0, state: State | None = None
     ) -> tuple[StepSpend, StepSpend]:
-        """Return two spends, weight 1 at every step: the perturber's and the grouper's. Costs no privacy."""
+        """Return two spends, weight 1 at every step: the perturber's and the grouper's."""
         return self._spends(n_steps, first_step)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:

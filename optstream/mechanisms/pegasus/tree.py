@@ -44,8 +44,15 @@ class PeGaSusTree(Hierarchical):
 
     Nothing is handed down from parent to child: a flat sum may hide children that move.
 
-    mechanism: a PeGaSus, made with the whole stream's model; it says how levels with leaves are measured and
-    how all are smoothed. The rest as in `Hierarchical`. Raises ParameterError as it, and for another pattern.
+    Args:
+        mechanism: A PeGaSus, made with the whole stream's model; it says how levels with leaves are measured
+            and how all are smoothed.
+        tree: As in `Hierarchical`.
+        level_shares: As in `Hierarchical`.
+        lower_bound: As in `Hierarchical`.
+
+    Raises:
+        ParameterError: As `Hierarchical`, and for another pattern.
     """
 
     def __init__(

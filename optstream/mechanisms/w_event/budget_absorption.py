@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.base import HALF, PublishByDistance
+from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
 from optstream.privacy import PrivacyModel
 from optstream.privacy.publication_rules import Absorption, PublicationRule
 from optstream.privacy.window_budget import WindowBudget
@@ -17,17 +17,23 @@ class BudgetAbsorption(PublishByDistance):
 
     A publication that takes j shares, at most a window's, is followed by j - 1 steps that are held unasked,
     for their shares are the ones it borrowed; after them shares add up again. Made for streams that move now
-    and then: the longer it was quiet, the smaller the noise.
-    At each step that is asked a noisy distance to the last release, summed over the series, is compared with
-    the error that publishing would bring; the last release is held where it is smaller. At the start of
-    a stream the last release is zero, and shares add up from its first step.
+    and then: the longer it was quiet, the smaller the noise. At each step that is asked a noisy distance to
+    the last release, summed over the series, is compared with the error that publishing would bring; the last
+    release is held where it is smaller. At the start of a stream the last release is zero, and shares add up
+    from its first step.
 
-    distance_share: of epsilon, for the distances of a window; in the paper half.
     Costs epsilon in any window at most: w distances, and the publications' part. What we changed: a step that
-    is held anyway is not asked for its distance, which costs less; periods that are released late
-    count the later ones, too.
+    is held anyway is not asked for its distance, which costs less; periods that are released late count the
+    later ones, too.
+
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.2 (Algorithm 2).
-    Raises ParameterError for a share outside (0, 1), or noise that would outgrow the integers.
+
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     model: PrivacyModel

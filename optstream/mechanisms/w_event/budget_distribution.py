@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import ClassVar
 
-from optstream.mechanisms.w_event.base import HALF, PublishByDistance
+from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
 from optstream.privacy import PrivacyModel
 from optstream.privacy.publication_rules import Halving, PublicationRule
 from optstream.privacy.window_budget import WindowBudget
@@ -18,18 +18,24 @@ GRAINS = 2**16
 class BudgetDistribution(PublishByDistance):
     """A step that lies far from the last release is published with half of what its window has left.
 
-    The first publications after a quiet window get much, later ones exponentially less: made for streams
-    that move seldom, and then a few times in a row. What leaves a window behind it comes back.
-    At each step a noisy distance to the last release, summed over the series, is compared with the error that
-    publishing would bring; the last release is held where it is smaller. At the start of a stream the last
-    release is zero.
+    The first publications after a quiet window get much, later ones exponentially less: made for streams that
+    move seldom, and then a few times in a row. What leaves a window behind it comes back. At each step a
+    noisy distance to the last release, summed over the series, is compared with the error that publishing
+    would bring; the last release is held where it is smaller. At the start of a stream the last release is
+    zero.
 
-    distance_share: of epsilon, for the distances of a window; in the paper half.
     Costs epsilon in any window at most: w distances, and the publications' part. What we changed: budgets are
-    counted in grains of 1 / 65,536, rounded down; where nothing can be offered the distance is not
-    asked, which costs less; periods that are released late count the later ones, too.
+    counted in grains of 1 / 65,536, rounded down; where nothing can be offered the distance is not asked,
+    which costs less; periods that are released late count the later ones, too.
+
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 5.1 (Algorithm 1).
-    Raises ParameterError for a share outside (0, 1), or noise that would outgrow the integers.
+
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     model: PrivacyModel

@@ -16,11 +16,17 @@ Bounds = tuple[Fraction, Fraction]
 
 @dataclass(frozen=True)
 class Layout:
-    """The dumps of the days from `valid_from` on, until the next layout; None: of the oldest days.
+    """How the dumps of the days from `valid_from` on are laid out, until the next layout.
 
-    timestamp, value, customer: columns. factor: what a number of the value column is multiplied by, exactly,
-    to be a reading in the unit of alpha and bounds. marker: the file whose presence says that a dump has
-    arrived; None where a file list does.
+    Attributes:
+        value: Column of the readings.
+        timestamp: Column of their instants.
+        customer: Column of the customers, in metered input.
+        factor: What a number of the value column is multiplied by, exactly, to be a reading in the unit of
+            alpha and bounds.
+        marker: The file whose presence says that a dump has arrived; None where a file list does.
+        file_list: The file that lists a dump's files; None where a marker does.
+        valid_from: The first day; None for the oldest layout.
     """
 
     value: str
@@ -37,14 +43,28 @@ class Layout:
         return str(self.file_list or self.marker)
 
     def key(self, name: str) -> str:
-        """What a key of this layout is called in messages."""
+        """Return what a key of this layout is called in messages.
+
+        Args:
+            name: The key, such as "factor".
+
+        Returns:
+            The key with its table, and the day from which it holds.
+        """
         return f"input.{name}" if self.valid_from is None else f"{name} of {CHANGES} from {self.valid_from}"
 
     def in_column_units(self, bounds: Bounds, resolution: Fraction) -> tuple[Bounds, Fraction]:
-        """Public bounds and resolution, divided by the factor: in the value column's own unit.
+        """Return public bounds and resolution divided by the factor: in the value column's own unit.
 
         Clamping a number n to these and rounding it half up to this resolution gives the same integer as
         clamping and rounding the reading n * factor by the stream's own (docs/privacy.md, Lemma 2).
+
+        Args:
+            bounds: Least and largest reading, in the unit of alpha.
+            resolution: In the same unit.
+
+        Returns:
+            Bounds and resolution, exact.
         """
         return (bounds[0] / self.factor, bounds[1] / self.factor), resolution / self.factor
 

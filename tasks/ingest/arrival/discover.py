@@ -35,7 +35,12 @@ class _AbsentDumpError(LateDumpError):
 
 @dataclass(frozen=True)
 class Dump:
-    """The complete dump of one day. files: for each leaf, in tree order, its Parquet files by name."""
+    """The complete dump of one day.
+
+    Attributes:
+        day: The local day.
+        files: For each leaf, in tree order, its Parquet files by name.
+    """
 
     day: date
     files: tuple[tuple[Location, ...], ...]
@@ -45,13 +50,13 @@ class Dump:
 class Arrival:
     """What is there of one day's dump.
 
-    strangers: regions that no leaf is called, with a folder of that day. files: of each leaf whose dump is
-    complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is broken.
-    absent: those of the waiting that have not even a folder.
+    unknown_regions: those that no leaf is called, with a folder of that day. files: of each leaf whose dump
+    is complete. waiting, broken: of each other leaf, in words, what is not there yet, and which rule is
+    broken. absent: those of the waiting that have not even a folder.
     """
 
     day: date
-    strangers: tuple[str, ...]
+    unknown_regions: tuple[str, ...]
     files: Mapping[str, tuple[Location, ...]]
     waiting: Mapping[str, str]
     broken: Mapping[str, str]
@@ -59,7 +64,14 @@ class Arrival:
 
 
 def days_with_dumps(settings: Settings) -> frozenset[date]:
-    """The days of which some region of the hierarchy has a folder, whole or not."""
+    """Return the days of which some region of the hierarchy has a folder, whole or not.
+
+    Args:
+        settings: Of the stream.
+
+    Returns:
+        Local days; a region's folder that cannot be listed counts as empty.
+    """
     found = set()
     for leaf in settings.tree.leaves:
         with suppress(OSError):
@@ -71,11 +83,18 @@ def days_with_dumps(settings: Settings) -> frozenset[date]:
 
 
 def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | DumpError]:
-    """Look for the dumps of these days; a day that fails is an error as a value, in place of its dump.
+    """Look for the dumps of some days; a day that fails is an error as a value, in place of its dump.
 
     A region folder is only ever compared with the configured leaves: no name found on disk or in a file list
-    becomes a path unless it is a plain name. LateDumpError: a dump or marker is absent. DumpError:
-    the day holds an unknown region, or its files are not those that it should have.
+    becomes a path unless it is a plain name.
+
+    Args:
+        settings: Of the stream.
+        days: Local days.
+
+    Returns:
+        For each day its dump. LateDumpError where a dump or marker is absent, or the input folder cannot be
+        listed; DumpError where the day holds an unknown region, or files other than it should have.
     """
     try:
         arrivals = arrivals_of(settings, days)
@@ -88,20 +107,28 @@ def discover(settings: Settings, days: Sequence[date]) -> dict[date, Dump | Dump
 
 
 def arrivals_of(settings: Settings, days: Sequence[date]) -> dict[date, Arrival | None]:
-    """What is there of these days' dumps; None for a day of which a store does not tell.
+    """Return what is there of the dumps of some days.
 
-    Raises OSError where the input folder cannot be listed.
+    Args:
+        settings: Of the stream.
+        days: Local days.
+
+    Returns:
+        For each day what has arrived; None for a day of which a store does not tell.
+
+    Raises:
+        OSError: The input folder cannot be listed.
     """
     found = sorted(names_in(settings.input_folder))
     known = {PREFIX + leaf for leaf in settings.tree.leaves}
-    strangers = [name for name in found if name.startswith(PREFIX) and name not in known]
-    return {day: _arrival(settings, day, strangers) for day in days}
+    unknown = [name for name in found if name.startswith(PREFIX) and name not in known]
+    return {day: _arrival(settings, day, unknown) for day in days}
 
 
-def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival | None:
+def _arrival(settings: Settings, day: date, unknown: Sequence[str]) -> Arrival | None:
     within = f"{DATED}{day.isoformat()}"
     try:
-        unknown = [name for name in strangers if is_anything(settings.input_folder / name / within)]
+        delivered = [name for name in unknown if is_anything(settings.input_folder / name / within)]
     except OSError:
         return None
     files, broken, waiting, layout = {}, {}, {}, settings.input_of(day)
@@ -120,7 +147,7 @@ def _arrival(settings: Settings, day: date, strangers: Sequence[str]) -> Arrival
     for leaf, told in _shared(files, within).items():
         broken[leaf] = told
         del files[leaf]
-    names = tuple(name.removeprefix(PREFIX) for name in unknown)
+    names = tuple(name.removeprefix(PREFIX) for name in delivered)
     return Arrival(day, names, files, waiting, broken, tuple(absent))
 
 
@@ -149,8 +176,8 @@ def _shared(files: Mapping[str, tuple[Location, ...]], within: str) -> dict[str,
 def _dump_of(settings: Settings, day: date, arrival: Arrival | None) -> Dump | DumpError:
     if arrival is None:
         return LateDumpError(f"{day}: the input folder {settings.input.folder!r} cannot be listed; run again")
-    if arrival.strangers:
-        listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.strangers[:12])
+    if arrival.unknown_regions:
+        listed = ", ".join(f"{PREFIX + name!r:.80}" for name in arrival.unknown_regions[:12])
         return DumpError(
             f"{day}: {listed} is not a leaf of the hierarchy; add it to [hierarchy], or remove its dump"
         )

@@ -13,7 +13,7 @@ from optstream.catalogue.statements.standard_errors import Known
 from optstream.mechanisms import Release
 from tasks.config import Settings
 from tasks.planning.long_spans import long_spans_of
-from tasks.release.records.rows import known_errors
+from tasks.release.records.published_rows import known_errors
 
 
 def statement_of(

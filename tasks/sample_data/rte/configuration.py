@@ -9,12 +9,29 @@ from tasks.config.example import EXAMPLE
 
 
 def changed_lines(dumps: Path) -> tuple[str, str]:
-    """The lines that differ from the example: of [stream] and of [input]."""
+    """Return the lines that differ from the example configuration.
+
+    Args:
+        dumps: The input folder.
+
+    Returns:
+        One line of [stream] and one of [input].
+    """
     return 'day = "fixed"', f"folder = {json.dumps(str(dumps), ensure_ascii=False)}"
 
 
 def rte_configuration(dumps: Path) -> str:
-    """The whole text of a configuration whose input folder is `dumps`."""
+    """Return the whole text of a configuration that reads imported dumps.
+
+    Args:
+        dumps: The input folder.
+
+    Returns:
+        TOML.
+
+    Raises:
+        ParameterError: The example lacks one of the lines to be changed.
+    """
     text = EXAMPLE
     for line, pattern in zip(changed_lines(dumps), (r"^day = .*$", r'^folder = "dumps"$'), strict=True):
         text, n_changed = re.subn(pattern, line.replace("\\", r"\\"), text, flags=re.MULTILINE)

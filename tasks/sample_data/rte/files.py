@@ -25,7 +25,13 @@ BROKEN_ZIP = (
 
 @dataclass(frozen=True)
 class RegionLoad:
-    """One file as read; its rows are those of `table.parse`."""
+    """One file of RTE's as read.
+
+    Attributes:
+        file: Its name.
+        region: INSEE's code of the region.
+        rows: As `table.parse` returns them: timestamp, load_mw, line.
+    """
 
     file: str
     region: str
@@ -33,7 +39,17 @@ class RegionLoad:
 
 
 def read_load(path: Path) -> RegionLoad:
-    """Read one file. Raises DumpError, naming the file and, of a text, the line that is not as RTE's."""
+    """Read one file of RTE's.
+
+    Args:
+        path: A zip with one text in it, or that text; at most 32 MiB.
+
+    Returns:
+        The readings of one region.
+
+    Raises:
+        DumpError: It cannot be read, or is not as RTE's; names the file and, of a text, the line.
+    """
     try:
         with path.open("rb") as file:
             content = file.read(LARGEST_BYTES + 1)

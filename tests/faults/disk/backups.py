@@ -214,7 +214,8 @@ def happen(bench: Bench, chance: random.Random, points: Sequence[str], n_steps: 
             published = [entry.period for entry in listed if not entry.withdrawn]
         elif published:
             day = chance.choice(published)
-            bench.run(past.world, [day], hours=hours, **{kind if kind != "kill" else "restate": True})
+            act = "withdraw" if kind == "withdraw" else "restate"
+            bench.run(past.world, [day], hours=hours, **{act: True})
         past.copy()
     past.noise = past.world.noise_log.read_text()
     return past

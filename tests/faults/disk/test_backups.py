@@ -8,9 +8,6 @@ import random
 import pytest
 
 from tests.faults.disk.backups import Restored, happen, restore, restores
-from tests.faults.pairs import SQLITE
-
-pytestmark = SQLITE
 
 SEED = 20160603
 

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
+from tests.by_night import few
 from tests.faults.disk.cuts import FIRST, HISTORIES, at_every_step, by_chance, open_cuts
 from tests.faults.disk.model import Rules
 from tests.faults.disk.mount import why_not
-from tests.faults.pairs import few
 from tests.temporary_postgresql import find_binaries
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no file system of our own here: {why_not()}")
@@ -51,6 +51,7 @@ def test_cuts_of_a_first_day(sqlite_cuts, first_day, each):
     assert broken_by(sqlite_cuts, first_day, places) == []
 
 
+@pytest.mark.nightly
 def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
     """Around a new catalogue: what readers saw before the cut is what they see after it, or comes back."""
     recorded = sqlite_cuts.record(HISTORIES[2])
@@ -83,6 +84,7 @@ def test_a_disk_that_forgets_what_it_was_told_to_keep_is_caught(sqlite_cuts, fir
 
 
 @pytest.mark.skipif(find_binaries() is None, reason="no PostgreSQL server here")
+@pytest.mark.nightly
 def test_cuts_with_postgresql_on_the_same_disk(postgresql_bench):
     with open_cuts(postgresql_bench, find_binaries()) as cuts:
         recorded = cuts.record(FIRST)

@@ -6,10 +6,11 @@ can tell. docs/faults.md says so, and the last test here keeps it true.
 
 import pytest
 
+from tests.by_night import few
 from tests.faults.disk.two_machines import ORDERS, make_pair, one_after_the_other, out_of_sight
 
 
-@pytest.mark.parametrize("order", ORDERS.values(), ids=ORDERS)
+@pytest.mark.parametrize("order", few(ORDERS.values(), 1), ids=ORDERS)
 def test_one_ledger_gives_a_day_to_one_machine(postgresql_bench, order):
     """Whatever the published folders: the day is drawn once."""
     for shared in (True, False):
@@ -34,6 +35,7 @@ def test_one_published_folder_shows_one_release_of_a_day(sqlite_bench, order):
     assert len(outcome.shown) == 1
 
 
+@pytest.mark.nightly
 def test_a_copy_on_the_same_machine_sees_what_the_first_published(sqlite_bench):
     """The terms in its ledger name the folder that the first publishes to."""
     outcome = one_after_the_other(sqlite_bench, make_pair(sqlite_bench, shared_published=False))
@@ -42,6 +44,7 @@ def test_a_copy_on_the_same_machine_sees_what_the_first_published(sqlite_bench):
     assert outcome.draws == 1
 
 
+@pytest.mark.nightly
 def test_copies_that_share_nothing_cannot_see_each_other(sqlite_bench):
     """The control, and the limit: two draws of one day, shown in two folders."""
     pair = make_pair(sqlite_bench, shared_published=False)

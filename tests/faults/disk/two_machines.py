@@ -90,7 +90,7 @@ def out_of_sight(bench: Bench, pair: Pair) -> Outcome:
 
 def while_the_first_stands_still(bench: Bench, pair: Pair) -> Outcome:
     """The second runs from its beginning to its end while the first has drawn and not published."""
-    first = bench.nursery.start(bench.night(pair.first, [DAY], act="stop", point=DRAWN))
+    first = bench.fork_server.start(bench.night(pair.first, [DAY], act="stop", point=DRAWN))
     assert first.wait() == "stopped"
     _, words = bench.run(pair.second, [DAY], patience_seconds=1.0)
     first.go_on()
@@ -101,7 +101,7 @@ def while_the_first_stands_still(bench: Bench, pair: Pair) -> Outcome:
 def at_once(bench: Bench, pair: Pair) -> Outcome:
     """Both begin at the same moment."""
     nights: list[Night] = [bench.night(world, [DAY]) for world in (pair.first, pair.second)]
-    started = [bench.nursery.start(night) for night in nights]
+    started = [bench.fork_server.start(night) for night in nights]
     for process in started:
         process.wait()
     return _outcome(pair, started[1].last_words())

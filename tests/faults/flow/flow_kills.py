@@ -8,9 +8,9 @@ import sys
 import time
 
 from tests.faults.bench import Bench
+from tests.faults.fork_server import HOUSE, die_with_parent
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
-from tests.faults.nursery import HOUSE, die_with_parent
 from tests.faults.points.attacks import Tally
 from tests.faults.world import DAYS, World
 

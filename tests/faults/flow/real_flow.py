@@ -1,6 +1,6 @@
 """One run of the first day through the real flow, talking to the server of PREFECT_API_URL.
 
-`python -m tests.faults.flow.real_flow optstream.toml '{"hours": 1}'`; exit code 0 if the day is out.
+`python -m tests.faults.flow.real_flow optstream.toml '{"hours": 1}'`; exit code 0 if the day is published.
 hours: how far its clock is ahead. flow_run: the id of a scheduled run to execute, as a worker does that got
 it delivered. stop_at: the point at which to stand still. schedule: only have the server schedule a run, and
 print its id.

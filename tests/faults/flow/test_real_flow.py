@@ -11,6 +11,8 @@ from tests.faults.flow.flow_kills import ended, kill_flows, start_flow, wait_unt
 from tests.faults.judge import Judge
 from tests.faults.world import DAYS
 
+pytestmark = pytest.mark.nightly
+
 
 @pytest.fixture(scope="module")
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:

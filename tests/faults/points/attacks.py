@@ -22,7 +22,7 @@ class Tally:
     kinds: dict[str, int] = field(default_factory=dict)
 
     def add(self, judges: Iterable[Judge], broken: Iterable[str], tried: int) -> None:
-        """Count what was tried on these worlds, and let go of them."""
+        """Count what was tried on these worlds, and forget them."""
         self.tried += tried
         self.broken += broken
         for judge in judges:
@@ -46,7 +46,7 @@ def kill_at_each(bench: Bench, points: Sequence[str], scenario: Scenario) -> Tal
         some = points[place : place + AT_ONCE]
         judges = _prepared(bench, scenario, len(some))
         nights = _nights(bench, scenario, judges, some, ["kill"])
-        started = [bench.nursery.start(night) for night in nights]
+        started = [bench.fork_server.start(night) for night in nights]
         for point, process in zip(some, started, strict=True):
             how = process.wait()
             if how != "killed":

@@ -2,19 +2,19 @@
 
 import pytest
 
+from tests.by_night import few, on_both
 from tests.faults.judge import Judge
-from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 
 def start_all(bench, nights):
-    started = [bench.nursery.start(night) for night in nights]
+    started = [bench.fork_server.start(night) for night in nights]
     for process in started:
         assert process.wait() == "ended"
     return [process.last_words() for process in started]
 
 
-@pytest.mark.parametrize("runs", few([3, 8], 1))
+@pytest.mark.parametrize("runs", few([2, 3, 8], 1))
 def test_runs_of_the_same_day(bench, runs):
     world = bench.world()
     judge = Judge(world)
@@ -39,7 +39,6 @@ def test_a_chunk_of_days_beside_nights(bench):
     assert sorted(world.samplings()) == list(days)
 
 
-@SQLITE
 def test_the_same_run_delivered_twice(bench):
     """The same owner, as a scheduler that believes the first delivery lost would start it."""
     world = bench.world()
@@ -61,7 +60,7 @@ def test_the_same_run_delivered_twice(bench):
             "before commit in Ledger.record_published, 1",
         ],
         2,
-        2,
+        1,
     ),
     indirect=["bench"],
 )
@@ -69,7 +68,7 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     """Another run takes the day over meanwhile; what the sleeper does then changes nothing."""
     world = bench.world()
     judge = Judge(world)
-    sleeper = bench.nursery.start(bench.night(world, act="stop", point=point))
+    sleeper = bench.fork_server.start(bench.night(world, act="stop", point=point))
     assert sleeper.wait() == "stopped"
     if world.settings.ledger_url.startswith("sqlite") and point.startswith("before commit"):
         # the sleeper holds the whole database: the other run can only wait, and must lose nothing by it
@@ -84,15 +83,14 @@ def test_an_owner_that_slept_past_its_lease_and_wakes_up(bench, point):
     assert bench.rerun([judge], hours=2) == []
 
 
-@SQLITE
 def test_an_owner_that_wakes_up_after_its_whole_draw_was_taken_up(bench):
     """Its measurements are durable and not recorded: another run takes them up, and draws nothing."""
     world = bench.world()
     judge = Judge(world)
     point = "after replace in DrawingFile.fill < _drawn, 1"
-    sleeper = bench.nursery.start(bench.night(world, act="stop", point=point))
+    sleeper = bench.fork_server.start(bench.night(world, act="stop", point=point))
     assert sleeper.wait() == "stopped"
-    other = bench.nursery.start(bench.night(world, hours=1))
+    other = bench.fork_server.start(bench.night(world, hours=1))
     assert other.wait() == "ended"
     assert other.last_words().is_good
     sleeper.go_on()
@@ -110,7 +108,7 @@ def test_an_owner_that_wakes_up_while_another_draws(bench):
     nights = []
     for hours in range(2):
         point = "before write in _write < DrawingFile.fill, 1"
-        night = bench.nursery.start(bench.night(world, hours=hours, act="stop", point=point))
+        night = bench.fork_server.start(bench.night(world, hours=hours, act="stop", point=point))
         assert night.wait() == "stopped"
         nights.append(night)
     for night in nights:

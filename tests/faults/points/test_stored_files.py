@@ -5,9 +5,9 @@ import pytest
 from optstream.catalogue import check_files, read_published
 from optstream.errors import PublicationError
 from optstream.ledger import ReleaseState
+from tests.by_night import few, on_both
 from tests.faults.books import read_books
 from tests.faults.judge import Judge
-from tests.faults.pairs import SQLITE, few, on_both
 from tests.faults.world import DAYS
 
 SPOILED = {
@@ -19,12 +19,12 @@ SPOILED = {
 
 def stopped_at(bench, world, point):
     """A night that stands still there."""
-    night = bench.nursery.start(bench.night(world, act="stop", point=point))
+    night = bench.fork_server.start(bench.night(world, act="stop", point=point))
     assert night.wait() == "stopped"
     return night
 
 
-@pytest.mark.parametrize(("bench", "how"), on_both(SPOILED, 2), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "how"), on_both(SPOILED, 1), indirect=["bench"])
 def test_a_staged_file_spoiled_before_it_is_published(bench, how):
     """The run dies, the bytes are spoiled: the next makes the same ones again from the measurements."""
     world = bench.world()
@@ -40,7 +40,7 @@ def test_a_staged_file_spoiled_before_it_is_published(bench, how):
     assert judge.voids() == 0
 
 
-@pytest.mark.parametrize("how", few(SPOILED, 2))
+@pytest.mark.parametrize("how", few(SPOILED, 1))
 def test_measurements_spoiled_after_the_draw(sqlite_bench, how):
     """What was drawn is gone, and is never drawn again: VOID, charged, alarmed."""
     world = sqlite_bench.world()
@@ -56,7 +56,7 @@ def test_measurements_spoiled_after_the_draw(sqlite_bench, how):
     assert world.samplings() == [DAYS[0]]
 
 
-@pytest.mark.parametrize("how", few(SPOILED, 2))
+@pytest.mark.parametrize("how", few(SPOILED, 1))
 def test_a_published_file_spoiled(sqlite_bench, how):
     """Its reader is refused, a check names it, no run overwrites it or draws again."""
     world = sqlite_bench.world()
@@ -98,7 +98,7 @@ def test_a_file_in_the_way_of_a_publication(sqlite_bench):
 
 @pytest.mark.parametrize(
     ("bench", "point"),
-    on_both(["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"], 2),
+    on_both(["after commit in Ledger.begin_draw, 1", "after commit in Ledger.record_drawn, 1"], 1),
     indirect=["bench"],
 )
 def test_a_clock_set_back_by_a_day(bench, point):
@@ -126,7 +126,6 @@ def test_an_exception_after_the_first_sample_voids_and_stays_charged(bench):
     assert world.samplings() == [DAYS[0]]
 
 
-@SQLITE
 def test_the_third_redraw_after_a_death_voids(bench):
     world = bench.world()
     judge = Judge(world)
@@ -142,7 +141,7 @@ def test_the_third_redraw_after_a_death_voids(bench):
 
 @pytest.mark.parametrize(
     ("bench", "point"),
-    on_both(["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"], 2),
+    on_both(["after replace in DrawingFile.fill < _drawn, 1", "before commit in Ledger.record_drawn, 1"], 1),
     indirect=["bench"],
 )
 def test_a_draw_that_is_whole_is_taken_up_and_not_drawn_again(bench, point):

@@ -9,9 +9,9 @@ import pytest
 from sqlalchemy import create_engine, text
 from sqlalchemy.pool import NullPool
 
+from tests.by_night import few, on_both
 from tests.faults.judge import Judge
 from tests.faults.mounts import mounted, why_not
-from tests.faults.pairs import few, on_both
 from tests.faults.world import DAYS
 
 BEFORE = [
@@ -22,7 +22,7 @@ BEFORE = [
 ]
 
 
-@pytest.mark.parametrize(("bench", "largest"), on_both([10_000, 100, 66_000], 2), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "largest"), on_both([10_000, 100, 66_000], 1), indirect=["bench"])
 def test_files_that_may_not_grow(bench, largest):
     """RLIMIT_FSIZE with SIGXFSZ ignored: the kernel itself refuses, in the middle of a write."""
     world = bench.world()
@@ -37,7 +37,7 @@ def stop_and_do(bench, point, fault, repair):
     """Stop a night at a point, let the fault come, go on to the end, repair; what the judge says then."""
     world = bench.world()
     judge = Judge(world)
-    night = bench.nursery.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
+    night = bench.fork_server.start(bench.night(world, act="stop", point=point, patience_seconds=0.2))
     assert night.wait() == "stopped"
     fault(world)
     night.go_on()
@@ -47,7 +47,7 @@ def stop_and_do(bench, point, fault, repair):
     return judge, said, bench.rerun([judge])
 
 
-@pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 2), indirect=["bench"])
+@pytest.mark.parametrize(("bench", "point"), on_both(BEFORE[1:] + BEFORE[:1], 1), indirect=["bench"])
 def test_a_ledger_locked_for_longer_than_its_timeout(bench, point):
     held = []
 
@@ -101,12 +101,12 @@ def test_postgresql_stopped_and_started_in_the_middle(
     assert judge.world.samplings() == [DAYS[0]]
 
 
-@pytest.mark.parametrize("point", few(BEFORE[1:] + BEFORE[:1], 2))
+@pytest.mark.parametrize("point", few(BEFORE[1:] + BEFORE[:1], 1))
 def test_a_polite_stop(sqlite_bench, point):
     """SIGTERM: at once where nothing is drawn, after the draw where noise is sampled; never a VOID day."""
     world = sqlite_bench.world()
     judge = Judge(world)
-    night = sqlite_bench.nursery.start(sqlite_bench.night(world, act="stop", point=point))
+    night = sqlite_bench.fork_server.start(sqlite_bench.night(world, act="stop", point=point))
     assert night.wait() == "stopped"
     night.terminate()
     night.go_on()
@@ -126,7 +126,7 @@ def test_a_polite_stop(sqlite_bench, point):
             (BEFORE[2], "trusted"),
             (BEFORE[1], "published"),
         ],
-        2,
+        1,
     ),
     indirect=["bench"],
 )
@@ -151,13 +151,13 @@ def test_a_folder_that_becomes_read_only(bench, case):
 
 
 @pytest.mark.skipif(why_not() is not None, reason=f"no mounts here: {why_not()}")
-@pytest.mark.parametrize("room_kb", few([150, 300], 1))
-def test_a_small_disk_that_is_full(sqlite_bench, room_kb):
+@pytest.mark.parametrize("size_kb", few([150, 300], 1))
+def test_a_small_disk_that_is_full(sqlite_bench, size_kb):
     """The world lies on a tmpfs of this size; the rerun finds it larger."""
     world = sqlite_bench.world()
     judge = Judge(world)
     configuration = world.configuration.read_bytes()
-    mounted("-t", "tmpfs", "-o", f"size={room_kb}k", "tmpfs", world.folder)
+    mounted("-t", "tmpfs", "-o", f"size={size_kb}k", "tmpfs", world.folder)
     try:
         world.configuration.write_bytes(configuration)
         filled = Path(world.folder, "filler")

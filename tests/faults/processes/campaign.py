@@ -20,8 +20,8 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from benchmarks.harness.prefect_server import running_server
+from tests.faults.fork_server import die_with_parent
 from tests.faults.kept import Kept
-from tests.faults.nursery import die_with_parent
 from tests.faults.points.attacks import Tally
 from tests.faults.processes.faults import KINDS
 from tests.faults.processes.lives import live

@@ -175,7 +175,7 @@ class Life:
         time.sleep(SECONDS_OF_A_LOOK)
         stage.refresh()
         self.broken += leftovers(stage.world.folder)
-        self.broken += self.judge.at_the_end(list(DAYS), last)
+        self.broken += self.judge.at_the_end(list(DAYS), last, self.given_up)
         self.broken += judge_outside(stage.world, notes, stage.temporary, self.given_up)
 
     def _publish(self) -> None:

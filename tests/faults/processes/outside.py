@@ -1,6 +1,6 @@
 """Judged from outside: what readers saw, against the ledger's rows, against the stored measurements.
 
-Beside `tests.faults.judge`, whose promises hold here too. Arithmetic is this file's own.
+Beside `tests.faults.judge`, whose guarantees hold here too. Arithmetic is this file's own.
 """
 
 import json

@@ -1,9 +1,10 @@
-"""The short form of the campaign of processes: a world on each database, real command lines, a few faults."""
+"""The short form of the campaign of processes: a world, by night one on each database, and real commands."""
 
 from contextlib import nullcontext
 
 import pytest
 
+from tests.by_night import few
 from tests.faults.kept import Kept
 from tests.faults.processes import campaign
 from tests.faults.processes.faults import draw_fault
@@ -17,14 +18,15 @@ KINDS = ("kill", "stop", "end", "clock", "slow")
 
 
 @pytest.mark.skipif(NOT_HERE is not None, reason=str(NOT_HERE))
-def test_a_few_faults_on_each_database(tmp_path, monkeypatch):
+@pytest.mark.parametrize("worlds", few([1, 2], 1))
+def test_a_few_faults(tmp_path, monkeypatch, worlds):
     monkeypatch.setattr(campaign, "A_WORLD", 1)
     monkeypatch.setattr(campaign, "ASKED_KINDS", KINDS)
     said = []
-    assert campaign.run(faults=2, seed=2, into=tmp_path, say=said.append), "\n".join(said)
-    assert {"sqlite", "postgresql"} <= {
-        line.split("(")[1].split(",")[0] for line in said if "world " in line[:6]
-    }
+    good = campaign.run(faults=worlds, seed=2, into=tmp_path, at_once=worlds, say=said.append)
+    assert good, "\n".join(said)
+    databases = [line.split("(")[1].split(",")[0] for line in said if line.startswith("world ")]
+    assert sorted(databases) == ["postgresql", "sqlite"][-worlds:]
 
 
 def test_the_seed_decides_everything():

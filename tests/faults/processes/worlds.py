@@ -17,7 +17,7 @@ from typing import Any
 
 from tasks.config import Settings, load_settings
 from tasks.sample_data.simulate import simulate
-from tests.faults.nursery import die_with_parent
+from tests.faults.fork_server import die_with_parent
 from tests.faults.processes.commands import OPTSTREAM
 from tests.faults.processes.machine import Machine, without_preload
 from tests.faults.world import CONFIGURATION, SAMPLING, World

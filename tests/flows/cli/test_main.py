@@ -4,23 +4,19 @@ import json
 from datetime import date
 
 import pytest
-from typer.testing import CliRunner
 
 import optstream
 from flows.cli import main, options
-from flows.cli.main import app, check_packages
+from flows.cli.main import check_packages
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import load_settings
+from tests.flows.command import invoke
 
 
 @pytest.fixture
 def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     return tmp_path
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, words)
 
 
 def test_the_version_is_the_distributions():
@@ -32,9 +28,8 @@ def test_init_writes_an_example_that_loads_and_never_overwrites(here):
     settings = load_settings(here / "optstream.toml")
     assert len(settings.tree.leaves) == 12
     (here / "optstream.toml").write_text("mine")
-    again = invoke("init")
-    assert isinstance(again.exception, OptStreamError)
-    assert "exists already" in str(again.exception)
+    with pytest.raises(OptStreamError, match="exists already"):
+        invoke("init")
     assert (here / "optstream.toml").read_text() == "mine"
 
 

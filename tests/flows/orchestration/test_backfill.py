@@ -11,10 +11,10 @@ from optstream.catalogue import check_files, read_published
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
-from tasks.release import steps
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.command import invoke
+from tests.tasks.two_regions import STEPS
 
 FIRST, LAST = date(2016, 5, 30), date(2016, 6, 2)
 ABSENT = LAST + timedelta(days=1)
@@ -89,6 +89,7 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here):
 
 
 @pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
 def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     """One day was drawn by a run that let it go: it is published from what that run drew."""
     from datetime import UTC, datetime
@@ -102,7 +103,7 @@ def test_months_run_in_processes_and_an_interrupted_day_is_finished(here):
     run = Run(settings, open_ledger(settings.ledger_url), secure_noise(), "gone", lambda: past)
     enrol(run)
     works = [Requested(LAST)]
-    for step in steps.STEPS[:6]:
+    for step in STEPS[:6]:
         works = step(run, works)
     drawn = run.ledger.find("two-regions", str(LAST)).measurements_hash
 

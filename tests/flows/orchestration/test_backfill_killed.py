@@ -51,6 +51,7 @@ def waited(until):
 
 
 @pytest.mark.parametrize("server", [False, pytest.param(True, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_no_process_lives_on(settings, request, server):
     simulate(
         settings.input_folder, leaves=settings.tree.leaves, calendar=settings.calendar, days=DAYS, seed=1

@@ -46,7 +46,7 @@ def cluster(prefect_api, monkeypatch):
 
 
 class Killer(threading.Thread):
-    """Kills the worker that is in the middle of the first month: some of its days are drawn, none is out."""
+    """Kills the worker in the middle of the first month: some of its days are drawn, none is published."""
 
     def __init__(self, settings):
         super().__init__(daemon=True)
@@ -63,6 +63,7 @@ class Killer(threading.Thread):
             time.sleep(0.01)
 
 
+@pytest.mark.nightly
 def test_a_worker_killed_in_the_middle_loses_nothing(settings, cluster):
     told = []
     killer = Killer(settings)

@@ -65,6 +65,7 @@ def test_no_parameter_or_variable_is_a_secret(settings, monkeypatch):
     assert "secret" not in str(deployment_documents(loaded, "here", "pool"))
 
 
+@pytest.mark.nightly
 def test_a_server_takes_both_the_same(settings, prefect_api):
     """The file through Prefect's own command, then the same through the code, on a real server."""
     pool = work_pool_of(settings)

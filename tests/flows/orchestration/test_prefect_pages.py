@@ -32,6 +32,8 @@ from tests.browser import Visit, visit
 from tests.faults.world import CONFIGURATION, SAMPLING
 from tests.flows.conftest import API_URL
 
+pytestmark = pytest.mark.nightly
+
 SITE = API_URL.removesuffix("/api")
 DAYS = [date(2016, 5, 30), date(2016, 5, 31), date(2016, 6, 1)]
 

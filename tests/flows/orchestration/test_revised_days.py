@@ -34,6 +34,7 @@ def vintages(here):
 
 
 @pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
 def test_a_backfill_sharpens_once_at_its_end_and_a_night_after_it_again(here):
     filled = invoke("backfill", "--from", str(DAYS[0]), "--to", str(DAYS[3]))
     assert filled.exit_code == 0, filled.output
@@ -53,6 +54,7 @@ def test_a_backfill_sharpens_once_at_its_end_and_a_night_after_it_again(here):
 
 
 @pytest.mark.usefixtures("prefect_api")
+@pytest.mark.nightly
 def test_a_new_estimate_that_fails_is_said_and_costs_no_day(here):
     assert invoke("run", "--date", str(DAYS[0])).exit_code == 0
     for path in (here / f"trusted/measurements/{STREAM}/{DAYS[0]}-r0").iterdir():

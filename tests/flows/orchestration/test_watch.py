@@ -12,9 +12,7 @@ from email import message_from_string
 from urllib.request import Request, urlopen
 
 import pytest
-from typer.testing import CliRunner
 
-from flows.cli.main import app
 from flows.orchestration.release import released
 from optstream.errors import ConfigurationError
 from optstream.ledger import open_ledger
@@ -26,6 +24,7 @@ from tasks.release.run import Run, enrol
 from tasks.sample_data.simulate import simulate
 from tasks.storage.private_files import exclusive_in
 from tests.faults.world import CONFIGURATION, SAMPLING
+from tests.flows.command import invoke
 from tests.flows.listeners import mail_server, webhook
 
 STREAM = "two-regions"
@@ -98,6 +97,7 @@ def events_of(api, prefix, since, n_events, seconds=20):
     return found
 
 
+@pytest.mark.nightly
 def test_a_renamed_region_and_a_skipped_day_are_told_once_and_then_over(here, told, prefect_api):
     settings = load_settings(here / "optstream.toml")
     first, skipped, renamed = last_three(settings)
@@ -151,6 +151,7 @@ def artifact(key):
     return Artifact.get(key).description
 
 
+@pytest.mark.nightly
 def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_address_is_no_secret_lost(
     here, told
 ):
@@ -169,6 +170,7 @@ def test_a_webhook_that_does_not_answer_is_told_by_the_next_watch_and_its_addres
     assert len(told.messages) == 1
 
 
+@pytest.mark.nightly
 def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
     from flows.orchestration.notifications import AppriseUrl
 
@@ -188,6 +190,7 @@ def test_an_alarm_arrives_by_mail_through_apprise(here, prefect_api):
     assert any("missing" in part for part in parts)
 
 
+@pytest.mark.nightly
 def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
@@ -202,6 +205,7 @@ def test_a_watch_that_cannot_look_says_so_and_calls_nothing_over(here, told):
     assert told.messages[2]["subject"] == f"optstream {STREAM}: 1 over"
 
 
+@pytest.mark.nightly
 def test_a_configuration_that_cannot_be_read_is_an_event_every_time(here, prefect_api):
     from flows.orchestration.watch import watch_stream
 
@@ -244,6 +248,7 @@ def test_an_error_that_nobody_planned_blinds_the_watch_and_does_not_silence_it(h
     assert told.messages[0]["subject"] == f"optstream {STREAM}: 1 alarm"
 
 
+@pytest.mark.nightly
 def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
     """As on a full disk: better twice than never."""
     from flows.orchestration.watch import NotToldError
@@ -262,6 +267,7 @@ def test_who_cannot_note_who_was_told_tells_all_the_same(here, told):
     assert watch(settings).told == {}
 
 
+@pytest.mark.nightly
 def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, told):
     """It would hold the one place of its deployment, and no other would ever look."""
     from flows.orchestration.watch import watch_stream
@@ -279,17 +285,17 @@ def test_a_watch_that_hangs_ends_before_the_next_one_and_that_one_tells(here, to
 def test_the_command_shows_tells_and_exits_with_1_while_there_are_alarms(here, told):
     settings = load_settings(here / "optstream.toml")
     release(settings, *last_three(settings)[:2])
-    shown = CliRunner().invoke(app, ["watch"], terminal_width=200)
+    shown = invoke("watch")
     assert shown.exit_code == 1
     assert "told custom-webhook/watch-test: 1 new, 0 over" in shown.output
     assert "alarm: missing:" in shown.output
-    again = CliRunner().invoke(app, ["watch", "--json"])
+    again = invoke("watch", "--json")
     assert again.exit_code == 1
     document = json.loads(again.output)
     assert document["format"] == "optstream.status/3"
-    assert CliRunner().invoke(app, ["status"]).exit_code == 1
+    assert invoke("status").exit_code == 1
     release(settings, last_three(settings)[2])
-    assert CliRunner().invoke(app, ["status"]).exit_code == 0
+    assert invoke("status").exit_code == 0
     assert len(told.messages) == 1
 
 

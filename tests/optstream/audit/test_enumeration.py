@@ -1,4 +1,4 @@
-"""Exact probabilities: they add up, agree with sampling, and with the house's own sampler."""
+"""Exact probabilities: they add up, agree with sampling, and with the project's own sampler."""
 
 import numpy as np
 import pytest
@@ -74,7 +74,7 @@ def test_the_l1_score_by_hand():
 
 @pytest.mark.parametrize("sampler", SAMPLERS, ids=lambda sampler: sampler.name)
 def test_the_enumerated_sampler_is_the_one_that_is_released(sampler):
-    """The mechanism's own choices, drawn, are as likely as this room computes them to be."""
+    """The mechanism's own choices, drawn, are as likely as this package computes them to be."""
     runs, noise = 1000, simulated_noise(11)
     values = np.array([sampler.base])
     drawn = [sampler.mechanism.measure(values, noise=noise).positions for _ in range(runs)]

@@ -65,6 +65,7 @@ def test_a_first_publication_survives_death_at_every_step(tmp_path, monkeypatch,
     assert n > 15
 
 
+@pytest.mark.nightly
 def test_a_new_revision_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def prepare(folder):
         put(folder, DAY)
@@ -179,6 +180,7 @@ def test_a_release_after_a_withdrawal_that_was_cut_short_completes_it(tmp_path, 
     run_with_death_at_each_step(tmp_path, monkeypatch, restated(put), take_back, check)
 
 
+@pytest.mark.nightly
 def test_a_release_after_a_withdrawal_survives_death_at_every_step(tmp_path, monkeypatch, put):
     def prepare(folder):
         restated(put)(folder)

@@ -34,7 +34,7 @@ def told(head):
     return lambda _entry, _known: head
 
 
-def test_a_page_is_put_and_is_neither_stranger_nor_data(published, put):
+def test_a_page_is_put_and_is_no_finding_and_no_data(published, put):
     put(published.name, DAY)
     rows = read_published(published.name)
     assert replace_page(published.name, made)

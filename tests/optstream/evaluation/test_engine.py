@@ -40,6 +40,7 @@ def numbers(results: list[CellResult]) -> dict:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_processes_and_order_change_nothing(data):
     alone = numbers(list(run_cells(some_cells(), data, seed=SEED)))
     together = numbers(list(run_cells(some_cells()[::-1], data, seed=SEED, processes=2)))

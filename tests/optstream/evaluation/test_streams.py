@@ -34,6 +34,7 @@ def metrics_of(data, study, mechanism, span, epsilon="0.1"):
     return result.trials[0].metrics
 
 
+@pytest.mark.nightly
 def test_a_stream_is_judged_from_its_first_day_and_sharpened_by_later_ones(data):
     found = metrics_of(data, "stream", INFORMED, BEGINNING.name)
     assert found["mae"] == pytest.approx(found["mae_2013"])  # the span has one year
@@ -59,6 +60,7 @@ def test_each_thing_that_happens_is_on_its_own_copy_of_the_days(data):
     assert [found[what] for what in HAPPENINGS] == pytest.approx([480.0] * len(HAPPENINGS), rel=0.3)
 
 
+@pytest.mark.nightly
 def test_what_learns_knows_the_past_of_an_unusual_day_and_none_on_its_first(data):
     found = metrics_of(data, "unusual", INFORMED, DAY)
     assert found["mae"] == found["nothing"] < found[FIRST]
@@ -75,6 +77,7 @@ def test_without_the_long_load_they_are_refused(data):
         run_cell(replace(cell, study="stream"), data, SEED)
 
 
+@pytest.mark.nightly
 def test_what_was_read_beside_it_changes_no_number(data):
     """Blocks drift with the running step: it is counted from the origin, not from the first day there is."""
     longer = replace(data.history, origin=BEGINNING.first)

@@ -1,4 +1,4 @@
-"""What every window costs under every promise, window by window, from Lemma 12 and not from the code."""
+"""What every window costs under every guarantee, window by window, from Lemma 12 and not from the code."""
 
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -10,10 +10,10 @@ from optstream.privacy import CappedSpend, PeriodSpend, StepSpend
 
 @dataclass(frozen=True)
 class Charged:
-    """What a release is charged, under which promise it was planned, and whether its noise is known."""
+    """What a release is charged, under which guarantee it was planned, and whether its noise is known."""
 
     spends: tuple
-    promise: int
+    guarantee: int
     known: bool = False
 
     @property
@@ -53,46 +53,46 @@ def cost(spend, planned, other, same, start):
     return times * unit * max(0, min(len(inside), spend.cap - taken))
 
 
-def windows_of(promise, charged):
+def windows_of(guarantee, charged):
     """(first step, the spends that it adds up) of every window that one of the releases touches."""
     spends = [(one, spend) for one in charged for spend in one.spends]
-    if promise.windows == "sliding":
-        lead = promise.window_length - 1
+    if guarantee.windows == "sliding":
+        lead = guarantee.window_length - 1
         for start in sorted(
             {step - back for one in charged for step in one.steps for back in range(lead + 1)}
         ):
-            yield range(start, start + promise.window_length), spends
+            yield range(start, start + guarantee.window_length), spends
         return
     for first, n_steps in sorted({(spend.first_step, spend.n_steps) for _, spend in spends}):
         own = [(one, spend) for one, spend in spends if (spend.first_step, spend.n_steps) == (first, n_steps)]
-        for start in range(first, first + max(n_steps - promise.window_length, 0) + 1):
-            yield range(start, min(start + promise.window_length, first + n_steps)), own
+        for start in range(first, first + max(n_steps - guarantee.window_length, 0) + 1):
+            yield range(start, min(start + guarantee.window_length, first + n_steps)), own
 
 
-def broken(promises, charged, beside=None):
-    """Each window that loses more than a promise gives it, where the promise answers for it: it has a step of
-    a release that was planned under that promise. beside: only windows with a step of this release.
+def broken(guarantees, charged, beside=None):
+    """Each window that loses more than a guarantee gives it, where the guarantee answers for it: it has a
+    step of a release that was planned under that guarantee. beside: only windows with a step of this release.
     """
-    for number in sorted({one.promise for one in charged}):
-        promise = promises[number]
-        answers = {step for one in charged if one.promise == number for step in one.steps}
+    for number in sorted({one.guarantee for one in charged}):
+        model = guarantees[number]
+        answers = {step for one in charged if one.guarantee == number for step in one.steps}
         near = charged
         if beside is not None:
-            lead, own = promise.window_length - 1, sorted(beside.steps)
+            lead, own = model.window_length - 1, sorted(beside.steps)
             reach = range(own[0] - lead, own[-1] + lead + 1)
             near = [one for one in charged if any(step in reach for step in one.steps)]
-        for window, spends in windows_of(promise, near):
+        for window, spends in windows_of(model, near):
             if not answers.intersection(window) or (beside and not beside.steps.intersection(window)):
                 continue
             lost = [
-                (one.known, cost(spend, promises[one.promise], promise, one.promise == number, window.start))
+                (one.known, cost(spend, guarantees[one.guarantee], model, one.guarantee == number, window[0]))
                 for one, spend in spends
             ]
             total = sum((amount for _, amount in lost), Fraction(0))
-            if total > promise.epsilon or any(known and amount > 0 for known, amount in lost):
+            if total > model.epsilon or any(known and amount > 0 for known, amount in lost):
                 yield number, window, total
 
 
-def above(promises, charged):
+def above(guarantees, charged):
     """As `broken`, by the sums alone: compromised noise counts at its price."""
-    return list(broken(promises, [replace(one, known=False) for one in charged]))
+    return list(broken(guarantees, [replace(one, known=False) for one in charged]))

@@ -72,7 +72,7 @@ CHANGES = {
     "windows": ("sliding", "sliding", "aligned"),
     "tree": tuple(TREES),
 }
-PROMISES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in CHANGES.items()})
+GUARANTEES = st.fixed_dictionaries({name: st.sampled_from(legal) for name, legal in CHANGES.items()})
 _numbers = count()
 
 
@@ -87,33 +87,33 @@ class Histories(RuleBasedStateMachine):
         number = next(_numbers)
         self.names = f"load {number}", f"heat {number}"
         self.grant, self.now = f"people {number}", datetime(2026, 1, 1, tzinfo=UTC)
-        self.promises, self.charged, self.owners, self.dice = [], {}, count(), []
+        self.guarantees, self.charged, self.owners, self.dice = [], {}, count(), []
 
     @property
     def model(self):
-        return self.promises[-1]
+        return self.guarantees[-1]
 
     def terms(self, name):
         return StreamTerms(name, self.grant, self.model, self.trees[name], "strict", "30 min")
 
-    @initialize(promise=PROMISES)
-    def begin(self, promise):
-        self._promise(promise)
-        self.trees = dict.fromkeys(self.names, promise["tree"])
+    @initialize(guarantee=GUARANTEES)
+    def begin(self, guarantee):
+        self._guarantee(guarantee)
+        self.trees = dict.fromkeys(self.names, guarantee["tree"])
         for name in self.names:
             self.ledger.enrol(self.terms(name), self.now)
 
-    def _promise(self, promise):
-        self.promise = promise
-        unit, leaves = promise["unit"]
-        named = {name: promise[name] for name in ("epsilon", "window_length", "alpha", "windows")}
-        self.promises.append(PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves))
+    def _guarantee(self, guarantee):
+        self.guarantee = guarantee
+        unit, leaves = guarantee["unit"]
+        named = {name: guarantee[name] for name in ("epsilon", "window_length", "alpha", "windows")}
+        self.guarantees.append(PrivacyModel(**named, resolution="1", unit=unit, leaves_per_step=leaves))
 
     @rule(dice=st.integers(0, 2**32))
     def step(self, dice):
         """One thing that happens; hypothesis alone would prefer few rules and their first choices."""
         self.dice.append(dice)
-        random = Random(repr((self.promise, self.dice)))
+        random = Random(repr((self.guarantee, self.dice)))
         what = random.random()
         if what < 0.2 and self.charged:
             self.amend(random)
@@ -126,15 +126,15 @@ class Histories(RuleBasedStateMachine):
             )  # fmt: skip
 
     def amend(self, random):
-        """Another value of one field of the promise, or of all."""
+        """Another value of one field of the guarantee, or of all."""
         fields = random.choice([[field] for field in CHANGES] + [list(CHANGES)])
-        wanted = {**self.promise, **{field: random.choice(CHANGES[field]) for field in fields}}
+        wanted = {**self.guarantee, **{field: random.choice(CHANGES[field]) for field in fields}}
         # another tree is the amended stream's own; the rest is agreed on by all streams of a grant
         stream = random.choice(self.names)
         same_tree = "tree" not in fields or wanted["tree"] == self.trees[stream]
-        if same_tree and wanted == {**self.promise, "tree": wanted["tree"]}:
+        if same_tree and wanted == {**self.guarantee, "tree": wanted["tree"]}:
             return
-        self._promise(wanted)
+        self._guarantee(wanted)
         if "tree" in fields:
             self.trees[stream] = wanted["tree"]
         self.ledger.amend(self.terms(stream), "another " + " and ".join(fields), self.now)
@@ -153,20 +153,20 @@ class Histories(RuleBasedStateMachine):
         made = Hierarchical(MECHANISMS[mechanism](own), tree, shares)
         state = made.recall(self.ledger.charged_near(*key, first_step, n_steps)) if made.adaptive else None
         plan = tuple(made.plan(n_steps, first_step, state))
-        asked = Charged(plan, len(self.promises) - 1)
+        asked = Charged(plan, len(self.guarantees) - 1)
         others = [one for other, one in self.charged.items() if other != key]
-        refused = next(broken(self.promises, [*others, asked], asked), None)
+        refused = next(broken(self.guarantees, [*others, asked], asked), None)
         same = self.charged.get(key) == asked
         try:
             held = self._reserve(key, plan)
         except BudgetError as error:
             if same or not refused:
-                raise AssertionError("refused, and no promise would be broken") from error
+                raise AssertionError("refused, and no guarantee would be broken") from error
             self.counts["refused"] += 1
-            self.counts["refused by an earlier promise"] += "by privacy guarantee" in str(error)
+            self.counts["refused by an earlier guarantee"] += "by privacy guarantee" in str(error)
             return
         self.charged[key] = asked
-        assert same or not refused, f"reserved, and promise, window and cost are {refused}"
+        assert same or not refused, f"reserved, and guarantee, window and cost are {refused}"
         self.counts["reserved"] += 1
         self.counts[fate] += 1
         if fate == "reserved":
@@ -195,7 +195,7 @@ class Histories(RuleBasedStateMachine):
         values = np.random.default_rng(draw).integers(0, 50, (len(tree.leaves), n_steps))
         measured = made.measure(values, noise=simulated_noise(draw), first_step=first_step, state=state)
         self.ledger.record_drawn(held, "measured", measured.spends, self.now)
-        self.charged[key] = Charged(tuple(measured.spends), asked.promise)
+        self.charged[key] = Charged(tuple(measured.spends), asked.guarantee)
         self.ledger.record_staged(*key, "staged", "release.parquet", self.now)
         self.ledger.record_published(*key, self.now)
 
@@ -210,13 +210,13 @@ class Histories(RuleBasedStateMachine):
         if self.ledger.find(*key).state is ReleaseState.RESERVED:
             return
         self.ledger.compromise(*key, "a stolen disk", self.now)
-        self.charged[key] = Charged(self.charged[key].spends, self.charged[key].promise, True)
+        self.charged[key] = Charged(self.charged[key].spends, self.charged[key].guarantee, True)
         self.counts["compromised"] += 1
 
     def teardown(self):
-        """No window of the whole history is above any promise, and the ledger's own check agrees."""
-        found = above(self.promises, list(self.charged.values()))
-        assert not found, f"promise, window and cost are {found[0]}"
+        """No window of the whole history is above any guarantee, and the ledger's own check agrees."""
+        found = above(self.guarantees, list(self.charged.values()))
+        assert not found, f"guarantee, window and cost are {found[0]}"
         with reading(self.ledger._engine) as connection:
             row = connection.execute(select(GrantRow).where(GrantRow.name == self.grant)).one()
             account = Account()
@@ -225,12 +225,12 @@ class Histories(RuleBasedStateMachine):
             said += grant_problems(connection, row, account)
         assert not said, said
         self.counts["histories"] += 1
-        self.counts["promises"] += len({one.promise for one in self.charged.values()})
+        self.counts["guarantees"] += len({one.guarantee for one in self.charged.values()})
 
 
 @contextmanager
 def in_force_alone():
-    """The control: what the code did before, new plans priced by the promise in force alone."""
+    """The control: what the code did before, new plans priced by the guarantee in force alone."""
 
     def first_of(*arguments, **named):
         return losses_with(*arguments, **named)[:1]
@@ -240,12 +240,12 @@ def in_force_alone():
 
 
 def run(url, histories, chosen_seed, n_steps=14):
-    """Run so many histories on the ledger at `url`; raise AssertionError for the first that breaks a promise.
+    """Run so many histories on the ledger at `url`; raise AssertionError for the first broken guarantee.
 
     Returns how often each thing happened.
     """
     counts = dict.fromkeys(
-        ["histories", "promises", "amendments", "reserved", "refused", "refused by an earlier promise",
+        ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
          "compromised", *FATES], 0,
     )  # fmt: skip
     machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})

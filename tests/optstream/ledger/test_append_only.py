@@ -129,7 +129,7 @@ def test_the_search_for_statements_finds_them(ledger, publish, kit, monkeypatch,
 
 
 def test_no_step_of_a_whole_life_changes_an_earlier_row(ledger, url, kit, round_the_library):
-    """With the triggers gone, so that only the library keeps the promise."""
+    """With the triggers gone, so that only the library keeps the guarantee."""
 
     def rows():
         with round_the_library() as connection:

@@ -158,7 +158,7 @@ def test_a_ledger_older_than_the_catalogue_refuses(ledger, reserve, publish, kit
     reserve("day 2", kit.plan(8, "1/4"), catalogue_heads=[head])
 
 
-def test_of_two_threads_with_room_for_one_exactly_one_passes(ledger, kit):
+def test_of_two_threads_with_headroom_for_one_exactly_one_passes(ledger, kit):
     for round_number in range(5):
         first = 1000 * round_number
         together = Barrier(2)

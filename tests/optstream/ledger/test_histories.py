@@ -1,16 +1,16 @@
-"""The short form of `make histories`: days in any order, promises that change, against the brute force."""
+"""The short form of `make histories`: days in any order, guarantees that change, against the brute force."""
 
 import pytest
 
 from tests.optstream.ledger.histories import in_force_alone, run
 
 
-def test_no_window_is_above_any_promise_that_was_stated_for_one_of_its_days(url):
+def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(url):
     counts = run(url, histories=12, chosen_seed=20)
     assert counts["histories"] >= 12
     assert counts["reserved"] > 20
 
 
-def test_a_pricing_by_the_promise_in_force_alone_is_found(sqlite_url):
-    with in_force_alone(), pytest.raises(AssertionError, match="promise, window and cost are"):
+def test_a_pricing_by_the_guarantee_in_force_alone_is_found(sqlite_url):
+    with in_force_alone(), pytest.raises(AssertionError, match="guarantee, window and cost are"):
         run(sqlite_url, histories=100, chosen_seed=20)

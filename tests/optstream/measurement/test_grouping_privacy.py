@@ -72,6 +72,7 @@ def loss(one, other):
     return max(abs(np.log(one[outcome] / other[outcome])) for outcome in one)
 
 
+@pytest.mark.nightly
 def test_the_groups_come_out_as_often_as_enumerated():
     """Within 5.5 standard deviations, 2 x 8 outcomes: a false alarm in 1e6."""
     runs = 60_000

@@ -91,7 +91,7 @@ def test_no_window_exceeds_what_was_reserved(window, cap, n_steps, near, wish):
     starts = range(-window, n_steps)
     reserved, settled = (charged_to_windows(s, window, starts) for s in ([plan], measured.spends))
     assert all(a >= b for a, b in zip(reserved, settled, strict=True))
-    # and a step that was due and had room was not passed over
+    # and a step that was due and had headroom was not passed over
     for step in range(n_steps):
         if (wish >> step) & 1 and step not in measured.positions:
             before = [*taken, *(p for p in measured.positions if p < step), step]

@@ -226,7 +226,7 @@ def test_what_a_class_says_of_itself_is_so(make, wavy):
 
 
 def test_a_foreign_state_is_refused(make_adaptive, wavy):
-    """Read as "nothing was spent", it would void the promise in silence."""
+    """Read as "nothing was spent", it would void the guarantee in silence."""
     mechanism = make_adaptive(MODEL, 6)
     for state in ({"mechanism": "another"}, {}, [1], "x"):
         with pytest.raises(ParameterError, match="state of"):

@@ -125,7 +125,7 @@ def lost_by_a_roaming_device(scale, n_coefficients):
 
 @pytest.mark.parametrize(("n_coefficients", "in_one_leaf"), [(1, 1.0), (10, 2.75), (24, 4.27)])
 def test_a_device_in_another_leaf_at_each_step_loses_no_more_than_epsilon(n_coefficients, in_one_leaf):
-    """Control: noise for a device in one leaf a period, which nothing in the promise holds it to."""
+    """Control: noise for a device in one leaf a period, which nothing in the guarantee holds it to."""
     mechanism = Fourier(ONE_DEVICE, n_coefficients)
     assert 0.5 < lost_by_a_roaming_device(mechanism.scale, n_coefficients) <= 1
     staying = replace(mechanism.change, leaves_per_period=1).worst("sliding")

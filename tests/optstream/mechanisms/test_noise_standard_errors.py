@@ -61,7 +61,7 @@ def one_by_one(mechanism, measured):
 
 
 def test_it_is_the_sum_over_all_that_was_measured(make, wavy):
-    """Every mechanism of the house, whatever it chose: exactly, or nan, or None, never something else."""
+    """Every mechanism of the project, whatever it chose: exactly, or nan, or None, never something else."""
     mechanism = unbounded(make(MODEL, 6))
     release = mechanism.release(wavy(6), noise=simulated_noise(8))
     found = release.noise_standard_errors
@@ -148,7 +148,7 @@ def last_of_three(mechanism, stream, seed, silent):
 
 
 N_RUNS = 600
-ROOM = 0.55
+MARGIN = 0.55
 """Of a mean over N_RUNS of squares of mean 1 and variance at most 5 (Laplace): six standard deviations, below
 1e-8 for a normal mean; that one square is 330 and does it alone has a chance below 600 exp(-25) = 1e-8."""
 
@@ -191,7 +191,7 @@ def squares(mechanism, claim):
 )
 def test_over_many_draws_it_is_what_the_noise_does(name):
     mechanism = unbounded(SIMULATED[name])
-    assert abs(squares(mechanism, lambda release: release.noise_standard_errors) - 1.0) < ROOM
+    assert abs(squares(mechanism, lambda release: release.noise_standard_errors) - 1.0) < MARGIN
 
 
 @pytest.mark.nightly
@@ -202,4 +202,4 @@ def test_the_simulation_sees_a_filters_own_variance_taken_for_the_noise():
     def believed(release):
         return np.sqrt(mechanism.merged(release.measured).point_variances) * 1e-3
 
-    assert squares(mechanism, believed) < 1.0 - ROOM
+    assert squares(mechanism, believed) < 1.0 - MARGIN

@@ -197,8 +197,8 @@ def test_a_capped_plan_charges_at_least_every_outcome_that_keeps_to_its_rule(tak
         starts, charged, charged_to_windows([outcome], length, starts), strict=True
     ):
         assert settled <= planned
-        room = max(0, cap - len(taken & set(range(start, start + length))))
-        assert planned <= room * Fraction(1, 3)
+        headroom = max(0, cap - len(taken & set(range(start, start + length))))
+        assert planned <= headroom * Fraction(1, 3)
 
 
 def test_an_unknown_spend_cannot_be_priced():

@@ -1,4 +1,4 @@
-"""Lemma 12 against brute force: every neighbour under the new promise is reached by old ones in a row."""
+"""Lemma 12 against brute force: every neighbour under the new guarantee is reached by old ones in a row."""
 
 from fractions import Fraction
 from itertools import product
@@ -19,7 +19,7 @@ def model(alpha="2", window_length=3, unit="customer", leaves_per_step=1):
 
 
 @pytest.mark.parametrize("spend", [STEPS, JOINT, POINTS])
-def test_nothing_gets_cheaper_and_the_same_promise_costs_the_same(spend):
+def test_nothing_gets_cheaper_and_the_same_guarantee_costs_the_same(spend):
     assert repriced(spend, model(), model()) == spend
     assert repriced(spend, model("2"), model("1/7")) == spend
     assert repriced(spend, model(window_length=3), model(window_length=1)) == spend
@@ -44,10 +44,13 @@ def loss_of_sums(moved, scale):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("alpha", "leaves", "window_length"), [(2, 1, 2), (3, 1, 2), (1, 2, 4), (3, 2, 3)])
-def test_no_neighbour_of_the_new_promise_loses_more_than_the_new_price(alpha, leaves, window_length):
+@pytest.mark.parametrize(
+    ("alpha", "leaves", "window_length"),
+    [(2, 1, 2), (3, 1, 2), (1, 2, 4), pytest.param(3, 2, 3, marks=pytest.mark.nightly)],
+)
+def test_no_neighbour_of_the_new_guarantee_loses_more_than_the_new_price(alpha, leaves, window_length):
     """A sum over each leaf's four steps with noise, planned for changes of 1 in one leaf in windows of two:
-    all changes of the new promise, by enumeration, against the price.
+    all changes of the new guarantee, by enumeration, against the price.
     """
     scale = Fraction(3)
     before = model("1", 2)

@@ -11,7 +11,7 @@ import pytest
 from optstream.errors import ParameterError
 from optstream.measurement.grouping import GROUPER, PERTURBER
 from optstream.measurement.linear import SAMPLES
-from optstream.mechanisms.w_event.base import DISTANCE
+from optstream.mechanisms.w_event.publish_by_distance import DISTANCE
 from optstream.privacy import CappedSpend, PeriodSpend, StepSpend, composition, horizon, worst_window
 from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
 from optstream.privacy.publication_rules import PUBLICATIONS

@@ -21,7 +21,7 @@ def random_taken(generator, window, n_grains):
     return {step: int(amount) for step, amount in enumerate(budget._spent[window - 1 :][:50]) if amount}
 
 
-def room_by_brute_force(taken, window, n_grains, step):
+def headroom_by_brute_force(taken, window, n_grains, step):
     starts = range(step - window + 1, step + 1)
     return n_grains - max(sum(taken.get(at, 0) for at in range(s, s + window)) for s in starts)
 
@@ -39,9 +39,9 @@ def test_offers_leave_every_window_within_its_budget(kind, window):
         rule = kind(budget, n_grains, 0, *late)
         free_from = late[1] if late else None
         for step in range(STEPS):
-            room = room_by_brute_force(taken, window, n_grains, FIRST + step)
+            headroom = headroom_by_brute_force(taken, window, n_grains, FIRST + step)
             shares = FIRST + step - free_from + 1 if late else None
-            expected = max(min(shares, n_grains, room), 0) if late else room // 2
+            expected = max(min(shares, n_grains, headroom), 0) if late else headroom // 2
             assert rule.offer(step) == expected
             if expected and generator.random() < 0.5:
                 rule.publish(step, expected)

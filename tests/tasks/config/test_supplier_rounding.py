@@ -97,7 +97,7 @@ def test_sums_in_floats_move_by_a_unit_more_and_a_small_rounding_covers_them(str
     assert above - below <= stream("1", "1", "0.000001").model.alpha_units
 
 
-def test_it_is_part_of_the_promise_and_the_hash_but_not_of_what_is_covered(stream):
+def test_it_is_part_of_the_guarantee_and_the_hash_but_not_of_what_is_covered(stream):
     settings = stream("10", rounding="1")
     assert settings.model.alpha == 11
     assert stream("10").model.alpha == 10

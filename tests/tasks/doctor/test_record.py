@@ -4,7 +4,7 @@ import shutil
 from datetime import UTC, date, datetime, timedelta
 
 from optstream.noise import simulated_noise
-from tasks.release import steps
+from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -21,11 +21,11 @@ def test_a_clock_behind_the_ledger_is_wrong(open_house, around):
 def test_seeded_noise_in_a_production_stream_is_wrong(open_house, around):
     (open_house.folder / "dumps").chmod(0o700)
     open_house.simulate(NEXT)
-    open_house.release(NEXT, steps=steps.STEPS[:6])
+    open_house.release(NEXT, steps=STEPS[:6])
     assert around(open_house) == []
     third = NEXT + timedelta(days=1)
     open_house.simulate(third)
-    open_house.release(third, steps=steps.STEPS[:6], noise=simulated_noise(7))
+    open_house.release(third, steps=STEPS[:6], noise=simulated_noise(7))
     ((severity, place, words),) = around(open_house)
     assert severity == "wrong"
     assert place.endswith(f"{third}-r0")

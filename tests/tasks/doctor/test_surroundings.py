@@ -51,7 +51,7 @@ def test_sound_variables_are_not(open_house, around, variables):
     assert around(open_house, variables) == []
 
 
-def test_a_server_that_answers_strangers_is_wrong_on_the_network_and_noted_on_loopback(open_house, around):
+def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(open_house, around):
     far = around(open_house, {API: "https://prefect.example/api"}, lambda url: QUIET)
     assert [entry[:2] for entry in far] == [("wrong", API)]
     assert "answers anybody on the network" in far[0][2]

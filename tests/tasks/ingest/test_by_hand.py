@@ -126,6 +126,7 @@ def test_any_dump_counts_as_by_hand(stream, day, data, whole):
 
 @WITHOUT_PAUSE
 @given(data=st.data())
+@pytest.mark.nightly
 def test_who_is_suspected_for_another_is_not_dropped(stream, few_at_a_time, data):
     """With hashes of two bits everybody meets somebody; and suspects are judged a few at a time."""
     leaves = [

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from tasks.ingest import days
-from tasks.ingest.rows import ROW
+from tasks.ingest.row_expressions import ROW
 from tests.properties import footers
 
 pytestmark = pytest.mark.slow

@@ -63,6 +63,7 @@ def same(client, stream):
     return there
 
 
+@pytest.mark.nightly
 def test_every_leaf_is_read_by_itself_and_nothing_else_changes(client, small):
     stream = small(schema="metered")
     mover = stream.metered("m", 5.0)
@@ -87,6 +88,7 @@ def test_a_broken_file_is_found_there_too(client, small):
     assert metrics[0][1]["file_fault"] == "unreadable"
 
 
+@pytest.mark.nightly
 def test_workers_that_may_spill_are_given_nothing(small):
     stream = small(schema="metered")
     for region, name in (("84", "a"), ("11", "b")):

@@ -14,18 +14,24 @@ pytestmark = pytest.mark.slow
 
 SPRING, AUTUMN = date(2025, 3, 30), date(2025, 10, 26)
 PLANTED = 77.625
-FOLDER = "region=84/date=2025-01-15"
+DAY = date(2025, 1, 15)
+FOLDER = f"region=84/date={DAY}"
 
 
 def half_hours(number):
     return timedelta(minutes=30 * number)
 
 
-def verdict(stream, rows, day=date(2025, 1, 15), name="part-0.parquet"):
-    """Judge a day whose region 84 holds these rows and whose region 11 is in order."""
+def write_day(stream, rows, day, name="part-0.parquet"):
+    """A day whose region 84 holds these rows and whose region 11 is in order."""
     good = stream.metered("other", 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
     stream.write("84", rows, day, name)
     stream.write("11", good, day)
+
+
+def verdict(stream, rows, day=DAY, name="part-0.parquet"):
+    """Judge such a day."""
+    write_day(stream, rows, day, name)
     (judged,) = stream.judge(day)
     return judged
 
@@ -105,11 +111,17 @@ BAD_ROWS = [
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-@pytest.mark.parametrize(("spoil", "told"), BAD_ROWS)
-def test_structure_stops_a_day(small, schema, spoil, told):
+def test_structure_stops_a_day(small, days, schema):
+    """Each fault on a day of its own, judged together."""
     stream = small(schema=schema)
-    rows = stream.metered("secret", PLANTED) if stream.settings.metered else stream.rows(PLANTED)
-    assert_stopped(verdict(stream, spoil(rows)), told)
+    made = {}
+    for day, (spoil, told) in zip(days(len(BAD_ROWS)), BAD_ROWS, strict=True):
+        metered = stream.settings.metered
+        rows = stream.metered("secret", PLANTED, day) if metered else stream.rows(PLANTED, day)
+        write_day(stream, spoil(rows), day)
+        made[day] = told.replace(str(DAY), str(day))
+    for judged in stream.judge(*made):
+        assert_stopped(judged, made[judged.day])
 
 
 @pytest.mark.parametrize(
@@ -146,25 +158,29 @@ def test_a_step_repeated_in_another_file_is_repeated(small):
     )
 
 
-@pytest.mark.parametrize(
-    ("load", "told"),
-    [
-        (float("inf"), "was infinite: clamped"),
-        (float("-inf"), "was infinite: clamped"),
-        (77625.5, "was outside the public bounds"),
-        (-77.625, "was outside the public bounds"),
-    ],
-)
+ODD_READINGS = [
+    (float("inf"), "was infinite: clamped"),
+    (float("-inf"), "was infinite: clamped"),
+    (77625.5, "was outside the public bounds"),
+    (-77.625, "was outside the public bounds"),
+]
+
+
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
-def test_whether_a_day_appears_does_not_depend_on_a_reading(small, schema, load, told):
+def test_whether_a_day_appears_does_not_depend_on_a_reading(small, days, schema):
     stream = small(schema=schema)
-    rows = stream.metered("a", 1.0) if stream.settings.metered else stream.rows(1.0)
-    judged = verdict(stream, changed(rows, 9, load=load))
-    assert_released(judged)
-    assert judged.alarms == (
-        f"{PART}, {LOAD}, step 9 (04:30) of 48: {told}" + judged.alarms[0].split(told)[1],
-    )
-    assert "77" not in judged.results.read_text().split('"metrics"')[1]
+    made = {}
+    for day, (load, told) in zip(days(len(ODD_READINGS)), ODD_READINGS, strict=True):
+        rows = stream.metered("a", 1.0, day) if stream.settings.metered else stream.rows(1.0, day)
+        write_day(stream, changed(rows, 9, load=load), day)
+        made[day] = told
+    for judged in stream.judge(*made):
+        told, part = made[judged.day], PART.replace(str(DAY), str(judged.day))
+        assert_released(judged)
+        assert judged.alarms == (
+            f"{part}, {LOAD}, step 9 (04:30) of 48: {told}" + judged.alarms[0].split(told)[1],
+        )
+        assert "77" not in judged.results.read_text().split('"metrics"')[1]
 
 
 @pytest.mark.parametrize(

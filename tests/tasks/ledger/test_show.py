@@ -9,12 +9,12 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from flows.cli.console import Terminal
-from flows.cli.show.ledger import show_book
+from flows.cli.show.ledger_book import show_book
 from optstream.ledger import ReleaseState, StreamTerms
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.stream import Calendar
 from tasks.ledger.documents import book_document
-from tasks.ledger.show import promise_changed, read_book
+from tasks.ledger.show import guarantee_changed, read_book
 from tasks.ledger.show_pages import calendar_of
 from tasks.release.records.outcomes import budget_document, budget_of
 from tasks.release.run import terms_of
@@ -44,7 +44,7 @@ def at(day, hour, minute=0):
 
 def test_windows_are_told_in_local_time_with_what_they_have_left(released):
     (page,) = read_book(released.settings, released.ledger)
-    told = [(room.begin_first, room.begin_last, room.left) for room in page.windows]
+    told = [(one.begin_first, one.begin_last, one.left) for one in page.windows]
     quarters = [Fraction(n, 8) for n in range(9)]
     # every window that ends on the last day sees the charged hours of one of the days
     assert told[0] == (at(1, 0), at(2, 22), quarters[4])
@@ -58,9 +58,9 @@ def test_windows_are_told_in_local_time_with_what_they_have_left(released):
     assert released.ledger.window_spent("people", page.free_from + 46, 1).epsilon > 0
 
 
-def test_days_tell_charge_room_and_whether_they_may_be_released(released):
+def test_days_tell_charge_headroom_and_whether_they_may_be_released(released):
     (page,) = read_book(released.settings, released.ledger)
-    days = {room.day: room for room in page.days}
+    days = {one.day: one for one in page.days}
     assert min(days) == DAYS[0]  # a fortnight, if there is so much of it
     assert max(days) == date(2016, 6, 4)  # the first that no charged window meets
     assert days[date(2016, 6, 3)].left == Fraction(1, 2)
@@ -79,11 +79,11 @@ def test_days_tell_charge_room_and_whether_they_may_be_released(released):
 
 def test_may_be_released_is_what_a_run_would_find(released):
     (page,) = read_book(released.settings, released.ledger)
-    for room in page.days:
-        if room.may is not None and room.day > DAYS[-1]:
-            released.simulate(room.day)
-            done = released.release(room.day)[room.day]
-            assert (done.outcome.status.value == "published") == room.may, done.outcome
+    for one in page.days:
+        if one.may is not None and one.day > DAYS[-1]:
+            released.simulate(one.day)
+            done = released.release(one.day)[one.day]
+            assert (done.outcome.status.value == "published") == one.may, done.outcome
             break
     else:
         raise AssertionError("no day was judged")
@@ -91,13 +91,13 @@ def test_may_be_released_is_what_a_run_would_find(released):
 
 def test_only_the_days_that_were_asked_for(released):
     (page,) = read_book(released.settings, released.ledger, date(2016, 6, 1), date(2016, 6, 1))
-    assert [room.day for room in page.days] == [date(2016, 6, 1)]
+    assert [one.day for one in page.days] == [date(2016, 6, 1)]
     first = datetime(2016, 5, 31, 0, 30, tzinfo=PARIS)
     assert (page.windows[0].begin_first, page.windows[0].left) == (first, 1)
     assert page.windows[-1].begin_last == at(1, 23, 30)
     assert [one.period for one in page.streams[0].releases] == ["2016-06-01"]
     (page,) = read_book(released.settings, released.ledger, first=date(2016, 6, 3))
-    assert [room.day for room in page.days] == [date(2016, 6, 3), date(2016, 6, 4)]
+    assert [one.day for one in page.days] == [date(2016, 6, 3), date(2016, 6, 4)]
     (page,) = read_book(released.settings, released.ledger, last=date(2016, 6, 1))
     assert page.days[-1].day == date(2016, 6, 1)
 
@@ -107,7 +107,7 @@ def test_a_stream_without_releases_has_all_of_it(house):
     (page,) = read_book(house.settings, house.ledger)
     assert (page.days, page.windows, page.free_from) == ((), (), None)
     (page,) = read_book(house.settings, house.ledger, date(2016, 6, 1), date(2016, 6, 1))
-    assert [(room.left, room.may) for room in page.days] == [(1, True)]
+    assert [(one.left, one.may) for one in page.days] == [(1, True)]
 
 
 def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
@@ -122,7 +122,7 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
     other = pages["others"]
     assert other.calendar is None
     assert other.days == ()
-    assert [(room.first_step, room.last_step, room.begin_first, room.left) for room in other.windows] == [
+    assert [(one.first_step, one.last_step, one.begin_first, one.left) for one in other.windows] == [
         (8, 10, None, 1)
     ]
     assert other.free_from == 11
@@ -134,10 +134,10 @@ def test_the_calendar_of_the_terms_is_read_back(house, day):
     assert calendar_of(terms_of(house.settings)) == Calendar(30, "Europe/Paris", day)
 
 
-def test_a_changed_promise_is_told(released):
-    assert promise_changed(released.settings, released.ledger) == []
+def test_a_changed_guarantee_is_told(released):
+    assert guarantee_changed(released.settings, released.ledger) == []
     released.configure('epsilon = "1"', 'epsilon = "2"')
-    assert promise_changed(released.settings, released.ledger) == ["epsilon"]
+    assert guarantee_changed(released.settings, released.ledger) == ["epsilon"]
 
 
 def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
@@ -161,7 +161,7 @@ def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(hous
     house.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
     house.released(DAYS[0])
     (page,) = read_book(house.settings, house.ledger)
-    days = {room.day: room for room in page.days}
+    days = {one.day: one for one in page.days}
     assert days[DAYS[1]].may is True
     house.release(DAYS[1])
 
@@ -169,7 +169,7 @@ def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(hous
 def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):
     released.ledger.compromise("two-regions", DAYS[0].isoformat(), 0, "a leak", released.now)
     pages = read_book(released.settings, released.ledger)
-    assert min(room.left for room in pages[0].days) == -math.inf
+    assert min(one.left for one in pages[0].days) == -math.inf
     show_book(pages, (), [], Terminal())
     assert "nothing: noise was compromised" in capsys.readouterr().out
     budget = budget_of(released.settings, released.ledger)

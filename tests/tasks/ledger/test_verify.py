@@ -1,4 +1,4 @@
-"""Ledger, catalogue and files against each other: a line for each difference, and none in a whole house."""
+"""Ledger, catalogue and files against each other: a line for each difference, none where all is whole."""
 
 import hashlib
 import json
@@ -17,7 +17,7 @@ from tasks.ledger import verify as ledger_check
 from tasks.ledger.open import find_ledger, need_ledger
 from tasks.ledger.verify import verify
 from tasks.release.run import terms_of
-from tasks.release.steps import RELEASING, STEPS
+from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -40,7 +40,7 @@ def measurements(house, day=DAYS[0]):
     return house.settings.measurements_of(day, 0)
 
 
-def test_a_whole_house_has_no_problem(released):
+def test_a_whole_installation_has_no_problem(released):
     found = verify(released.settings, released.ledger)
     assert (found.problems, found.notes, found.n_releases, found.n_listed) == ((), (), 2, 2)
 

@@ -18,7 +18,7 @@ max_runtime = "1h"
 
 
 class Watched(House):
-    """A house, and what the watch says of it at its clock's time."""
+    """A stream, and what the watch says of it at its clock's time."""
 
     def watch(self, *, live=True):
         ledger = find_ledger(self.settings)

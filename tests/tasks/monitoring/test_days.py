@@ -10,7 +10,7 @@ from optstream.errors import LedgerError
 from optstream.noise import simulated_noise
 from tasks.monitoring import Kind, Severity
 from tasks.operations.compromise import compromise
-from tasks.release import steps as chunk
+from tests.tasks.two_regions import READING, STEPS
 
 ONE, TWO = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -84,7 +84,7 @@ def test_of_several_verdicts_the_newest_counts(watched):
     assert watched.states()[2] == "failed"
     rows.write_parquet(broken)
     watched.later(hours=1)
-    watched.release(TWO, steps=chunk.READING)
+    watched.release(TWO, steps=READING)
     assert watched.states()[2] == "missing"
 
 
@@ -97,7 +97,7 @@ def test_a_dump_without_files_names_its_region_at_once(watched):
 
 def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
     watched.released(ONE)
-    watched.release(TWO, steps=chunk.STEPS[:5], lease=timedelta(hours=3))
+    watched.release(TWO, steps=STEPS[:5], lease=timedelta(hours=3))
     assert watched.states() == {1: "published", 2: "running"}
     assert watched.alarms() == []
     watched.later(hours=1)
@@ -110,9 +110,9 @@ def test_a_run_that_lives_runs_and_one_that_is_too_long_is_stuck(watched):
 def test_a_run_that_takes_up_an_old_day_is_not_stuck_for_what_another_left(watched, steps):
     """Reserved, or drawn, by a run that died yesterday: the one that lives has only begun."""
     watched.released(ONE)
-    watched.release(TWO, steps=chunk.STEPS[:steps])
+    watched.release(TWO, steps=STEPS[:steps])
     watched.later(hours=20)
-    watched.release(TWO, steps=chunk.STEPS[:steps], lease=timedelta(hours=3))
+    watched.release(TWO, steps=STEPS[:steps], lease=timedelta(hours=3))
     assert watched.states()[2] == "running"
     assert "stuck" not in [kind for kind, *_ in watched.alarms()]
     watched.later(hours=1, seconds=1)
@@ -121,7 +121,7 @@ def test_a_run_that_takes_up_an_old_day_is_not_stuck_for_what_another_left(watch
 
 def test_a_run_that_died_is_an_alarm_when_its_lease_is_over(watched):
     watched.released(ONE)
-    watched.release(TWO, steps=chunk.STEPS[:6])
+    watched.release(TWO, steps=STEPS[:6])
     assert watched.states() == {1: "published", 2: "running"}
     watched.later(minutes=15, seconds=1)
     assert watched.states() == {1: "published", 2: "failed"}
@@ -144,7 +144,7 @@ def test_a_held_day_is_no_alarm_until_its_hour_and_a_while(watched):
 def test_void_withdrawn_and_restated(watched):
     watched.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
     watched.released(ONE)
-    watched.release(TWO, steps=chunk.STEPS[:6])
+    watched.release(TWO, steps=STEPS[:6])
     watched.ledger.void("two-regions", str(TWO), 0, "a person said so", watched.now)
     watched.ledger.withdraw("two-regions", str(ONE), 0, "a wrong meter", watched.now)
     assert watched.states() == {1: "withdrawn", 2: "void"}
@@ -181,7 +181,7 @@ def test_an_older_copy_of_the_ledger_is_an_alarm_and_a_ledger_that_is_gone_an_er
         watched.watch()
 
 
-def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_room(watched):
+def test_noise_that_others_know_is_an_alarm_and_the_next_day_has_no_headroom(watched):
     watched.released(ONE, TWO)
     compromise(watched.settings, watched.ledger, TWO, "a stolen disk", watched.now)
     assert watched.alarms() == [("compromised", 2, None), ("budget", 3, None)]

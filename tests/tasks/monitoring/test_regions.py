@@ -22,7 +22,7 @@ def rename(watched, leaf, name, day=TWO):
     (watched.folder / f"dumps/region={leaf}/date={day}").rename(target / f"date={day}")
 
 
-def test_one_stranger_and_one_vanished_leaf_are_a_pair_however_unlike():
+def test_one_unknown_region_and_one_vanished_leaf_are_a_pair_however_unlike():
     assert likeness("FR-AURA", "84") == 0
     assert renamed(["FR-AURA"], ["84"]) == {"FR-AURA": "84"}
 
@@ -42,13 +42,13 @@ def test_of_several_the_most_alike_are_paired_and_the_last_by_elimination():
     st.lists(st.text("ab1-", min_size=1, max_size=4), unique=True, max_size=5),
     st.lists(st.text("AB2", min_size=1, max_size=4), unique=True, max_size=5),
 )
-def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(strangers, vanished):
-    found = renamed(strangers, vanished)
+def test_no_leaf_is_suggested_twice_and_the_most_alike_pair_always_is(unknown, vanished):
+    found = renamed(unknown, vanished)
     suggested = [leaf for leaf in found.values() if leaf is not None]
-    assert list(found) == strangers
+    assert list(found) == unknown
     assert len(set(suggested)) == len(suggested)
     assert set(suggested) <= set(vanished)
-    best = max((likeness(one, leaf) for one in strangers for leaf in vanished), default=0)
+    best = max((likeness(one, leaf) for one in unknown for leaf in vanished), default=0)
     if best >= 0.5:
         assert best in {likeness(one, leaf) for one, leaf in found.items() if leaf}
 
@@ -114,7 +114,7 @@ def test_a_leaf_whose_marker_is_late_was_not_renamed(watched):
     assert (alarm.node, alarm.suggestion) == ("new", None)
 
 
-def test_strangers_of_released_days_and_of_days_before_the_stream_are_no_alarm(watched):
+def test_unknown_regions_of_released_days_and_of_days_before_the_stream_are_no_alarm(watched):
     watched.release(date(2016, 6, 1), TWO)
     for day in (date(2016, 5, 1), TWO):
         (watched.folder / f"dumps/region=old/date={day}").mkdir(parents=True)

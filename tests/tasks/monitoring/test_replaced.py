@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from flows.cli.console import Terminal
-from flows.cli.show.watch import show_view
+from flows.cli.show.stream_view import show_view
 from tasks.monitoring import facts as facts_module
 from tasks.monitoring.alarms import DEPENDS
 from tasks.monitoring.document import status_document

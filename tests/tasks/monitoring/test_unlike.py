@@ -10,9 +10,9 @@ from tests.tasks.monitoring.conftest import Watched
 from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 6, 1)
-INFORMED = CONFIGURATION.replace("OptStream", 'HistoryInformed"\nscale = 5000.0\n#').replace(
-    '[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', ""
-)
+INFORMED = CONFIGURATION.replace(
+    "OptStream", 'HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2\n#'
+).replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
 DAYS = [FIRST + timedelta(days=number) for number in range(10)]
 DARK, AFTER = DAYS[8], DAYS[9]
 
@@ -43,6 +43,7 @@ def test_it_is_a_warning_of_that_day_until_the_next(house):
     assert unlike(house) == []
 
 
+@pytest.mark.nightly
 def test_measurements_that_are_gone_or_another_mechanisms_are_no_news(house):
     house.released(*DAYS[:9])
     assert unlike(house)

@@ -1,4 +1,4 @@
-"""A promise or a plan that changes under released days: which days wait, and what the statements say."""
+"""A guarantee or a plan that changes under released days: which days wait, and what the statements say."""
 
 import json
 from datetime import date, timedelta
@@ -48,14 +48,14 @@ def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
     assert "by privacy guarantee 0" in page.days[0].because
 
 
-def test_nothing_waits_for_a_promise_that_asks_for_more_noise(released):
+def test_nothing_waits_for_a_guarantee_that_asks_for_more_noise(released):
     released.configure('alpha = "1"', 'alpha = "10"\nwindows = "sliding"')
     with pytest.raises(LedgerError, match="nothing to amend"):
         rehearse(released.settings, released.ledger)
     released.configure('epsilon = "1"', 'epsilon = "2"')
     refused = rehearse(released.settings, released.ledger).refused
     assert [day for day, _ in refused] == [DAYS[2]]
-    # half of epsilon: the window across holds what was spent, so it waits for the new promise itself
+    # half of epsilon: the window across holds what was spent, so it waits for the new guarantee itself
     released.configure('epsilon = "2"', 'epsilon = "1/2"')
     waits = rehearse(released.settings, released.ledger)
     assert [broken.number for _, broken in waits.refused] == [1]

@@ -8,8 +8,8 @@ from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
 from tasks.release import publish
-from tasks.release import steps as chunk
 from tasks.release.day import Drawn, Requested, Status
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
@@ -27,7 +27,7 @@ def taken(run, day, steps):
 
 def test_a_drawn_day_is_void_and_never_published(house):
     """Whoever knows the noise would read the raw values off the published ones."""
-    house.release(DAYS[0], steps=chunk.STEPS[:-1])
+    house.release(DAYS[0], steps=STEPS[:-1])
     became_known(house)
     house.later(hours=1)
     work = house.release(DAYS[0])[DAYS[0]]
@@ -41,9 +41,9 @@ def test_a_drawn_day_is_void_and_never_published(house):
 
 def test_a_run_that_is_about_to_publish_publishes_nothing(house):
     run = house.run()
-    works = taken(run, DAYS[0], chunk.STEPS[:-1])
+    works = taken(run, DAYS[0], STEPS[:-1])
     became_known(house)
-    (late,) = chunk.STEPS[-1](run, works)
+    (late,) = STEPS[-1](run, works)
     assert late.outcome.status is Status.FAILED, late.outcome
     assert find_catalogue(house.folder / "published") is None
 
@@ -51,10 +51,10 @@ def test_a_run_that_is_about_to_publish_publishes_nothing(house):
 def test_a_run_that_is_about_to_draw_draws_nothing(house):
     house.released(DAYS[0])
     run = house.run()
-    works = taken(run, DAYS[1], chunk.STEPS[:5])
+    works = taken(run, DAYS[1], STEPS[:5])
     assert house.record(DAYS[1]).state is ReleaseState.RESERVED
     became_known(house)
-    (refused,) = chunk.STEPS[5](run, works)
+    (refused,) = STEPS[5](run, works)
     assert refused.outcome.status is Status.REFUSED, refused.outcome
     # nor does the run that takes the day over, under the plan that was charged already
     house.later(hours=1)
@@ -68,14 +68,14 @@ def test_days_outside_the_lost_windows_go_on(house):
     later = date(2016, 6, 5)
     house.simulate(later)
     house.released(DAYS[0])
-    works = taken(run := house.run(), later, chunk.STEPS[:5])
+    works = taken(run := house.run(), later, STEPS[:5])
     became_known(house)
-    assert isinstance(chunk.STEPS[5](run, works)[0], Drawn)
+    assert isinstance(STEPS[5](run, works)[0], Drawn)
 
 
 def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(house):
     run = house.run()
-    works = taken(run, DAYS[0], chunk.STEPS[:-1])
+    works = taken(run, DAYS[0], STEPS[:-1])
     publish.publish(run, works)
     became_known(house)
     (line,) = verify(house.settings, house.ledger).problems

@@ -13,8 +13,8 @@ from tasks.operations.purge import purge
 from tasks.release.day import Requested
 from tasks.release.records.lineage import emit_lineage
 from tasks.release.run import void
-from tasks.release.steps import RELEASING, STEPS
 from tasks.storage.private_files import exclusive_in, take_raw
+from tests.tasks.two_regions import RELEASING, STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 NOTHING = {

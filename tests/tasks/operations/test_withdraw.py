@@ -15,9 +15,10 @@ from tasks.release import steps
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.release.publish import publish
+from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
-UNTIL_STAGED = steps.STEPS[:7]
+UNTIL_STAGED = STEPS[:7]
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from optstream.ledger import ReleaseState
 from tasks.config import load_settings
 from tasks.planning import cost_of, plan_backfill
 from tasks.release import run as release
-from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.reserve import look_at_folders
+from tests.tasks.two_regions import STEPS
 
 
 @pytest.fixture
@@ -33,7 +33,7 @@ def plan(house, days):
 
 def test_every_day_of_the_span_is_told_apart(house, there):
     house.released(there[0])
-    house.release(there[1], steps=steps.STEPS[:6])
+    house.release(there[1], steps=STEPS[:6])
     days = [there[0] - timedelta(days=1), *there]
     found = plan(house, days)
     assert found.over == {"published": 1}
@@ -46,7 +46,7 @@ def test_every_day_of_the_span_is_told_apart(house, there):
 
 def test_what_a_person_gave_up_or_took_back_is_not_run_again(house, there):
     house.released(there[0])
-    house.release(there[1], steps=steps.STEPS[:6])
+    house.release(there[1], steps=STEPS[:6])
     house.ledger.void("two-regions", str(there[1]), 0, "a person said so", house.now)
     house.ledger.withdraw("two-regions", str(there[0]), 0, "a wrong meter", house.now)
     assert plan(house, there).over == {"void": 1, "withdrawn": 1}
@@ -96,7 +96,7 @@ def test_the_days_that_would_be_refused_are_those_that_are(house, there):
     run = release.Run(settings, house.ledger, house.run().noise, "other", lambda: house.now)
     release.enrol(run)
     works = [release.Requested(there[1])]
-    for step in steps.STEPS:
+    for step in STEPS:
         works = step(run, works)
     assert works[0].outcome.status is Status.PUBLISHED
     priced = cost_of(house.settings, house.ledger, there)
@@ -107,7 +107,7 @@ def test_the_days_that_would_be_refused_are_those_that_are(house, there):
     assert priced.before == Fraction(1)
 
 
-def test_another_promise_has_no_price(house, there):
+def test_another_guarantee_has_no_price(house, there):
     house.released(there[0])
     file = house.folder / "optstream.toml"
     file.write_text(file.read_text().replace('alpha = "1"', 'alpha = "2"'))
@@ -116,7 +116,7 @@ def test_another_promise_has_no_price(house, there):
 
 
 def test_a_day_with_another_run_says_until_when(house, there):
-    house.release(there[0], steps=steps.STEPS[:5], owner="first")
+    house.release(there[0], steps=STEPS[:5], owner="first")
     outcome = house.release(there[0], owner="second")[there[0]].outcome
     assert outcome.status is Status.BUSY
     assert not outcome.status.is_good

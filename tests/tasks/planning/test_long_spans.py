@@ -44,6 +44,7 @@ def test_it_is_the_dry_runs_figure_rounded_up_and_the_same_all_year(small, compo
     assert composed == [DAY]
 
 
+@pytest.mark.nightly
 def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alone(
     small, composed, monkeypatch
 ):
@@ -63,6 +64,7 @@ def test_another_process_takes_it_from_the_file_and_a_damaged_one_costs_time_alo
     assert long_spans_of(settings, DAY, 0) == found
 
 
+@pytest.mark.nightly
 def test_another_plan_or_year_is_composed_anew(small, composed):
     settings = small().settings
     first = long_spans_of(settings, DAY, 0)

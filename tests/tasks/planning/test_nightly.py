@@ -112,7 +112,7 @@ def test_what_went_wrong_is_left_at_once(load, status):
 
 
 @pytest.mark.parametrize("status", [status for status in Status if status.is_good])
-def test_what_is_out_is_not_left(load, status):
+def test_what_is_good_is_not_left(load, status):
     night = night_of(load(), [Requested(DAY).ended(status, "why")], [], LATE)
     assert (night.words, night.left) == (f"{DAY} {status}", ())
 

@@ -45,7 +45,10 @@ def run_until(folder, end):
     or Path("/proc/sys/kernel/core_pattern").read_text().startswith("|"),
     reason="this machine writes no core file for anybody",
 )
-@pytest.mark.parametrize(("end", "dumped"), [("before it reads", True), ("at its first sample", False)])
+@pytest.mark.parametrize(
+    ("end", "dumped"),
+    [pytest.param("before it reads", True, marks=pytest.mark.nightly), ("at its first sample", False)],
+)
 def test_a_process_that_draws_leaves_no_core_dump(house, end, dumped):
     """Control: the same process before it has read a dump leaves one."""
     ended = subprocess.Popen(

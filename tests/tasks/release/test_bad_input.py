@@ -14,6 +14,7 @@ from optstream.errors import ConfigurationError
 from optstream.stream.private_period import open_private_period
 from tasks.release import steps
 from tasks.release.day import Judged, Status
+from tests.tasks.two_regions import READING
 
 DAY = date(2016, 6, 1)
 PLACE = f"dumps/region=84/date={DAY}"
@@ -199,7 +200,7 @@ def test_the_length_of_one_reading_does_not_decide_whether_a_decimal_column_coun
         return rows.with_columns(energy_kwh=pl.Series(readings, dtype=pl.Decimal(38, scale)))
 
     rewrite(metered, change)
-    works = metered.release(DAY, steps=steps.READING)
+    works = metered.release(DAY, steps=READING)
     units = open_private_period(works[DAY].period)
     rounded = max(0, math.floor(Fraction(digits) * 1000 + Fraction(1, 2)))
     assert units[0, 0] == rounded + 250
@@ -243,7 +244,7 @@ def test_readings_far_beyond_wide_bounds_are_clamped_too(house, bounds, resoluti
         house,
         lambda rows: rows.with_columns(load_mw=pl.when(first).then(pl.lit(value)).otherwise(1).cast(dtype)),
     )
-    works = house.release(DAY, steps=steps.READING)
+    works = house.release(DAY, steps=READING)
     assert isinstance(works[DAY], Judged), works[DAY]
 
 

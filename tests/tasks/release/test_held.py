@@ -6,9 +6,9 @@ import pytest
 
 from optstream import read_published
 from optstream.ledger import ReleaseState
-from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.run import let_go
+from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
 HOUR = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
@@ -72,7 +72,7 @@ def test_a_wrong_hour_is_refused(house):
 
 def test_no_published_byte_names_a_moment_of_the_run(house):
     house.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
-    house.release(DAY, steps=steps.STEPS)
+    house.release(DAY, steps=STEPS)
     for path, data in house.files("published").items():
         for moment in (b"2031-08-09", b"10:11:12", f"{house.now.timestamp():.0f}".encode()):
             assert moment not in data, path

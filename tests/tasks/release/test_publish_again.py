@@ -12,12 +12,11 @@ from optstream.noise import secure_noise
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release import steps
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.release.publish_again import days_published, publish_again
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import House
+from tests.tasks.two_regions import STEPS, House
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -158,7 +157,7 @@ def test_a_day_whose_noise_is_known_is_refused(published):
 
 
 def test_what_was_never_published_is_left_to_a_run(house):
-    house.release(DAY, steps=steps.STEPS[:6])
+    house.release(DAY, steps=STEPS[:6])
     drawn, unknown = Published(house).again(DAY, NEXT)
     assert (drawn.status, "DRAWN, not published" in drawn.message) == (Status.FAILED, True)
     assert (unknown.status, "optstream run" in unknown.message) == (Status.FAILED, True)

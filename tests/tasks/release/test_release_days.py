@@ -19,9 +19,10 @@ from tasks.release import run as release
 from tasks.release import steps as chunk
 from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
+from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
-BEFORE_ESTIMATE = chunk.STEPS[:6]
+BEFORE_ESTIMATE = STEPS[:6]
 
 
 def status(works, day):
@@ -124,7 +125,7 @@ def test_after_drawn_the_measurements_are_the_release(house):
 
 
 def test_a_run_that_dies_after_staging_publishes_the_same_bytes(house, monkeypatch):
-    house.release(FIRST, steps=chunk.STEPS[:7])
+    house.release(FIRST, steps=STEPS[:7])
     staged = next(iter(house.files("trusted/staging").values()))
     house.later(hours=1)
     # Another version of the code would encode other bytes.
@@ -135,7 +136,7 @@ def test_a_run_that_dies_after_staging_publishes_the_same_bytes(house, monkeypat
 
 
 def test_a_live_owner_is_not_disturbed(house):
-    house.release(FIRST, steps=chunk.STEPS[:5])
+    house.release(FIRST, steps=STEPS[:5])
     works = house.release(FIRST, owner="another run")
     assert status(works, FIRST) is Status.BUSY
     assert "wait for it" in works[FIRST].outcome.message
@@ -187,7 +188,7 @@ def test_publishing_that_fails_is_finished_by_the_next_run(house, monkeypatch):
 def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypatch):
     """The orchestrator repeats a step for all of its days when it failed for one of them."""
     run, works = house.run(), [release.Requested(FIRST), release.Requested(SECOND)]
-    for step in chunk.STEPS[:-1]:
+    for step in STEPS[:-1]:
         works = step(run, works)
     genuine = run.ledger.record_published
 
@@ -211,7 +212,7 @@ def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch
         replace(house.run(), clock=lambda: house.now),
         [release.Requested(FIRST), release.Requested(SECOND)],
     )
-    for step in chunk.STEPS[:-1]:
+    for step in STEPS[:-1]:
         works = step(run, works)
     genuine = publish.publish
 
@@ -230,7 +231,7 @@ def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch
 
 def test_one_day_that_cannot_be_published_keeps_no_other_back(house):
     run, works = house.run(), [release.Requested(FIRST), release.Requested(SECOND)]
-    for step in chunk.STEPS[:-1]:
+    for step in STEPS[:-1]:
         works = step(run, works)
     house.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", house.now)
     first, second = chunk.publish_releases(run, works)
@@ -250,7 +251,7 @@ def test_the_trusted_zone_is_closed_to_others(house):
 def test_raw_values_stay_out_of_every_value_that_a_step_returns(house):
     """What Prefect may print of a task's result."""
     run, works = house.run(), [release.Requested(FIRST)]
-    for step in chunk.STEPS:
+    for step in STEPS:
         works = step(run, works)
         shown = repr(works)
         assert "load_mw" not in shown

@@ -12,10 +12,11 @@ from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
 from tasks.release import steps
 from tasks.release.day import Status
+from tests.tasks.two_regions import STEPS
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 L1 = ('method = "equally_spaced"\nn_samples = 10', 'method = "l1"\nn_samples = 10\nthreshold = "50"')
-UNTIL_DRAW = steps.STEPS[:6]
+UNTIL_DRAW = STEPS[:6]
 
 
 @pytest.fixture
@@ -141,9 +142,9 @@ def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(hous
 
 
 def test_a_live_owner_keeps_its_day(house):
-    (work,) = house.release(DAY, steps=steps.STEPS[:5]).values()
+    (work,) = house.release(DAY, steps=STEPS[:5]).values()
     run = house.run()
-    for step in steps.STEPS[5:7]:
+    for step in STEPS[5:7]:
         house.later(minutes=6)
         (work,) = step(run, [work])
     house.later(minutes=14)
@@ -155,7 +156,7 @@ def test_a_live_owner_keeps_its_day(house):
 
 
 def test_an_owner_that_was_taken_over_while_away_does_not_renew(house):
-    (work,) = house.release(DAY, steps=steps.STEPS[:5]).values()
+    (work,) = house.release(DAY, steps=STEPS[:5]).values()
     away = house.run()
     house.later(minutes=20)
     house.release(DAY)

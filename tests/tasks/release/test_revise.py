@@ -14,12 +14,13 @@ from optstream.mechanisms import HistoryInformedTree
 from optstream.stream import Measured
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release import revise, steps
+from tasks.release import revise
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Requested, Status
 from tasks.release.due import due
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.vintage_nights import DAYS, listed, night, revised, sound, stored
+from tests.tasks.two_regions import STEPS
 
 
 def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
@@ -94,7 +95,7 @@ def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
     house = learning
     house.released(*DAYS[:2])
-    house.release(DAYS[2], steps=steps.STEPS[:-1])
+    house.release(DAYS[2], steps=STEPS[:-1])
     assert house.record(DAYS[2]).state is ReleaseState.DRAWN
     (work,) = due(house.run())
     assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
@@ -236,7 +237,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
     learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
     """
     house = learning
-    house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
+    house.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
     house.released(*DAYS[:3])
     known = set(range(house.record(DAYS[0]).first_step, house.record(DAYS[1]).first_step))
     assert blocks_before(house, DAYS[2]) & known
@@ -256,7 +257,7 @@ def test_nothing_goes_on_from_noise_that_others_know(learning):
 def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
     """What a later day remembers began after it."""
     house = learning
-    house.configure("scale = 5000.0", "n_blocks = 6\nblock_length = 2")
+    house.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
     house.released(*DAYS[2:4])
     house.release(DAYS[0])
     compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)

@@ -81,7 +81,7 @@ def test_a_page_can_be_read(chromium, pages, name, width, scheme):
     assert ("1 alarm." in text) == (name == "trusted")
 
 
-@pytest.mark.parametrize("name", ["public", "trusted"])
+@pytest.mark.parametrize("name", ["public", pytest.param("trusted", marks=pytest.mark.nightly)])
 def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, pages, name):
     with visit(chromium, allowed=(pages[name],), width=1440) as seen:
         seen.page.goto(pages[name])

@@ -173,15 +173,15 @@ def test_a_folder_that_lost_every_file_has_a_page(forty_days, tmp_path):
 
 
 def test_the_epsilon_is_what_any_window_may_lose_and_not_the_newest_plan(tmp_path, monkeypatch):
-    """A plan that leaves a tenth to restatements, and an older promise that gave more."""
+    """A plan that leaves a tenth to restatements, and an older guarantee that gave more."""
     from benchmarks.inputs import fixture as module
 
     real, made = module.ReleaseStatement, []
 
     def stated(**fields):
         made.append(fields["period"])
-        promise = {1: "1", 2: "3/2", 3: "1"}[len(made)]
-        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": PrivacyModel(promise, 48, 10)})
+        guarantee = {1: "1", 2: "3/2", 3: "1"}[len(made)]
+        return real(**{**fields, "epsilon_plan": Fraction(9, 10), "model": PrivacyModel(guarantee, 48, 10)})
 
     monkeypatch.setattr(module, "ReleaseStatement", stated)
     module.lay_out_published(tmp_path / "one", FIRST, 1)

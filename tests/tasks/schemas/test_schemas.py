@@ -14,11 +14,10 @@ from tasks.monitoring import Kind, Severity, State
 from tasks.monitoring.document import status_document
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release import steps
 from tasks.release.day import Requested
 from tasks.studies.audit_record import keep_audit
 from tests.tasks.monitoring.conftest import WATCH, Watched
-from tests.tasks.two_regions import CONFIGURATION
+from tests.tasks.two_regions import CONFIGURATION, STEPS
 
 pytestmark = pytest.mark.slow
 
@@ -48,7 +47,7 @@ def house(tmp_path_factory):
     house.released(*DAYS[:3])
     house.release(DAYS[1], restate=True)
     withdraw(house.run(), Requested(DAYS[0]), reason="a wrong meter")
-    house.release(DAYS[3], steps=steps.STEPS[:6])
+    house.release(DAYS[3], steps=STEPS[:6])
     house.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", house.now)
     compromise(house.settings, house.ledger, DAYS[2], "a stolen disk", house.now)
     (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()

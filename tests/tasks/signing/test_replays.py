@@ -16,7 +16,6 @@ from tasks.release.publish_again import publish_again
 from tasks.signing.key import new_key
 from tests.tasks.signing.test_sign import (
     DAY,
-    IN_A_FOLDER,
     NEXT,
     days_in,
     get,
@@ -55,7 +54,6 @@ def again(house, *days):
     ]
 
 
-@IN_A_FOLDER
 @pytest.mark.parametrize("number", [None, 1, LARGEST_SEQUENCE - 1])
 def test_a_forged_number_neither_begins_again_nor_uses_the_numbers_up(signed, number):
     signed.release(DAY)
@@ -68,7 +66,6 @@ def test_a_forged_number_neither_begins_again_nor_uses_the_numbers_up(signed, nu
     assert problems(signed) == []
 
 
-@IN_A_FOLDER
 def test_the_number_rises_after_an_older_trusted_folder_was_brought_back(signed):
     signed.release(DAY)
     signed.settings.catalogue_number_file.unlink()
@@ -111,7 +108,6 @@ def test_a_lost_catalogue_is_published_again_before_the_next_night_signs(signed)
         assert days_in(signed) == [DAY, NEXT]
 
 
-@IN_A_FOLDER
 def test_an_older_revision_is_not_signed_again(signed):
     signed.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
     signed.release(DAY)
@@ -127,7 +123,6 @@ def test_an_older_revision_is_not_signed_again(signed):
     assert listed(signed).entry(DAY).revision == 1
 
 
-@IN_A_FOLDER
 def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     """Of both days at once, it does; so two withdrawals that were cut short can be completed."""
     signed.release(DAY)
@@ -152,7 +147,6 @@ def test_a_withdrawal_of_one_day_signs_no_other_withdrawn_day(signed):
     assert problems(signed) == []
 
 
-@IN_A_FOLDER
 @pytest.mark.parametrize("change", [{"rows_hash": "0" * 64}, {"ledger_head": "nobody-s"}])
 def test_no_forged_part_of_an_entry_is_signed(signed, change):
     signed.release(DAY)
@@ -166,7 +160,6 @@ def test_no_forged_part_of_an_entry_is_signed(signed, change):
     assert problems(signed) != []
 
 
-@IN_A_FOLDER
 def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
     signed.release(DAY)
     put_listed(signed, value_column="other")
@@ -175,7 +168,6 @@ def test_a_forged_value_column_is_not_signed_by_a_withdrawal(signed):
     assert "another stream or value column" in told.message
 
 
-@IN_A_FOLDER
 def test_what_is_refused_removes_no_manifest(signed):
     signed.release(DAY)
     put_listed(signed, entries=(replace(listed(signed).entries[0], ledger_head="nobody-s"),))

@@ -39,21 +39,15 @@ def sign_with(house, name):
     )
 
 
-@pytest.fixture(params=["path", "s3"])
+@pytest.fixture(params=["path", pytest.param("s3", marks=pytest.mark.nightly)])
 def signed(house, request):
-    """The small stream, published in a folder or in a store, with a signing key."""
+    """The small stream, published in a folder, by night in a store too, with a signing key."""
     if request.param == "s3":
         bucket = request.getfixturevalue("s3_bucket")
         house.configure('folder = "published"', f'folder = "s3://{bucket}/public"')
     sign_with(house, "signing.pem")
     house.public = new_key(house.settings.signing_key_file)
     return house
-
-
-IN_A_FOLDER = pytest.mark.parametrize(
-    "signed", ["path", pytest.param("s3", marks=pytest.mark.nightly)], indirect=True
-)
-"""In a store as well in the nightly checks."""
 
 
 def problems(house):
@@ -113,7 +107,6 @@ def forged(house, day):
     publish(folder, [(staged, statement)], lambda known: known)
 
 
-@IN_A_FOLDER
 def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(signed):
     signed.release(DAY)
     forged(signed, DAY)
@@ -129,7 +122,6 @@ def test_a_forged_day_is_refused_by_readers_and_not_signed_by_the_next_night(sig
         days_in(signed)
 
 
-@IN_A_FOLDER
 def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed):
     signed.release(DAY)
     old = {"catalogue.json": get(signed, "catalogue.json")}
@@ -150,7 +142,6 @@ def test_a_withdrawn_day_that_an_old_catalogue_lists_is_not_signed_again(signed)
     assert problems(signed) == []
 
 
-@IN_A_FOLDER
 def test_a_forged_tombstone_is_not_signed(signed):
     signed.release(DAY)
     withdraw_published(
@@ -232,7 +223,6 @@ def test_the_key_lies_in_the_trusted_folder(house, place):
         load_settings(house.folder / "optstream.toml")
 
 
-@IN_A_FOLDER
 def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
     with caplog.at_level(logging.DEBUG):
         signed.release(DAY)

@@ -7,6 +7,7 @@ import pytest
 from flows.cli.commands.audit import audit_and_show
 from flows.cli.console import Terminal
 from tasks.studies.audit import audit_cases
+from tests.flows.command import invoke
 
 CASES = [*audit_cases(only="inverted"), *audit_cases(only="half the query")]
 
@@ -46,10 +47,8 @@ def test_a_bar_is_shown_where_somebody_watches(capsys):
     assert "\x1b[" in capsys.readouterr().out
 
 
+@pytest.mark.nightly
 def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_path, monkeypatch):
-    from typer.testing import CliRunner
-
-    from flows.cli.main import app
     from tests.faults.world import CONFIGURATION, SAMPLING
 
     monkeypatch.chdir(tmp_path)
@@ -58,9 +57,9 @@ def test_an_audit_of_a_configured_stream_is_kept_and_a_part_of_one_is_not(tmp_pa
     )
     (tmp_path / "optstream.toml").write_text(text)
     words = ["audit", "--config", "optstream.toml", "--date", "2016-06-01", "--runs", "400"]
-    CliRunner().invoke(app, [*words, "--only", "stream"])
-    assert json.loads(CliRunner().invoke(app, ["status", "--json"]).output)["last_audit"] is None
-    assert CliRunner().invoke(app, words).exit_code == 0
-    audit = json.loads(CliRunner().invoke(app, ["status", "--json"]).output)["last_audit"]
+    invoke(*words, "--only", "stream")
+    assert json.loads(invoke("status", "--json").output)["last_audit"] is None
+    assert invoke(*words).exit_code == 0
+    audit = json.loads(invoke("status", "--json").output)["last_audit"]
     assert audit["passed"]
     assert audit["same_configuration"]

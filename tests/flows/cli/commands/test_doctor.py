@@ -3,25 +3,18 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from flows.cli.main import app
 from flows.orchestration.release import release_days
 from optstream.errors import ConfigurationError
 from tasks.doctor.surroundings import ask_server
+from tests.flows.command import invoke
 
 
 @pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    for name in ("OPTSTREAM_LEDGER_URL", "PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
+def here(here, monkeypatch):
+    for name in ("PREFECT_API_URL", "DO_NOT_TRACK", "GX_ANALYTICS_ENABLED"):
         monkeypatch.delenv(name, raising=False)
-    invoke("init")
-    return tmp_path
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, words)
+    return here
 
 
 def test_a_stream_that_has_not_begun_is_sound(here):
@@ -61,9 +54,9 @@ def test_a_configuration_that_does_not_load_is_a_finding(here):
 
 def test_an_open_trusted_folder_stops_the_command_before_anything_starts(here):
     (here / "trusted").mkdir(mode=0o750)
-    result = invoke("run", "--date", "2016-02-01")
-    assert isinstance(result.exception, ConfigurationError)
-    assert f"chmod 700 {here / 'trusted'}" in str(result.exception)
+    with pytest.raises(ConfigurationError) as raised:
+        invoke("run", "--date", "2016-02-01")
+    assert f"chmod 700 {here / 'trusted'}" in str(raised.value)
     assert list((here / "trusted").iterdir()) == []
 
 

@@ -3,6 +3,7 @@
 import json
 
 import polars as pl
+import pytest
 from typer.testing import CliRunner
 
 from flows.cli.commands.evaluate import chosen_experiments
@@ -14,6 +15,7 @@ def run(*arguments: str):
     return CliRunner().invoke(app, ["evaluate", "--data", "simulated", "--processes", "1", *arguments])
 
 
+@pytest.mark.nightly
 def test_a_short_run_writes_results_and_page(tmp_path):
     options = ["--into", str(tmp_path / "r"), "--only", "7", "--short", "--trials", "1"]
     result = run(*options, "--page", str(tmp_path / "page.md"))

@@ -4,31 +4,23 @@ import json
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
-from typer.testing import CliRunner
 
-from flows.cli.main import app
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
+from tests.flows.command import invoke
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
 
 
-def invoke(*words):
-    return CliRunner().invoke(app, words)
-
-
 @pytest.fixture
-def here(tmp_path, monkeypatch):
+def here(here):
     """A folder with a configuration, two chains and a ledger without a day."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-    invoke("init")
-    (tmp_path / "M.csv").write_text("low,high\n0.9,0.1\n0.3,0.7\n")
-    (tmp_path / "stay.csv").write_text("0.8,0.2\n0,1\n")
-    return tmp_path
+    (here / "M.csv").write_text("low,high\n0.9,0.1\n0.3,0.7\n")
+    (here / "stay.csv").write_text("0.8,0.2\n0,1\n")
+    return here
 
 
 @pytest.fixture
@@ -54,7 +46,7 @@ def test_a_person_sees_the_history_the_bounds_and_the_caveat(released):
     assert "3 releases, 144 steps of 30 minutes, 2016-06-01 to 2016-06-03" in shown
     assert "chain of 2 states: M.csv; backward: derived by Bayes" in shown
     assert "to keep the total at 1 or below" in shown
-    assert "a step, for ever (Algorithm 7)" in shown
+    assert "a step, permanently (Algorithm 7)" in shown
     assert "for 144 steps (Algorithm 8)" in shown
     assert "alpha = 10 of each other" in shown
     assert "the privacy guarantee does not cover such knowledge" in shown
@@ -88,7 +80,7 @@ def test_leakage_without_bound_is_said(released):
     assert "3 days as steps" in shown
     (released / "same.csv").write_text("1,0\n0,1\n")
     shown = invoke("leakage", "--transition", "same.csv", "--backward", "same.csv").output
-    assert "no epsilon above 0, for ever" in shown
+    assert "no epsilon above 0, permanently" in shown
 
 
 def test_nothing_released_yet_is_said(here):
@@ -118,11 +110,8 @@ def test_nothing_released_yet_is_said(here):
     ],
 )
 def test_faults_are_explained(released, words, error, message):
-    result = invoke("leakage", *words)
-    assert isinstance(result.exception, error)
-    assert result.exception.args
     with pytest.raises(error, match=message):
-        raise result.exception
+        invoke("leakage", *words)
 
 
 @pytest.mark.parametrize("words", [[], ["--transition", "M.csv", "--by", "week"]])

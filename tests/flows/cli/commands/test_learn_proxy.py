@@ -35,6 +35,7 @@ def learn(config, *changes, data="public", last=DAYS[-1]):
     return invoke("learn-proxy", *words, "--from", str(DAYS[0]), "--to", str(last), *changes)
 
 
+@pytest.mark.nightly
 def test_what_it_prints_is_a_table_of_the_configuration(config):
     said = learn(config, "--country", "FR")
     assert said.exit_code == 0, said.output
@@ -49,6 +50,7 @@ def test_what_it_prints_is_a_table_of_the_configuration(config):
     assert not (config.parent / "trusted").exists()
 
 
+@pytest.mark.nightly
 def test_days_that_clocks_make_short_are_days(config):
     config.write_text(config.read_text().replace('"UTC"', '"Europe/Paris"'))
     assert load_settings(config).calendar.n_steps(DAYS[-1]) == 23

@@ -8,27 +8,16 @@ import pytest
 from typer.testing import CliRunner
 
 from flows.cli.main import app
-from flows.cli.show.ledger import clock
+from flows.cli.show.ledger_book import clock
 from optstream.errors import LedgerError
 from optstream.ledger import open_ledger
 from optstream.stream import Calendar
 from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
+from tests.flows.command import invoke
 
 NOW = datetime(2016, 7, 1, tzinfo=UTC)
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, words)
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-    invoke("init")
-    return tmp_path
 
 
 @pytest.fixture
@@ -89,7 +78,7 @@ def test_show_says_when_a_run_would_be_refused(charged):
     assert "the configuration's epsilon differ from the ledger's terms: a run would be refused" in shown
 
 
-def test_verify_is_0_for_a_whole_house_and_1_with_a_line_for_each_problem(charged):
+def test_verify_is_0_for_a_whole_ledger_and_1_with_a_line_for_each_problem(charged):
     result = invoke("ledger", "verify")
     assert result.exit_code == 0
     assert "no edit, gap, reordering or difference found: 3 releases, 0 days" in result.output
@@ -117,9 +106,8 @@ def test_verify_without_a_ledger_makes_none(here):
 
 @pytest.mark.parametrize("words", [["ledger", "show"], ["ledger", "export", "--into", "out"], ["purge"]])
 def test_nothing_else_makes_one_either(here, words):
-    result = invoke(*words)
-    assert isinstance(result.exception, LedgerError)
-    assert "there is no ledger" in str(result.exception)
+    with pytest.raises(LedgerError, match="there is no ledger"):
+        invoke(*words)
     assert not (here / "trusted").exists()
     assert not (here / "out").exists()
 
@@ -128,8 +116,8 @@ def test_export_ends_with_its_rows(charged):
     result = invoke("ledger", "export", "--into", "out")
     assert result.exit_code == 0, result.exception
     assert f"rows in {charged / 'out'}: 1 streams, 3 releases" in result.output.splitlines()[-1]
-    again = invoke("ledger", "export", "--into", "out")
-    assert isinstance(again.exception, LedgerError)
+    with pytest.raises(LedgerError):
+        invoke("ledger", "export", "--into", "out")
     document = json.loads(invoke("ledger", "export", "--into", "other", "--json").output)
     assert document["format"] == "optstream.ledger-export/1"
     assert document["n_rows"]["releases"] == 3
@@ -227,7 +215,7 @@ def test_horizon_of_compromised_days_says_that_all_is_lost(charged):
 
 @pytest.mark.parametrize("delta", ["0", "1e-11", "0.2", "none"])
 def test_horizon_refuses_a_delta_that_says_nothing(charged, delta):
-    said = invoke("ledger", "horizon", "--delta", delta)
+    said = CliRunner().invoke(app, ["ledger", "horizon", "--delta", delta])
     assert said.exit_code != 0
     assert "delta" in f"{said.output}{said.stderr}{said.exception}"
 

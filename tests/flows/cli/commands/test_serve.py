@@ -72,6 +72,7 @@ def again(killed, nights, api):
         yield served
 
 
+@pytest.mark.nightly
 def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     day = nights.settings.watching.first_day + timedelta(days=2)
     nights.says("optstream-watch/nights: next at ")
@@ -88,6 +89,7 @@ def test_a_cron_makes_a_run_that_publishes_the_day(nights, api):
     print(f"\nscheduled run: published {taken:.0f} s after its minute")
 
 
+@pytest.mark.nightly
 def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(nights.settings.file)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}

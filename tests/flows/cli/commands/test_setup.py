@@ -2,11 +2,10 @@
 
 import polars as pl
 import pytest
-from typer.testing import CliRunner
 
-from flows.cli.main import app
 from optstream.errors import DumpError
 from tasks.config import load_settings
+from tests.flows.command import invoke
 
 NAMES = "Périmètre\tNature\tDate\tHeures\tConsommation\tThermique"
 
@@ -19,8 +18,8 @@ def text(perimeter="Bretagne", loads=range(3000, 3048)):
     return "\n".join([NAMES, *rows, "RTE ne pourra être tenu responsable."]).encode("latin-1")
 
 
-def invoke(*words):
-    return CliRunner().invoke(app, ["import-rte", *map(str, words)])
+def import_rte(*words):
+    return invoke("import-rte", *map(str, words))
 
 
 @pytest.fixture
@@ -32,19 +31,19 @@ def here(tmp_path, monkeypatch):
 
 
 def test_files_become_dumps_and_the_last_lines_say_what_was_done(here):
-    shown = invoke("a.xls", "b.xls", "--into", "dumps")
+    shown = import_rte("a.xls", "b.xls", "--into", "dumps")
     assert shown.exit_code == 0
     assert shown.output.splitlines()[:3] == ["read a.xls", "read b.xls", "write the dumps"]
     assert "2 files, 2 regions: 2 dumps written, 0 were there already" in shown.output.splitlines()[-1]
     assert "1 of them incomplete" in shown.output.splitlines()[-1]
     assert sorted(path.name for path in (here / "dumps").iterdir()) == ["region=53", "region=93"]
-    again = invoke("a.xls", "b.xls", "--into", "dumps")
+    again = import_rte("a.xls", "b.xls", "--into", "dumps")
     assert "0 dumps written, 2 were there already" in again.output.splitlines()[-1]
 
 
 def test_the_lines_it_names_make_the_example_read_the_dumps(here):
-    CliRunner().invoke(app, ["init"])
-    shown = invoke("a.xls", "--into", "dümps").output.splitlines()
+    invoke("init")
+    shown = import_rte("a.xls", "--into", "dümps").output.splitlines()
     lines = [line.strip() for line in shown if line.startswith("  ")]
     example = (here / "optstream.toml").read_text().splitlines()
     for section, line in (named.split(" ", 1) for named in lines):
@@ -60,25 +59,24 @@ def test_the_lines_it_names_make_the_example_read_the_dumps(here):
 
 def test_nothing_is_written_if_one_file_is_refused(here):
     (here / "b.xls").write_bytes(text("France"))
-    refused = invoke("a.xls", "b.xls", "--into", "dumps")
-    assert isinstance(refused.exception, DumpError)
-    assert "b.xls: line 2: this is the national file" in str(refused.exception)
+    with pytest.raises(DumpError, match=r"b\.xls: line 2: this is the national file"):
+        import_rte("a.xls", "b.xls", "--into", "dumps")
     assert not (here / "dumps").exists()
 
 
 @pytest.mark.parametrize("words", [["--into", "dumps"], ["a.xls"]])
 def test_words_that_are_missing_are_asked_for(here, words):
-    assert invoke(*words).exit_code == 2
+    assert import_rte(*words).exit_code == 2
 
 
 def test_simulate_writes_each_day_in_its_layout(here, monkeypatch):
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-    CliRunner().invoke(app, ["init"])
+    invoke("init")
     file = here / "optstream.toml"
     change = '[[input.changes]]\nvalid_from = 2016-02-02\nvalue = "gw"\nfactor = "1000"\nmarker = "DONE"\n'
     text = file.read_text(encoding="utf-8")
     file.write_text(text.replace("[published]", f"{change}[published]"), encoding="utf-8")
-    shown = CliRunner().invoke(app, ["simulate", "--from", "2016-02-01", "--to", "2016-02-02"])
+    shown = invoke("simulate", "--from", "2016-02-01", "--to", "2016-02-02")
     assert shown.exit_code == 0
     for day, column, marker in (("2016-02-01", "load_mw", "_SUCCESS"), ("2016-02-02", "gw", "DONE")):
         folder = here / f"dumps/region=84/date={day}"

@@ -3,26 +3,13 @@
 import json
 
 import pytest
-from typer.testing import CliRunner
 
-from flows.cli.main import app
 from optstream.errors import ConfigurationError, ParameterError
 from optstream.ledger import open_ledger
 from tasks.config import load_settings
+from tests.flows.command import invoke
 
 DRY = ("run", "--date", "2016-02-01", "--dry-run")
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-    invoke("init")
-    return tmp_path
-
-
-def invoke(*words):
-    return CliRunner().invoke(app, words)
 
 
 def change(here, old, new):
@@ -96,12 +83,14 @@ def test_wrong_words_are_explained(here, words, told):
     assert told in " ".join(result.output.split())
 
 
-def test_errors_are_those_of_the_house(here):
+def test_errors_are_those_of_the_project(here):
     change(here, 'method = "equally_spaced"', 'method = "l1"')
-    assert isinstance(invoke(*DRY).exception, ConfigurationError)
+    with pytest.raises(ConfigurationError):
+        invoke(*DRY)
     change(here, 'method = "l1"', 'method = "l1"\nthreshold = "500"')
     change(here, 'stages = ["1/2", "1/2"]', 'stages = ["1/3", "1/3", "1/3"]')
-    assert isinstance(invoke(*DRY, "--lipschitz", "1").exception, ParameterError)
+    with pytest.raises(ParameterError):
+        invoke(*DRY, "--lipschitz", "1")
     result = invoke(*DRY)
     assert "the draw chooses the points" in result.output
     assert max(map(len, result.output.splitlines())) <= 80

@@ -1,4 +1,4 @@
-"""Streams whose promise changed: the ledger's decisions keep the first promise, hasty ones are caught.
+"""Streams whose guarantee changed: the ledger's decisions keep the first guarantee, hasty ones are caught.
 
 400 runs of each side, 1,500 of controls, error 1e-9 an audit.
 """
@@ -58,7 +58,7 @@ def test_what_the_change_costs_exactly():
 
 
 @pytest.mark.parametrize("subject", by_name(AMENDED))
-def test_days_that_wait_or_take_less_keep_the_first_promise(subject):
+def test_days_that_wait_or_take_less_keep_the_first_guarantee(subject):
     case = Case("ours", subject)
     result = case.run(n_runs=400, noise=simulated_noise(31))
     assert result.claimed == 1
@@ -67,7 +67,7 @@ def test_days_that_wait_or_take_less_keep_the_first_promise(subject):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("subject", by_name(HASTY))
-def test_days_that_the_second_promise_alone_allows_are_caught(subject):
+def test_days_that_the_second_guarantee_alone_allows_are_caught(subject):
     case = Case("control", subject)
     result = case.run(n_runs=1500, noise=simulated_noise(32))
     assert case.passes(result), result

@@ -1,4 +1,4 @@
-"""The mechanisms of the house: no audit exceeds the accountant, and too little noise is found.
+"""The mechanisms of the project: no audit exceeds the accountant, and too little noise is found.
 
 400 runs of each side and more, error 1e-9 an audit; the long audit is `optstream audit`.
 """
@@ -59,6 +59,7 @@ def test_leaves_deep_in_a_tree_and_sums_measure_much_of_what_they_claim(name):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_leaves_that_roam_below_one_node_add_up_there():
     """Charged for one leaf at the node above both, this would measure above 1."""
     case = next(case for case in SMALL if "window of 2, two leaves roaming" in case.subject.name)

@@ -1,4 +1,4 @@
-"""The promise of the published folder, in every kind of place: local, file://, memory:// and S3."""
+"""The guarantee of the published folder, in every kind of place: local, file://, memory:// and S3."""
 
 import json
 import threading

@@ -72,7 +72,7 @@ def test_words_say_for_whom_windows_over_different_plans_are_within_the_grant(st
     assert "this figure holds for what that statement covers too" in words
 
 
-def test_words_name_weaker_promises(statement):
+def test_words_name_weaker_guarantees(statement):
     aligned = PrivacyModel("1", 48, 10, windows="aligned")
     assert "not covered" in statement(DAY, model=aligned).in_words()
     roaming = PrivacyModel("1", 48, 10, unit="roaming", leaves_per_step=3)

@@ -27,7 +27,7 @@ def random_spend(random, first_step, n_steps):
     return PeriodSpend(0, "joint", first_step, (Fraction(0), *rises))
 
 
-def promised(window_length, windows="sliding"):
+def guarantee_of(window_length, windows="sliding"):
     return Guarantees({0: PrivacyModel("1", window_length, "1", windows=windows)}, 0)
 
 
@@ -60,7 +60,7 @@ def test_a_history_costs_what_its_spends_do(windows):
         for _, first_step, _, document in spend_rows(spends):
             # a position tells what may be alike, never what is
             history.add(random.randrange(2), first_step, document)
-        assert history.cost(promised(3, windows)).epsilon == worst_window(spends, 3, windows).epsilon
+        assert history.cost(guarantee_of(3, windows)).epsilon == worst_window(spends, 3, windows).epsilon
 
 
 def test_a_history_goes_by_the_documents(kit):
@@ -71,11 +71,11 @@ def test_a_history_goes_by_the_documents(kit):
         history = History()
         history.add(0, 0, day)
         history.add(0, first_step, document)
-        assert history.cost(promised(4)).epsilon == Fraction(3, 2)
+        assert history.cost(guarantee_of(4)).epsilon == Fraction(3, 2)
     history = History()
     history.add(0, 400, day)
     history.add(0, 2, later)
-    assert history.cost(promised(4)).epsilon == Fraction(3, 2)
+    assert history.cost(guarantee_of(4)).epsilon == Fraction(3, 2)
 
 
 def add_plan(history, plan):
@@ -98,7 +98,7 @@ def test_plans_that_recur_cost_what_their_spends_do(windows):
                 plan.append(next(spend for spend in random_history(random) if isinstance(spend, CappedSpend)))
             add_plan(history, spend_rows(plan))
             everything += plan
-        assert history.cost(promised(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
+        assert history.cost(guarantee_of(3, windows)).epsilon == worst_window(everything, 3, windows).epsilon
 
 
 def test_a_plan_recurs_only_with_every_word_of_it(kit):
@@ -113,24 +113,24 @@ def test_a_plan_recurs_only_with_every_word_of_it(kit):
         history, plan = History(), [again[0], (*again[1][:3], changed)]
         add_plan(history, first)
         add_plan(history, plan)
-        assert history.cost(promised(4)).epsilon == worst_window([*spends, *second], 4).epsilon
+        assert history.cost(guarantee_of(4)).epsilon == worst_window([*spends, *second], 4).epsilon
     history, joined = History(), [(*again[0][:3], f"{again[0][3]}\n{lines_of(again[1:])[:-1]}")]
     assert lines_of(joined) == lines_of(again)
     add_plan(history, first)
     add_plan(history, joined)
     with pytest.raises(ValueError, match=r"delimiter|Extra data"):
-        history.cost(promised(4))
+        history.cost(guarantee_of(4))
 
 
 @pytest.mark.parametrize("planned_under", [(0, 1), (1, 0), (1, 1)])
-def test_the_same_plan_under_two_promises_is_priced_by_each(kit, planned_under):
+def test_the_same_plan_under_two_guarantees_is_priced_by_each(kit, planned_under):
     """Far apart and alike but for their steps; what was planned for half of alpha counts twice."""
-    promises = Guarantees({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
+    guarantees = Guarantees({0: PrivacyModel("1", 4, "1"), 1: PrivacyModel("1", 4, "2")}, 1)
     plans, history = [*kit.plan(3, "1/4"), *kit.plan(400, "1/4")], History()
     for (_, first_step, _, document), number in zip(spend_rows(plans), planned_under, strict=True):
         history.add(0, first_step, document, number)
-    prices = [promises.price(plan, number) for plan, number in zip(plans, planned_under, strict=True)]
-    assert history.cost(promises).epsilon == worst_window(prices, 4).epsilon
+    prices = [guarantees.price(plan, number) for plan, number in zip(plans, planned_under, strict=True)]
+    assert history.cost(guarantees).epsilon == worst_window(prices, 4).epsilon
     assert history.amendments == set(planned_under)
 
 

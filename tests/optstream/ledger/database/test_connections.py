@@ -80,7 +80,7 @@ def test_a_year_of_transactions_uses_one_connection(ledger, publish, kit, opened
     assert opened == []
 
 
-def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
+def test_close_closes_everything(ledger, url, publish, postgresql_cluster):
     publish()
     if url.startswith("sqlite"):
         file, log = files_of(url)
@@ -98,6 +98,7 @@ def test_close_lets_go_of_everything(ledger, url, publish, postgresql_cluster):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_a_child_and_its_parent_both_go_on(ledger, kit):
     reserve_in(ledger, kit, 0)
 

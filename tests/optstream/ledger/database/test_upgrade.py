@@ -106,8 +106,8 @@ def test_a_database_from_before_the_migrations_keeps_its_releases_and_heads(firs
     with round_the_library() as connection:
         assert rows_of(connection, before) == before
         assert upgrade.version_of(connection) == SCHEMA
-        (promise,) = rows_of(connection)["amendments"]
-        assert {name: promise[name] for name in GUARANTEE_COLUMNS} == {
+        (guarantee,) = rows_of(connection)["amendments"]
+        assert {name: guarantee[name] for name in GUARANTEE_COLUMNS} == {
             name: before["grants"][0][name] for name in GUARANTEE_COLUMNS
         }
     assert ledger.verify() == []

@@ -1,4 +1,4 @@
-"""A promise that changes under releases: declared, never for free, judged across the change."""
+"""A guarantee that changes under releases: declared, never for free, judged across the change."""
 
 import math
 from fractions import Fraction
@@ -80,7 +80,7 @@ def test_an_alpha_that_shrinks_gives_nothing_back(ledger, publish, reserve, kit)
     assert ledger.worst("customers").epsilon == 1
 
 
-def test_what_an_earlier_promise_allowed_is_not_held_against_a_later_one(ledger, publish, reserve, kit):
+def test_what_an_earlier_guarantee_allowed_is_not_held_against_a_later_one(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/4"))
     ledger.amend(changed(kit, epsilon="1/2"), "less from now on", kit.now)
     assert ledger.worst("customers").epsilon == 1  # the gauge does not hide it
@@ -91,7 +91,7 @@ def test_what_an_earlier_promise_allowed_is_not_held_against_a_later_one(ledger,
     assert ledger.verify() == []
 
 
-def test_verify_holds_each_promise_for_what_was_planned_under_it(ledger, publish, reserve, kit, let_through):
+def test_verify_holds_each_guarantee_for_what_is_planned_under_it(ledger, publish, reserve, kit, let_through):
     publish("day 0", kit.plan(0, "1/4"))
     ledger.amend(changed(kit, epsilon="1/2"), "less from now on", kit.now)
     reserve("far", kit.plan(8, "1/8"))
@@ -108,11 +108,11 @@ def test_a_plan_from_before_an_amendment_is_made_anew(ledger, reserve, kit):
     again = reserve("day 0", plan_for(2, 0, "1/8"), terms=changed(kit, alpha="2"))
     ledger.begin_draw(again, kit.now)
     ledger.record_drawn(again, "measured", plan_for(2, 0, "1/8"), kit.now)
-    assert ledger.window_spent("customers", 0, 4).epsilon == Fraction(1, 2)  # once, by its own promise
+    assert ledger.window_spent("customers", 0, 4).epsilon == Fraction(1, 2)  # once, by its own guarantee
     assert ledger.verify() == []
 
 
-def test_the_same_plan_under_another_promise_is_another_plan(ledger, reserve, kit):
+def test_the_same_plan_under_another_guarantee_is_another_plan(ledger, reserve, kit):
     """A window that grows leaves the spends as they are, and still they are judged again."""
     reserve("day 0", kit.plan(0, "1/8"))
     reserve("day 1", kit.plan(4, "1/8"))
@@ -147,7 +147,7 @@ def test_all_streams_of_a_grant_follow(ledger, publish, kit):
         "UPDATE releases SET amendment = 1",
     ],
 )
-def test_an_edit_of_promises_is_found(ledger, publish, kit, round_the_library, statement):
+def test_an_edit_of_guarantees_is_found(ledger, publish, kit, round_the_library, statement):
     publish("day 0", kit.plan(0, "1/8"))
     ledger.amend(changed(kit, alpha="2"), "larger changes", kit.now)
     with round_the_library() as connection:
@@ -162,7 +162,7 @@ def test_a_reason_is_short_printable_text(ledger, publish, kit):
         ledger.amend(changed(kit, epsilon="2"), "", kit.now)
 
 
-def test_compromised_noise_has_lost_everything_for_ever(ledger, publish, reserve, kit):
+def test_compromised_noise_has_lost_everything_permanently(ledger, publish, reserve, kit):
     publish("day 0", kit.plan(0, "1/8"))
     publish("far", kit.plan(100, "1/8"))
     ledger.compromise("load", "day 0", 0, "the sampler was seeded", kit.now)
@@ -227,7 +227,7 @@ def test_a_finer_tree_is_priced_for_all_leaves_that_a_roaming_customer_changes(l
 
 
 @pytest.mark.parametrize("until", ["draw begun", "drawn"])
-def test_what_is_drawn_is_published_before_its_promise_changes(ledger, reserve, kit, until):
+def test_what_is_drawn_is_published_before_its_guarantee_changes(ledger, reserve, kit, until):
     held = reserve("day 0", kit.plan(0, "1/8"))
     ledger.begin_draw(held, kit.now)
     if until == "drawn":

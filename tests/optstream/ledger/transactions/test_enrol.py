@@ -1,4 +1,4 @@
-"""A promise does not change under the releases that were made under it."""
+"""A guarantee does not change under the releases that were made under it."""
 
 from fractions import Fraction
 
@@ -37,7 +37,7 @@ def test_a_model_of_long_fractions_comes_back(ledger, kit):
         ({"grant": "fresh"}, "grant"),
     ],
 )
-def test_a_promise_may_change_only_before_the_first_release(ledger, reserve, kit, change, name):
+def test_a_guarantee_may_change_only_before_the_first_release(ledger, reserve, kit, change, name):
     ledger.enrol(kit.terms(**change), kit.now)
     assert ledger.terms("load") == kit.terms(**change)
     ledger.enrol(kit.terms(), kit.now)

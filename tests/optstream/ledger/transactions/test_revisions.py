@@ -64,7 +64,7 @@ def test_one_run_at_a_time_and_a_stale_one_writes_nothing(released, hold, kit):
         released.record_vintage_published(stale, 1, kit.now)
     assert not released.vintages_of(*KEY)[0].published
     released.record_vintage_published(fresh, 1, kit.now)
-    hold("d", after=61)  # nobody holds it once it is out
+    hold("d", after=61)  # nobody holds it once it is published
     assert released.verify() == []
 
 

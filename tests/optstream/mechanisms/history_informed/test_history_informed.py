@@ -1,4 +1,4 @@
-"""HistoryInformed: plans that change wait for room, learning reads noise only, a state can be lost."""
+"""HistoryInformed: plans that change wait for headroom, learning reads noise only, a state can be lost."""
 
 from dataclasses import replace
 from datetime import date
@@ -58,8 +58,8 @@ def missed(released, stream):
 
 
 @pytest.mark.parametrize(("before", "after"), [((1, 4), (8, 1)), ((8, 1), (1, 4)), ((3, 2), (7, 3))])
-def test_another_plan_waits_for_room(before, after):
-    """Changed after any of five days; without the memory of what was spent some change breaks the promise."""
+def test_another_plan_waits_for_headroom(before, after):
+    """Changed after any of five days; without the memory of what was spent some change breaks it."""
     stream, costs = load(8), []
     then = informed(n_blocks=after[0], block_length=after[1], relearn_days=0)
     for days in range(1, 6):
@@ -217,7 +217,7 @@ def test_a_parameter_fitted_on_raw_values_is_found_by_the_audit():
     assert found[1].lower_bound > 1
 
 
-def test_a_lost_state_is_rebuilt_from_the_measurements_and_costs_no_promise():
+def test_a_lost_state_is_rebuilt_from_the_measurements_and_costs_no_guarantee():
     mechanism, stream = informed(), load(12)
     released = run(mechanism, stream[:, : 10 * SLOTS])
     stored = [Measured.from_bytes(release.measured.to_bytes()) for release in released]
@@ -234,11 +234,11 @@ def test_a_lost_state_is_rebuilt_from_the_measurements_and_costs_no_promise():
 
 
 def test_a_rebuilt_state_charges_what_the_lost_one_did():
-    """Handed on as it is, without the ledger: read as "nothing spent" it would void the promise."""
+    """Handed on as it is, without the ledger: read as "nothing spent" it would void the guarantee."""
     mechanism, stream = informed(), load(3)
     released = run(mechanism, stream[:, : 2 * SLOTS])
     rebuilt = mechanism.rebuild([Measured.from_bytes(one.measured.to_bytes()) for one in released])
-    # a plan whose blocks lie elsewhere: it has room only where the past leaves it some
+    # a plan whose blocks lie elsewhere: it has headroom only where the past leaves it some
     other = informed(n_blocks=3)
     kept, again, none = (other.plan(SLOTS, 2 * SLOTS, state) for state in (released[-1].state, rebuilt, None))
     assert again == kept
@@ -387,16 +387,9 @@ def joins(stream, at):
     stream[2, :at] = 0
 
 
-def on_odd_days():
-    """Two of them in `make test`, all others in the nightly checks."""
-    usual = {("1", blackout), ("1/10", new_customer)}
-    for epsilon in ("1/10", "1"):
-        for happens in (blackout, new_customer, holiday, heat_wave, joins):
-            marks = pytest.mark.slow if (epsilon, happens) in usual else pytest.mark.nightly
-            yield pytest.param(epsilon, happens, marks=marks)
-
-
-@pytest.mark.parametrize(("epsilon", "happens"), [*on_odd_days()])
+@pytest.mark.parametrize("epsilon", ["1/10", "1"])
+@pytest.mark.parametrize("happens", [blackout, new_customer, holiday, heat_wave, joins])
+@pytest.mark.nightly
 def test_on_days_unlike_others_it_stays_near_what_does_not_look_back(epsilon, happens):
     """On the day and the next, over 4 streams: at most 1.5 times OptStream's error."""
     model, mine, others = replace(MODEL, epsilon=Fraction(epsilon)), [], []

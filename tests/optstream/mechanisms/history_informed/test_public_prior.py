@@ -53,6 +53,7 @@ def learn(values):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_what_a_public_series_shows_is_found():
     found = medians_of(learn(drawn(CALM, 2 * STRETCH_DAYS, seed=3)))
     before = medians_of(COMPONENTS)

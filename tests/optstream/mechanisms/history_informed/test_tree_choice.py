@@ -48,6 +48,7 @@ def test_they_add_up_fit_the_tree_and_are_never_worse_than_equal_ones(tree, nois
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_they_are_as_good_as_what_a_grid_finds():
     noise = 1e-3
     grid = [expected(FLAT, noise, [Fraction(n, 16), Fraction(16 - n, 16)]) for n in range(15)]

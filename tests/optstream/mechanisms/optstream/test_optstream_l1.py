@@ -244,7 +244,7 @@ def test_a_state_that_is_not_one_is_refused(state):
         build().plan(48, 48, state)
 
 
-def test_a_late_day_without_room_for_a_single_point_is_released_all_the_same():
+def test_a_late_day_without_headroom_for_a_single_point_is_released_all_the_same():
     """The days around it took all points of its windows: its leaves share what the nation is, evenly."""
     tree = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
     mechanism = OptStream(

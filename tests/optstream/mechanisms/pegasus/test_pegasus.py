@@ -319,6 +319,7 @@ def released_with(mechanism, values, noise):
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_across_a_period_border_finds_no_more_than_epsilon_and_catches_a_third_of_the_noise():
     """False alarm: 1e-9 an audit. Runs are series: each has groups and noise of its own."""
     mechanism = PeGaSus(PrivacyModel("1", 2, 100, "1"), "1/2")

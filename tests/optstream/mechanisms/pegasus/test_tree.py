@@ -317,6 +317,7 @@ class Forest:
 
 
 @pytest.mark.slow
+@pytest.mark.nightly
 def test_an_audit_over_a_period_border_finds_no_more_than_epsilon_and_catches_a_third_of_the_noise():
     """False alarm: 1e-9 an audit."""
     honest = audit(Forest(), n_runs=10_000, noise=simulated_noise(11))

@@ -10,7 +10,7 @@ import pytest
 
 from optstream.audit import MechanismSubject, audit, make_neighbours
 from optstream.measurement import distance
-from optstream.mechanisms.w_event import base as publish_by_distance
+from optstream.mechanisms.w_event import publish_by_distance
 from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
@@ -172,6 +172,7 @@ def subject(kind, lengths, epsilon):
 @pytest.mark.slow
 @BOTH
 @LENGTHS
+@pytest.mark.nightly
 def test_no_audit_exceeds_the_accountant(kind, lengths):
     result = audit(subject(kind, lengths, 4), n_runs=1500, noise=simulated_noise(31))
     assert 0 < result.lower_bound <= 4

@@ -45,8 +45,8 @@ def test_exact_budgets_spend_more_than_the_constant_one(chains):
 
 
 @pytest.mark.parametrize("known", [np.eye(3), np.eye(2)[::-1]])
-def test_what_is_never_forgotten_leaves_nothing_for_ever(known):
-    """Both ways identity: any split of alpha over the ends is exact; for ever, no constant does."""
+def test_what_is_never_forgotten_leaves_no_constant_budget(known):
+    """Both ways identity: any split of alpha over the ends is exact; over endless time no constant does."""
     assert constant_budget(2, backward=known, forward=known) == 0
     budgets = exact_budgets(2, backward=known, forward=known)
     assert (budgets.first, budgets.middle, budgets.last) == pytest.approx((1, 0, 1), abs=1e-9)

@@ -118,8 +118,11 @@ SECOND = FIRST.replace("2015", "2016").replace("load_kw", "load_gw")
         (FIRST.replace("load_kw", "timestamp"), "1: timestamp, value and customer must be different columns"),
         (FIRST + 'schema = "metered"', "1: schema must be left out: it decides what is protected"),
         (FIRST + 'folder = "other"', "1: folder must be left out: all dumps lie below one folder"),
-        (FIRST + 'alpha = "5"', "1: alpha must be left out: the promise is the same on all days"),
-        (FIRST + 'bounds = ["0", "5"]', "1: bounds must be left out: the promise is the same on all days"),
+        (FIRST + 'alpha = "5"', "1: alpha must be left out: the privacy guarantee is the same on all days"),
+        (
+            FIRST + 'bounds = ["0", "5"]',
+            "1: bounds must be left out: the privacy guarantee is the same on all days",
+        ),
         (FIRST + 'factor = "1e-30"', "factor of [[input.changes]] from 2015-07-01 must leave privacy.bounds"),
         (FIRST + 'factor = "1e30"', "factor of [[input.changes]] from 2015-07-01 must leave privacy.bounds"),
         ('factor = "1e30"', "input.factor must leave privacy.bounds below 10^15 and 2^50 units"),

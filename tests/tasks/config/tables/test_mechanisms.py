@@ -199,8 +199,8 @@ def test_the_configuration_hash_tells_mechanisms_and_their_keys_apart(write):
         (
             ("Fourier",),
             {"leaves_per_period": "1"},
-            "mechanism.leaves_per_period must be left out: it limited how customers move, which the promise "
-            "does not",
+            "mechanism.leaves_per_period must be left out: it limited how customers move, which the privacy "
+            "guarantee does not",
         ),
         (("Laplace",), {"leaves_per_period": "1"}, "leaves_per_period must be left out"),
         (("Laplace",), {"n_samples": "5"}, "mechanism.n_samples is not a known key"),

@@ -26,10 +26,10 @@ from tasks.ingest.days import read_days
 from tasks.ingest.sandbox import process
 from tasks.ingest.sandbox.messages import answer
 from tasks.ingest.sandbox.process import reading_apart
-from tasks.release import steps
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.run import Run, enrol
 from tests.tasks.conftest import DAY, NOW
+from tests.tasks.two_regions import READING
 
 pytestmark = pytest.mark.slow
 
@@ -91,7 +91,7 @@ def test_a_file_that_ends_its_reader_costs_its_own_day(metered):
     enrol(run)
     works = [Requested(DAY), Requested(NEXT)]
     with reading_apart() as read:
-        for step in steps.READING:
+        for step in READING:
             works = step(replace(run, read=read), works)
     ledger.close()
     refused, sound = works
@@ -120,6 +120,7 @@ def test_a_process_serves_one_reader_after_the_other_but_never_two(metered, monk
     one.end()
 
 
+@pytest.mark.nightly
 def test_who_is_stopped_while_it_waits_leaves_no_answer_to_the_next(metered, monkeypatch):
     """Its days would be taken for the next one's, and released as those."""
     monkeypatch.setattr(process, "IDLE", [])
@@ -167,6 +168,7 @@ def test_what_a_library_raises_there_is_not_heard_here(metered, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+@pytest.mark.nightly
 def test_the_process_ends_with_who_asked(metered):
     """Also if that one was killed: the sockets say so, and nothing else is needed."""
     reader, writer = os.pipe()
@@ -201,7 +203,7 @@ def read(folder, writer):
 
 
 def test_a_dump_that_takes_too_long_costs_its_own_day_and_nothing_is_spent(metered, monkeypatch):
-    """A pipe in a file's place: whoever opens it waits for ever. It is the first that is looked at."""
+    """A pipe in a file's place: whoever opens it waits without end. It is the first that is looked at."""
     path = metered.folder("84") / "part-0.parquet"
     dumps = dumps_of(metered, DAY, NEXT)
     path.unlink()

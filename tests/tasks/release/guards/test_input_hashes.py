@@ -13,6 +13,7 @@ from optstream.errors import LedgerError
 from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.guards.input_hashes import UNKNOWN, hashing, input_key
+from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"
@@ -63,7 +64,7 @@ def test_the_key_is_made_once_for_its_owner_alone(house):
 
 
 def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(house):
-    house.release(FIRST, steps=steps.STEPS[:6])
+    house.release(FIRST, steps=STEPS[:6])
     drawn_from = expected(house, DUMP)
     path = house.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
@@ -93,7 +94,7 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(house, monkeypatch):
 
 
 def test_a_release_without_record_says_unknown(house):
-    house.release(FIRST, steps=steps.STEPS[:6])
+    house.release(FIRST, steps=STEPS[:6])
     for path in (house.folder / "trusted/inputs").rglob("*.json"):
         path.unlink()
     house.later(hours=1)

@@ -38,7 +38,8 @@ def test_two_populations_with_a_ledger_each_share_a_trusted_folder(house, tmp_pa
     assert published(house, SECOND)
 
 
-@pytest.mark.parametrize("mistaken", [True, False])
+@pytest.mark.parametrize("mistaken", [True, pytest.param(False, marks=pytest.mark.nightly)])
+@pytest.mark.nightly
 def test_a_former_published_folder_that_is_another_installation_s_is_not_looked_at(
     either, tmp_path_factory, mistaken
 ):

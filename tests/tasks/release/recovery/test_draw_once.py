@@ -21,9 +21,10 @@ from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
 from tasks.storage import private_files
 from tasks.storage.private_files import DrawingFile
+from tests.tasks.two_regions import STEPS
 
 FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
-BEFORE_ESTIMATE = steps.STEPS[:6]
+BEFORE_ESTIMATE = STEPS[:6]
 
 
 def status(works, day):
@@ -83,7 +84,7 @@ def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(house):
 
 def die_while_drawing(house, owner):
     """Reserve, begin the draw, leave orphan bytes, and be gone: what a killed process leaves behind."""
-    works = house.release(FIRST, steps=steps.STEPS[:5], owner=owner)
+    works = house.release(FIRST, steps=STEPS[:5], owner=owner)
     reservation = works[FIRST].reservation
     assert reservation is not None, works[FIRST].outcome
     house.ledger.begin_draw(reservation, house.now)
@@ -218,7 +219,7 @@ def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(
 def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
     """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
     run, works = house.run(), [release.Requested(FIRST)]
-    for step in steps.STEPS[:4]:
+    for step in STEPS[:4]:
         works = step(run, works)
     house.configure('alpha = "1"', 'alpha = "10"')
     house.run()
@@ -263,7 +264,7 @@ def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
     """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
     run = house.run()
     works = [release.Requested(FIRST), release.Requested(SECOND)]
-    for step in steps.STEPS[:-1]:
+    for step in STEPS[:-1]:
         works = step(run, works)
     publish = publish_module.publish_releases
 
@@ -291,10 +292,10 @@ def test_a_lost_catalogue_stops_every_reservation(house):
 
 
 def test_a_void_release_is_not_published(house):
-    house.release(FIRST, steps=steps.STEPS[:7])
+    house.release(FIRST, steps=STEPS[:7])
     run = house.run()
     works = [release.Requested(FIRST)]
-    for step in (steps.STEPS[0], steps.STEPS[6]):
+    for step in (STEPS[0], STEPS[6]):
         works = step(run, works)
     house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
     (work,) = steps.publish_releases(run, works)
@@ -305,7 +306,7 @@ def test_a_void_release_is_not_published(house):
 def test_a_stale_owner_that_wakes_up_destroys_nothing(house):
     stale_run = house.run(owner="first")
     works = [release.Requested(FIRST)]
-    for step in steps.STEPS[:5]:
+    for step in STEPS[:5]:
         works = step(stale_run, works)
     house.later(hours=1)
     house.release(FIRST, owner="second")

@@ -7,14 +7,13 @@ import pytest
 from optstream.errors import LedgerError, LedgerUnavailableError
 from optstream.ledger import ReleaseState, open_ledger
 from tasks.release import draw as draw_module
-from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.run import let_go, release_lease
 from tasks.storage import private_files
 from tasks.storage.private_files import read_verified
 from tests.tasks.release.recovery.test_draw_once import FailingNoise
 from tests.tasks.release.recovery.test_recording import away, measurements, status
-from tests.tasks.two_regions import EITHER_AT_NIGHT
+from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
 
@@ -114,7 +113,7 @@ def test_a_machine_whose_clock_is_behind_the_server_s_takes_a_whole_draw_up(serv
 
 def test_a_lease_by_the_server_s_clock_is_ended_from_a_machine_whose_clock_is_ahead(served):
     by_server = open_ledger(served.settings.ledger_url, database_time=True)
-    served.release(DAY, steps=steps.STEPS[:5], ledger=by_server)
+    served.release(DAY, steps=STEPS[:5], ledger=by_server)
     release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) + timedelta(days=1))
     with pytest.raises(LedgerError, match="held by no run"):
         release_lease(served.settings, by_server, DAY, "gone", datetime.now(UTC) - timedelta(days=1))
@@ -138,7 +137,6 @@ def test_a_lease_that_ends_while_the_successor_plans_costs_no_whole_draw(either,
     assert (either.record(DAY).redraws, measurements(either)) == (0, drawn)
 
 
-@EITHER_AT_NIGHT
 def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(either, monkeypatch):
     away(either.ledger, monkeypatch, 10**6)
     either.release(DAY, patience=timedelta(0), owner="dead")
@@ -153,7 +151,6 @@ def test_a_whole_draw_is_taken_up_though_the_dump_is_gone_and_the_plan_another(e
     assert either.ledger.verify() == []
 
 
-@EITHER_AT_NIGHT
 @pytest.mark.parametrize("fails", ["bear_witness", "destroy_orphans"])
 def test_what_fails_between_the_event_and_the_first_sample_is_no_death(either, monkeypatch, fails):
     """The witness is away each time, for as many nights as deaths would void a day."""

@@ -10,12 +10,11 @@ from optstream.ledger import ReleaseState
 from optstream.noise import secure, secure_noise
 from tasks.doctor.noise import noise as noise_findings
 from tasks.release import draw as draw_module
-from tasks.release import steps
 from tasks.release.day import Status
 from tasks.release.guards.input_hashes import drawn_inputs
 from tasks.release.run import let_go, release_lease
 from tests.tasks.release.recovery.test_draw_once import FailingNoise
-from tests.tasks.two_regions import EITHER_AT_NIGHT
+from tests.tasks.two_regions import STEPS
 
 DAY = date(2016, 6, 1)
 
@@ -74,7 +73,6 @@ def test_a_database_that_stays_away_loses_nothing(either, monkeypatch):
     assert either.ledger.verify() == []
 
 
-@EITHER_AT_NIGHT
 def test_measurements_that_are_not_whole_are_drawn_afresh(either, monkeypatch):
     """Cut short after their name was durable, as no file system should: their own hash tells."""
     away(either.ledger, monkeypatch, 10**6)
@@ -118,7 +116,7 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
             if self.calls < 3:
                 return secure_noise().discrete_laplace(scale, size)
             either.later(hours=1)
-            taken.update(either.release(DAY, steps=steps.STEPS[:5], owner="successor"))
+            taken.update(either.release(DAY, steps=STEPS[:5], owner="successor"))
             if not ledger_answers:
                 for method in ("void", "find"):
                     monkeypatch.setattr(type(either.ledger), method, unreachable)
@@ -128,7 +126,7 @@ def test_the_word_of_an_owner_that_was_fenced_off_does_not_void_its_successor(
     monkeypatch.undo()
     run = either.run(owner="successor")
     works = list(taken.values())
-    for step in steps.STEPS[5:]:
+    for step in STEPS[5:]:
         works = step(run, works)
     assert works[0].outcome.status is Status.PUBLISHED
     assert either.record(DAY).state is ReleaseState.PUBLISHED
@@ -138,7 +136,6 @@ def unreachable(*_):
     raise LedgerUnavailableError("the database is away")
 
 
-@EITHER_AT_NIGHT
 def test_a_library_that_does_not_load_costs_no_day(either):
     class Missing:
         simulated = False
@@ -165,7 +162,7 @@ def test_a_forked_process_is_refused_before_its_draw_begins(either, monkeypatch)
     assert not either.record(DAY).drawing
 
 
-@EITHER_AT_NIGHT
+@pytest.mark.nightly
 def test_the_lease_of_a_long_draw_does_not_end(either):
     """Another run, by real clocks, is refused long after the lease of the draw's start."""
     refused = threading.Event()
@@ -197,7 +194,7 @@ def test_a_lease_of_a_clock_that_ran_ahead_is_ended_by_a_person(either, monkeypa
         either.release(DAY, patience=timedelta(0), owner="ahead")
         monkeypatch.undo()
     else:
-        either.release(DAY, steps=steps.STEPS[:5], owner="ahead")
+        either.release(DAY, steps=STEPS[:5], owner="ahead")
     either.later(days=-3650)
     before = measurements(either)
     works = either.release(DAY)

@@ -7,15 +7,15 @@ import pytest
 
 from optstream.ledger import ReleaseState
 from tasks.ledger.verify import verify
-from tasks.release import steps
 from tasks.release.day import Requested, Status
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)]
-BEFORE_DRAW = steps.STEPS[:5]
+BEFORE_DRAW = STEPS[:5]
 
 
 @pytest.mark.parametrize("mechanism", ["BudgetAbsorption", "BudgetDistribution", "Fast"])
-@pytest.mark.parametrize("deaths", [1, 2])
+@pytest.mark.parametrize("deaths", [1, pytest.param(2, marks=pytest.mark.nightly)])
 def test_the_plan_that_was_charged_is_drawn(house, mechanism, deaths):
     """Their plans look at what was spent around: what came after the death was judged with the plan in it."""
     path = house.folder / "optstream.toml"

@@ -9,7 +9,7 @@ from optstream.noise import secure_noise
 from tasks.doctor import examine
 from tasks.release.day import Drawn, Status
 from tests.tasks.release.recovery.backups import back_up
-from tests.tasks.two_regions import EITHER_AT_NIGHT, House
+from tests.tasks.two_regions import STEPS, House
 
 FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 TELLING = ("witness", "measurements", "staging", "lineage")
@@ -41,7 +41,6 @@ def told_by_doctor(house):
     return [one.rule for one in examine(house.settings, {}, house.now, lambda _: None)]
 
 
-@EITHER_AT_NIGHT
 @pytest.mark.parametrize("telling", TELLING)
 def test_ledger_and_published_folder_restored_together(either, telling):
     """Any one of what the trusted folder keeps is enough to notice it."""
@@ -95,7 +94,7 @@ def test_a_ledger_restored_to_the_middle_of_a_day(either):
     """Reserved and not begun in the copy; drawn in the folder, under the same token or a later one."""
     from tasks.release import steps
 
-    works = either.release(FIRST, steps=steps.STEPS[:5])
+    works = either.release(FIRST, steps=STEPS[:5])
     restore = back_up(either, "published")
     (drawn,) = steps.draw_measurements(either.run(), list(works.values()))
     assert isinstance(drawn, Drawn)

@@ -9,8 +9,8 @@ import pytest
 
 from optstream import read_published
 from optstream.measurement.linear import open_private_period
-from tasks.release import steps
 from tasks.release.day import Status
+from tests.tasks.two_regions import READING
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 CHANGES = f"""value = "load_mw"
@@ -71,8 +71,8 @@ def test_a_chunk_across_the_change_is_released(archive, schema):
 
 def test_what_is_measured_does_not_depend_on_the_layout(house, archive):
     house.simulate(*DAYS)
-    plain = house.release(*DAYS, steps=steps.READING)
-    changed = archive().release(*DAYS, steps=steps.READING)
+    plain = house.release(*DAYS, steps=READING)
+    changed = archive().release(*DAYS, steps=READING)
     for day in DAYS:
         periods = [open_private_period(works[day].period) for works in (plain, changed)]
         assert np.array_equal(*periods)

@@ -19,7 +19,6 @@ from tasks.monitoring import watch
 from tasks.monitoring.document import status_document
 from tasks.operations.purge import purge
 from tasks.operations.withdraw import withdraw
-from tasks.release import steps
 from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.release.publish_again import publish_again
@@ -27,14 +26,18 @@ from tasks.release.records.lineage import EVENTS
 from tasks.release.records.outcomes import budget_of, outcomes_document
 from tasks.sample_data.simulate import simulate
 from tests.memory_store import MemoryStore
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 DAY, NEXT = DAYS
 
 
-@pytest.fixture(params=["memory", "s3"])
+@pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.nightly)])
 def moved(house, request):
-    """The small house with its dumps in a store, and its published folder there as well."""
+    """The small house with its dumps in a store, and its published folder there as well.
+
+    In a server's store by night: the requests are the same.
+    """
     root = f"/{house.folder.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
     filesystem = fsspec.filesystem(request.param, use_listings_cache=False)
     for path in sorted((house.folder / "dumps").rglob("*")):
@@ -47,12 +50,6 @@ def moved(house, request):
     return house
 
 
-IN_MEMORY = pytest.mark.parametrize(
-    "moved", ["memory", pytest.param("s3", marks=pytest.mark.nightly)], indirect=True
-)
-"""A server's store as well in the nightly checks: the requests are the same."""
-
-
 def statuses(done):
     return [work.outcome.status for work in done.values()]
 
@@ -61,6 +58,7 @@ def problems(house):
     return list(verify(house.settings, house.ledger).problems)
 
 
+@pytest.mark.parametrize("moved", ["memory", "s3"], indirect=True)
 def test_days_are_released_published_and_read(moved):
     done = moved.release(*DAYS)
     assert statuses(done) == [Status.PUBLISHED] * 2
@@ -81,7 +79,6 @@ def test_days_are_released_published_and_read(moved):
         assert all(day["file"].startswith("data/date=") for day in document["days"])
 
 
-@IN_MEMORY
 def test_a_second_run_does_nothing(moved):
     moved.release(*DAYS)
     before = moved.filesystem.find(f"{moved.root}/public", detail=True)
@@ -109,7 +106,6 @@ def test_the_lineage_names_objects_and_keyed_hashes_alone(moved):
         assert tag not in said
 
 
-@IN_MEMORY
 def test_a_copy_of_the_folder_is_a_published_folder(moved, tmp_path):
     moved.release(*DAYS)
     for path in moved.filesystem.find(f"{moved.root}/public"):
@@ -137,10 +133,9 @@ def test_a_restated_and_a_withdrawn_day(moved):
     assert not [name for name in moved.filesystem.find(f"{moved.root}/public") if str(DAY) in name]
 
 
-@IN_MEMORY
 def test_a_day_that_was_drawn_and_not_published_is_given_up(moved):
     moved.release(NEXT)
-    moved.release(DAY, steps=steps.STEPS[:7])
+    moved.release(DAY, steps=STEPS[:7])
     assert moved.record(DAY).state is ReleaseState.DRAWN
     moved.later(hours=1)
     (work,) = each([Requested(DAY)], Requested, partial(withdraw, moved.run(), reason="a wrong meter"))
@@ -154,7 +149,6 @@ class DeathError(BaseException):
     """Nothing may catch it."""
 
 
-@IN_MEMORY
 @pytest.mark.parametrize("method", ["put_new", "put_instead", "delete"])
 @pytest.mark.parametrize("moment", ["before", "after"])
 def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monkeypatch, method, moment):
@@ -182,7 +176,6 @@ def test_a_run_that_dies_while_it_publishes_is_completed_by_the_next(moved, monk
     assert problems(moved) == []
 
 
-@IN_MEMORY
 def test_an_older_copy_of_the_ledger_is_refused(moved):
     moved.release(DAY)
     copy = moved.copy_ledger()
@@ -193,7 +186,6 @@ def test_an_older_copy_of_the_ledger_is_refused(moved):
     assert "ledger" in done[NEXT].outcome.message
 
 
-@IN_MEMORY
 def test_staged_bytes_are_purged_once_the_store_has_them(moved):
     moved.release(*DAYS)
     lost = read_catalogue(moved.settings.published_folder).entry(NEXT).file
@@ -230,7 +222,6 @@ def test_what_stays_local(moved):
         _ = moved.settings
 
 
-@IN_MEMORY
 @pytest.mark.parametrize("harm", ["lost", "damaged"])
 @pytest.mark.parametrize("which", ["file", "manifest"])
 def test_a_lost_or_damaged_object_comes_back(moved, harm, which):

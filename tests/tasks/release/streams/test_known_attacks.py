@@ -15,11 +15,11 @@ from optstream.stream import PrivatePeriod
 from tasks.ledger.verify import verify
 from tasks.operations.compromise import compromise
 from tasks.operations.withdraw import withdraw
-from tasks.release import run, steps
+from tasks.release import run
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, STEPS, House
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
@@ -89,7 +89,7 @@ def unreleased(stale):
 
 def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeypatch):
     """tasks.release.run.void destroys all raw files before the ledger says whose the release is."""
-    pegasus.release(DAYS[0], steps=steps.STEPS[:5])
+    pegasus.release(DAYS[0], steps=STEPS[:5])
     stale = pegasus.run(owner="stale")
     # the first owner reserved; the second takes over once the lease is over, and draws
     judged = unreleased(stale)
@@ -97,7 +97,7 @@ def test_an_owner_that_wakes_up_leaves_its_successors_raw_state(pegasus, monkeyp
     awake = replace(stale, clock=lambda: pegasus.now)
     first = reserve(awake, judged, look_at_folders(awake))
     pegasus.later(hours=1)
-    pegasus.release(DAYS[0], steps=steps.STEPS[:6])
+    pegasus.release(DAYS[0], steps=STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
     before = raws(pegasus)
     assert before
@@ -111,7 +111,7 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     from optstream.mechanisms import Hierarchical
 
     genuine = Hierarchical.measure
-    pegasus.release(DAYS[0], steps=steps.STEPS[:5])
+    pegasus.release(DAYS[0], steps=STEPS[:5])
     stale = pegasus.run(owner="stale")
     pegasus.later(hours=1)
     awake = replace(stale, clock=lambda: pegasus.now)
@@ -125,7 +125,7 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
         return measured
 
     monkeypatch.setattr(Hierarchical, "measure", measure)
-    pegasus.release(DAYS[0], steps=steps.STEPS[:6])
+    pegasus.release(DAYS[0], steps=STEPS[:6])
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
 
 
@@ -187,7 +187,7 @@ def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waite
 
 def test_a_withdrawal_writes_nothing_into_an_older_ledger(house, monkeypatch):
     day = date(2016, 6, 1)
-    house.release(day, steps=steps.STEPS[:7])
+    house.release(day, steps=STEPS[:7])
     copy = house.copy_ledger()
     house.later(hours=1)
     house.release(day)

@@ -33,6 +33,7 @@ def configure(house, configuration):
     (house.folder / "optstream.toml").write_text(configuration(house.folder / "real"))
 
 
+@pytest.mark.nightly
 def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(house, real_data):
     february = days(date(2016, 2, 1), 29)
     write_loads([read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], house.folder / "real")

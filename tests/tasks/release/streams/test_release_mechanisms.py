@@ -14,11 +14,13 @@ from optstream.ledger import ReleaseState
 from optstream.noise import simulated_noise
 from optstream.stream import Measured
 from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.release import draw, steps
+from tasks.release import draw
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.day import Status
 from tasks.release.records.outcomes import budget_of
 from tasks.storage.private_files import read_verified
+from tests.by_night import few
+from tests.tasks.two_regions import STEPS
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 OTHERS = [name for name, section in MECHANISMS.items() if "sampling" not in section.tables]
@@ -81,11 +83,11 @@ def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_m
     assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)
 
 
-@pytest.mark.parametrize("name", OTHERS)
+@pytest.mark.parametrize("name", few(OTHERS, 2))
 def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
     house = with_mechanism(name)
     house.released(DAYS[0])
-    house.release(DAYS[1], steps=steps.STEPS[:6])
+    house.release(DAYS[1], steps=STEPS[:6])
     drawn = {
         path: data for path, data in house.files("trusted/measurements").items() if ".raw" not in path.name
     }
@@ -95,7 +97,7 @@ def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measureme
     assert drawn.items() <= house.files("trusted/measurements").items()
 
 
-@pytest.mark.parametrize("name", [name for name in ADAPTIVE if not getattr(mechanisms, name).revises])
+@pytest.mark.parametrize("name", few([name for name in ADAPTIVE if not getattr(mechanisms, name).revises], 2))
 def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
     house = with_mechanism(name)
     house.released(*DAYS[:2])
@@ -127,7 +129,7 @@ def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name)
     assert budget_of(house.settings, house.ledger).spent <= 1
 
 
-@pytest.mark.parametrize("name", ADAPTIVE)
+@pytest.mark.parametrize("name", few(ADAPTIVE, 2))
 def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
     house = with_mechanism(name)
     works = house.release(DAYS[0], DAYS[2]) | house.release(DAYS[1])
@@ -149,7 +151,7 @@ def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_t
 def test_no_raw_state_is_in_the_measurements(with_mechanism):
     """The raw file's own values and thresholds, sought in the measurements; seeded, so never by chance."""
     house = with_mechanism("PeGaSus")
-    house.release(DAYS[0], noise=simulated_noise(1), steps=steps.STEPS[:6])
+    house.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
     (path,) = raw_files(house)
     raw = json.loads((house.folder / path).read_text())
     groups = [
@@ -220,7 +222,7 @@ def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_
 
 def test_raw_state_of_a_day_that_becomes_void_is_destroyed(with_mechanism):
     house = with_mechanism("PeGaSus")
-    house.release(DAYS[0], steps=steps.STEPS[:6])
+    house.release(DAYS[0], steps=STEPS[:6])
     (path,) = house.settings.measurements_of(DAYS[0], 0).glob("*[0-9a-f]")
     path.write_bytes(b"altered")
     house.later(hours=1)

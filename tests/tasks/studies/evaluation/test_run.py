@@ -52,6 +52,7 @@ def test_means_errors_terms_and_machine_are_written(tiny_results):
     assert row["standard_error"] == pytest.approx(values["value"].std() / 2)
 
 
+@pytest.mark.nightly
 def test_an_interrupted_run_goes_on_and_gives_the_same_numbers(
     tiny_data, tiny_results, tmp_path, monkeypatch
 ):

@@ -1,6 +1,6 @@
 """Times a release: the closed form in a batch beside the program as the paper writes it, in one run.
 
-    python -m benchmarks.release [--periods 366] [--programs 20] [--data FOLDER]
+    python -m benchmarks.release_time [--periods 366] [--programs 20] [--data FOLDER]
 
 13 nodes (the French regions and the nation), 48 steps, the paper's features. Three tables: the estimates of a
 batch, beside the program as the paper writes it; a year released day by day with both samplers, with a

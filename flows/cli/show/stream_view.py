@@ -5,7 +5,7 @@ from datetime import date, timedelta
 from itertools import groupby
 
 from flows.cli.console import Terminal
-from flows.cli.show.ledger import rounded_down
+from flows.cli.show.ledger_book import rounded_down
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
 from tasks.monitoring.alarms import DEPENDS
@@ -18,7 +18,7 @@ QUIET = (State.PUBLISHED, State.RESTATED)
 RULER = "          1   5    10   15   20   25   30"
 MOST_ROWS = 40
 """Of the days that are not fine; the JSON document has all."""
-DAYS_OF_ROOM = 8
+DAYS_OF_HEADROOM = 8
 
 
 def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
@@ -33,7 +33,7 @@ def show_view(settings: Settings, view: StreamView, terminal: Terminal) -> None:
         terminal.say(_legend(view))
         _show_days(view, terminal)
     terminal.budget(view.facts.budget)
-    _show_room(view, terminal)
+    _show_headroom(view, terminal)
     audit = view.facts.audit
     if audit is not None:
         how = "passed" if audit.passed else "FAILED"
@@ -100,15 +100,15 @@ def _show_replaced(view: StreamView, terminal: Terminal) -> None:
     terminal.say(f"  {DEPENDS}")
 
 
-def _show_room(view: StreamView, terminal: Terminal) -> None:
+def _show_headroom(view: StreamView, terminal: Terminal) -> None:
     """The least that any window with a step of each day has left, of the newest days."""
     page = view.facts.page
     if page is not None and page.days:
-        rooms = [
-            f"{room.day} {rounded_down(room.left)}{' (refused)' if room.may is False else ''}"
-            for room in page.days[-DAYS_OF_ROOM:]
+        left = [
+            f"{one.day} {rounded_down(one.left)}{' (refused)' if one.may is False else ''}"
+            for one in page.days[-DAYS_OF_HEADROOM:]
         ]
-        terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(rooms)}")
+        terminal.say(f"least left by day (`optstream ledger show`: by window): {', '.join(left)}")
 
 
 def stretches(days: Iterable[DayState]) -> Iterator[tuple[DayState, DayState]]:

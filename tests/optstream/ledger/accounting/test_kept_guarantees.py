@@ -1,4 +1,4 @@
-"""Days that were released under a promise keep it, whatever is released beside them under another."""
+"""Days that were released under a guarantee keep it, whatever is released beside them under another."""
 
 import math
 from dataclasses import dataclass
@@ -48,7 +48,7 @@ def models(name):
 
 @dataclass
 class Amended:
-    """A ledger on which day 0 was released under one promise, and another is in force."""
+    """A ledger on which day 0 was released under one guarantee, and another is in force."""
 
     ledger: object
     kit: object
@@ -71,7 +71,7 @@ def amended(ledger, kit, old, new):
     found = Amended(ledger, kit, old, new)
     ledger.enrol(terms_of(old, "people's load"), kit.now)
     found.draw("day 0", plan_of(old, 0, old.window_length), "people's load")
-    ledger.amend(terms_of(new, "people's load"), "another promise", kit.now)
+    ledger.amend(terms_of(new, "people's load"), "another guarantee", kit.now)
     return found
 
 
@@ -80,7 +80,7 @@ def after(request, ledger, kit):
     return amended(ledger, kit, *models(request.param))
 
 
-def test_a_day_beside_one_of_an_earlier_promise_waits_for_its_windows(after):
+def test_a_day_beside_one_of_an_earlier_guarantee_waits_for_its_windows(after):
     old, stream = after.old, "people's load"
     free = 2 * old.window_length - 1
     assert after.ledger.worst("people").epsilon <= 1
@@ -96,13 +96,13 @@ def test_a_day_beside_one_of_an_earlier_promise_waits_for_its_windows(after):
 
 
 def test_the_wait_is_no_shorter_than_the_message_says(ledger, kit):
-    """One step of either day in a window of the earlier promise is a quarter and ten quarters."""
+    """One step of either day in a window of the earlier guarantee is a quarter and ten quarters."""
     found = amended(ledger, kit, *models("a smaller alpha"))
     with pytest.raises(BudgetError, match=r"would cost 11/4 .* begins at step 7 or later"):
         found.reserve("early", plan_of(found.new, 6), stream="people's load")
 
 
-def test_a_day_before_one_of_an_earlier_promise_waits_too(ledger, kit):
+def test_a_day_before_one_of_an_earlier_guarantee_waits_too(ledger, kit):
     found = amended(ledger, kit, *models("a smaller alpha"))
     with pytest.raises(BudgetError, match="by privacy guarantee 0"):
         found.reserve("late dump", plan_of(found.new, -4), stream="people's load")
@@ -125,8 +125,8 @@ def test_a_plan_that_leaves_enough_is_taken_beside_it(ledger, kit):
     assert ledger.verify() == []
 
 
-def test_an_earlier_promise_is_kept_through_further_amendments(ledger, kit):
-    """Three promises in a row: the first answers for its windows two amendments later."""
+def test_an_earlier_guarantee_is_kept_through_further_amendments(ledger, kit):
+    """Three guarantees in a row: the first answers for its windows two amendments later."""
     first, second = models("a shorter window")
     found = amended(ledger, kit, first, second)
     third = PrivacyModel("5", 2, "1", resolution="1")
@@ -138,7 +138,7 @@ def test_an_earlier_promise_is_kept_through_further_amendments(ledger, kit):
 
 
 def test_verify_names_the_window_that_an_earlier_version_let_through(after, let_through):
-    """What the code before did: the plan was priced by the promise in force alone."""
+    """What the code before did: the plan was priced by the guarantee in force alone."""
     after.reserve("day 1", plan_of(after.new, after.old.window_length), stream="people's load")
     assert any("which privacy guarantee 0 allows" in problem for problem in after.ledger.verify())
 
@@ -174,12 +174,12 @@ def test_what_would_be_lost_is_told_without_reserving(after):
     assert [one.is_broken for one in judged] == [False, True]
     assert not any(one.is_broken for one in after.ledger.judge_plan("people", later))
     assert after.ledger.head(stream) == head
-    # and as it would be under a promise that nobody has declared yet
+    # and as it would be under a guarantee that nobody has declared yet
     third = PrivacyModel("1", 1, "1", resolution="1")
     assert [one.number for one in after.ledger.judge_plan("people", beside, third)] == [2, 0]
 
 
-def test_an_aligned_promise_answers_for_no_window_across_days(ledger, kit):
+def test_an_aligned_guarantee_answers_for_no_window_across_days(ledger, kit):
     old = PrivacyModel("1", 4, "10", resolution="1", windows="aligned")
     found = amended(ledger, kit, old, PrivacyModel("1", 4, "1", resolution="1", windows="aligned"))
     found.draw("day 1", plan_of(found.new, 4), "people's load")
@@ -189,8 +189,8 @@ def test_an_aligned_promise_answers_for_no_window_across_days(ledger, kit):
         ledger.reserve("people's load", "day 0", 1, plan_of(found.new, 0), "night", kit.now, kit.lease)
 
 
-def test_a_draw_is_held_to_its_plan_by_every_promise(ledger, kit):
-    """Windows of now have four steps, of the first promise one: an outcome may fit those of now only."""
+def test_a_draw_is_held_to_its_plan_by_every_guarantee(ledger, kit):
+    """Windows of now have four steps, of the first guarantee one: an outcome may fit those of now only."""
     first = PrivacyModel("1", 1, "1", resolution="1")
     found = amended(ledger, kit, first, PrivacyModel("1", 4, "1", resolution="1"))
     plan, outcome = (

@@ -11,7 +11,7 @@ from optstream.estimation.holding import UNKNOWN
 from optstream.noise import simulated_noise
 from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
-from tasks.release.records.rows import known_errors, published_rows
+from tasks.release.records.published_rows import known_errors, published_rows
 from tests.tasks.two_regions import CONFIGURATION
 
 DAY = date(2025, 1, 15)

@@ -32,6 +32,13 @@ class PublishByDistance(OnlineMechanism):
 
     Which steps are published, and what each pays, is decided once for the whole vector of series. State and
     spends run on across periods. Subclasses say which rule divides the publications' part among steps.
+
+    Args:
+        model: What is protected.
+        distance_share: Of epsilon, for the distances of a window, exact, in (0, 1); in the paper half.
+
+    Raises:
+        ParameterError: For a share outside its range, or noise that would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -55,18 +62,12 @@ class PublishByDistance(OnlineMechanism):
         return self.model.window_length * self._distance(1, 0).unit_charge + self._for_publications
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return two spends: a distance at every step, and publications as far as other periods leave
-        headroom.
-
-        Costs no privacy. Raises ParameterError for another's state.
-        """
+        """Return a distance at every step, and publications as far as other periods leave headroom."""
         taken = self._taken(own_state(state, self.name))
         return self._distance(n_steps, first_step), self._publications(n_steps, first_step, taken)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
-        """Return what all other periods' publications took, and what the period before left to compare
-        with.
-        """
+        """Return what all other periods' publications took, and what the period before left to compare."""
         spent = [list(one) for one in self._grains(spends)]
         return memory_of(before, self.name) | {"mechanism": self.name, "spent": spent}
 

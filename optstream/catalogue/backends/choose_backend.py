@@ -10,10 +10,17 @@ from optstream.storage.open import open_store
 
 
 def open_storage(folder: Location | str | Storage) -> Storage:
-    """Return the storage of a published folder, given as a path, as a URL of an object store or as storage.
+    """Return the storage of a published folder. Nothing is looked at or made yet.
 
-    Raises ParameterError for a URL that cannot be one, and PublicationError where what reaches such stores
-    is not installed.
+    Args:
+        folder: A path, the URL of a folder in an object store, or storage, which is returned as it is.
+
+    Returns:
+        The storage.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The kind of store is not known, or what reaches it is not installed.
     """
     if not isinstance(folder, Path | StoreUrl | str):
         return folder

@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from flows.cli.show.watch import LETTERS, month_lines, stretches
+from flows.cli.show.stream_view import LETTERS, month_lines, stretches
 from tasks.monitoring import DayState, State
 
 FIRST = date(2006, 1, 15)

@@ -5,11 +5,6 @@ from typing import Any
 
 import pytest
 
-SQLITE = pytest.mark.parametrize(
-    "bench", ["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)], indirect=True
-)
-"""SQLite, and PostgreSQL by night: where the product's own code does not differ."""
-
 
 def few(cases: Iterable[Any], n: int) -> list[Any]:
     """Return the cases, all but the first n marked to be tried by night."""

@@ -1,6 +1,7 @@
 """Measures whether the ledger stays fast as it grows: publishing, verifying, after a month, a year, ten.
 
-    python -m benchmarks.ledger [--streams 100] [--years 10] [--revisions 3] [--no-verify] [--folder FOLDER]
+    python -m benchmarks.ledger_growth [--streams 100] [--years 10] [--revisions 3] [--no-verify]
+        [--folder FOLDER]
 
 A ledger on SQLite of streams × days × revisions, written in bulk (`inputs/ledger_history`). At its end
 nights are added through the library: each step is one transaction, every commit synced. Beside them, in the

@@ -1,8 +1,8 @@
 """Processes that start at once: forked from one that has imported everything and done nothing.
 
-`Nursery` is the tests' side. `python -m tests.faults.nursery` is the other: it reads a line of JSON, forks or
-waits, and answers with a line. Neither polars nor the noise may be used in it: their threads and buffers do
-not survive a fork.
+`ForkServer` is the tests' side. `python -m tests.faults.fork_server` is the other: it reads a line of JSON,
+forks or waits, and answers with a line. Neither polars nor the noise may be used in it: their threads and
+buffers do not survive a fork.
 """
 
 import ctypes
@@ -30,26 +30,26 @@ ENDS = {int(signal.SIGKILL): "killed", int(signal.SIGTERM): "terminated"}
 class Started:
     """A process on its way."""
 
-    def __init__(self, nursery: "Nursery", pid: int, last_words: Path) -> None:
-        self._nursery, self.pid, self._last_words = nursery, pid, last_words
+    def __init__(self, fork_server: "ForkServer", pid: int, last_words: Path) -> None:
+        self._fork_server, self.pid, self._last_words = fork_server, pid, last_words
 
     def wait(self) -> str:
         """Until it "stopped" at its point or its end: "killed", "terminated" or "ended"."""
-        status = str(self._nursery.ask(wait=self.pid)["status"])
+        status = str(self._fork_server.ask(wait=self.pid)["status"])
         assert status in ("stopped", "killed", "terminated", "ended"), status
         return status
 
     def kill(self) -> None:
         """SIGKILL; nothing happens if it is gone."""
-        self._nursery.ask(signal=int(signal.SIGKILL), pid=self.pid)
+        self._fork_server.ask(signal=int(signal.SIGKILL), pid=self.pid)
 
     def go_on(self) -> None:
         """After it stopped."""
-        self._nursery.ask(signal=int(signal.SIGCONT), pid=self.pid)
+        self._fork_server.ask(signal=int(signal.SIGCONT), pid=self.pid)
 
     def terminate(self) -> None:
         """SIGTERM, the polite stop."""
-        self._nursery.ask(signal=int(signal.SIGTERM), pid=self.pid)
+        self._fork_server.ask(signal=int(signal.SIGTERM), pid=self.pid)
 
     def all_last_words(self) -> list[LastWords]:
         """Of each of its nights; none if it was killed before it could say any."""
@@ -62,7 +62,7 @@ class Started:
         return (self.all_last_words() or [None])[-1]
 
 
-class Nursery:
+class ForkServer:
     """Starts processes. folder: for what they say at their end."""
 
     def __init__(self, folder: Path, process: "subprocess.Popen[str]") -> None:
@@ -89,13 +89,13 @@ class Nursery:
 
 
 @contextmanager
-def open_nursery(folder: Path) -> Iterator[Nursery]:
-    """A nursery; it and all that it started are gone afterwards."""
+def open_fork_server(folder: Path) -> Iterator[ForkServer]:
+    """A fork server; it and all that it started are gone afterwards."""
     # small days: more threads would only wait for each other
     threads = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
     environment = os.environ | threads | {"PYTHONPATH": str(HOUSE)}
     process = subprocess.Popen(
-        [sys.executable, "-m", "tests.faults.nursery"],
+        [sys.executable, "-m", "tests.faults.fork_server"],
         cwd=HOUSE,
         env=environment,
         stdin=subprocess.PIPE,
@@ -104,7 +104,7 @@ def open_nursery(folder: Path) -> Iterator[Nursery]:
         preexec_fn=die_with_parent,
     )
     try:
-        yield Nursery(folder, process)
+        yield ForkServer(folder, process)
     finally:
         process.kill()
         process.communicate()

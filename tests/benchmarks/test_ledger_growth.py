@@ -1,7 +1,7 @@
 """The ledger that is written in bulk is one that the library might have written."""
 
 from benchmarks.inputs.ledger_history import LEASE, START, STEPS, History, plan_of
-from benchmarks.ledger import measure
+from benchmarks.ledger_growth import measure
 from optstream.ledger import ReleaseState, open_ledger
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
 from tasks.ledger.horizon import Horizon
-from tasks.ledger.show_pages import DayRoom, GrantPage, StreamPage
+from tasks.ledger.show_pages import DayHeadroom, GrantPage, StreamPage
 
 
 def show_book(
@@ -89,12 +89,12 @@ def _stream(page: StreamPage) -> str:
 
 def _days(page: GrantPage) -> Table:
     table = plain_table("date", "released", "charged", "least left", "may be released", n_texts=5)
-    for room in page.days:
+    for one in page.days:
         own = [
             (release, stream.terms.stream)
             for stream in page.streams
             for release in stream.releases
-            if release.period == room.day.isoformat()
+            if release.period == one.day.isoformat()
         ]
         several = len(page.streams) > 1
         told = [
@@ -103,21 +103,21 @@ def _days(page: GrantPage) -> Table:
             for release, stream in own
         ]
         charged = [f"{float(release.epsilon):.6g}" for release, _ in own]
-        table.add_row(str(room.day), ", ".join(told), ", ".join(charged), rounded_down(room.left), _may(room))
+        table.add_row(str(one.day), ", ".join(told), ", ".join(charged), rounded_down(one.left), _may(one))
     return table
 
 
-def _may(room: DayRoom) -> str:
-    if room.may is None:
+def _may(one: DayHeadroom) -> str:
+    if one.may is None:
         return ""
-    return "yes" if room.may else escape(f"no: {room.because}")
+    return "yes" if one.may else escape(f"no: {one.because}")
 
 
 def _windows(page: GrantPage) -> Table:
     table = plain_table("windows that begin between", "and", "have left", n_texts=3)
-    for room in page.windows:
-        first, last = _when(room.first_step, room.begin_first), _when(room.last_step, room.begin_last)
-        table.add_row(first, last, rounded_down(room.left))
+    for one in page.windows:
+        first, last = _when(one.first_step, one.begin_first), _when(one.last_step, one.begin_last)
+        table.add_row(first, last, rounded_down(one.left))
     return table
 
 

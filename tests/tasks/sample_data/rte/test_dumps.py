@@ -121,6 +121,7 @@ def test_two_files_may_repeat_each_other_but_not_disagree(made, load, tmp_path):
         write_loads([], tmp_path / "others")
 
 
+@pytest.mark.nightly
 def test_2016_as_rte_hands_it_out_is_the_series_of_the_open_data_portal(real_data, tmp_path):
     zips = sorted((real_data / "rte_2016_zips").iterdir())
     done = write_loads([read_load(path) for path in zips], tmp_path / "dumps")

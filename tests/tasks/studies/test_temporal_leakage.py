@@ -16,8 +16,8 @@ from tasks.release.build_mechanism import mechanism_for
 from tasks.release.run import Run, enrol
 from tasks.studies import charged_history
 from tasks.studies.charged_history import history_of
-from tasks.studies.leakage import chain_of, leakage_document, leakage_of
 from tasks.studies.leakage_chart import points_of, write_chart
+from tasks.studies.temporal_leakage import chain_of, leakage_document, leakage_of
 from tasks.studies.transition_file import TransitionFile
 
 pytestmark = pytest.mark.slow

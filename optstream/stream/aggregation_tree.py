@@ -20,8 +20,9 @@ Number = TypeVar("Number", np.int64, np.float64)
 class AggregationTree:
     """A rooted tree of named nodes; depth may differ from leaf to leaf.
 
-    nodes: every name, root first, level by level, in input order within a level.
-    parents: for each node the index of its parent in `nodes`; -1 for the root.
+    Args:
+        nodes: Every name, root first, level by level, in input order within a level.
+        parents: For each node the index of its parent in `nodes`; -1 for the root.
     """
 
     nodes: tuple[str, ...]
@@ -29,9 +30,16 @@ class AggregationTree:
 
     @classmethod
     def from_parents(cls, parents: Mapping[str, str | None]) -> "AggregationTree":
-        """Build the tree from {child: parent}, the root's parent being None.
+        """Return the tree of {child: parent}.
 
-        Raises ParameterError for no root, two roots, an unknown parent, a cycle or an empty name.
+        Args:
+            parents: Each node's parent; the root's is None.
+
+        Returns:
+            The tree, its nodes ordered level by level.
+
+        Raises:
+            ParameterError: For no root, two roots, an unknown parent, a cycle or an empty name.
         """
         roots = [name for name, parent in parents.items() if parent is None]
         if len(roots) != 1:
@@ -67,13 +75,13 @@ class AggregationTree:
 
     @cached_property
     def leaf_indices(self) -> NDArray[np.int64]:
-        """Return where the leaves stand in `nodes`, shape (n_leaves,)."""
+        """Where the leaves stand in `nodes`, (n_leaves,)."""
         children = np.bincount(np.array(self.parents[1:], dtype=np.int64), minlength=len(self.nodes))
         return np.flatnonzero(children == 0)
 
     @cached_property
     def depths(self) -> NDArray[np.int64]:
-        """The level of each node, root 0, shape (n_nodes,)."""
+        """The level of each node, root 0, (n_nodes,)."""
         # every node and its parent rise a level together, until all have reached the root
         parents = np.maximum(np.array(self.parents, dtype=np.int64), 0)
         depths, above = np.zeros(len(self.nodes), dtype=np.int64), np.arange(len(self.nodes))
@@ -84,23 +92,31 @@ class AggregationTree:
 
     @property
     def n_levels(self) -> int:
+        """How many levels it has, the root's included."""
         return int(self.depths[-1]) + 1
 
     @cached_property
     def levels(self) -> tuple[range, ...]:
-        """Return for each level the range of its nodes in `nodes`."""
+        """For each level the range of its nodes in `nodes`."""
         bounds = np.searchsorted(self.depths, np.arange(self.n_levels + 1))
         return tuple(range(int(start), int(stop)) for start, stop in itertools.pairwise(bounds))
 
     @cached_property
     def leaves_below(self) -> NDArray[np.int64]:
-        """Return how many leaves each node covers, shape (n_nodes,)."""
+        """How many leaves each node covers, (n_nodes,)."""
         return self.add_up(np.ones((len(self.leaves), 1), dtype=np.int64))[:, 0]
 
     def add_up(self, leaf_values: NDArray[Number]) -> NDArray[Number]:
-        """Return every node's values, (…, n_nodes, n_columns), from the leaves', (…, n_leaves, n_columns).
+        """Return every node's values from the leaves': each node the sum of its children, exact for integers.
 
-        Each node is the sum of its children, exact for integers. Raises ParameterError on another shape.
+        Args:
+            leaf_values: (…, n_leaves, n_columns), in the order of `leaves`.
+
+        Returns:
+            (…, n_nodes, n_columns), in the order of `nodes`.
+
+        Raises:
+            ParameterError: On another shape.
         """
         if leaf_values.ndim < 2 or leaf_values.shape[-2] != len(self.leaves):
             raise ParameterError(

@@ -6,8 +6,8 @@ from functools import partial
 import pytest
 
 from optstream.catalogue import find_catalogue, read_catalogue
-from tasks.monitoring import files
-from tasks.monitoring.files import lost_files
+from tasks.monitoring import published_files
+from tasks.monitoring.published_files import lost_files
 from tasks.operations.withdraw import withdraw
 from tasks.release.day import Requested
 from tasks.release.each import each
@@ -76,7 +76,7 @@ def test_a_file_that_no_page_was_made_of_is_looked_for_by_its_name_alone(watched
     harm(file_of(watched), "not as long")
     assert lost_files(watched.settings, catalogue) == {}
     harm(file_of(watched), "missing")
-    assert lost_files(watched.settings, catalogue) == {FIRST: files.MISSING}
+    assert lost_files(watched.settings, catalogue) == {FIRST: published_files.MISSING}
 
 
 def test_a_day_that_is_withdrawn_while_the_folder_is_listed_is_not_lost(released):

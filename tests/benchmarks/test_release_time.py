@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.release import TimedNoise, a_year, main
+from benchmarks.release_time import TimedNoise, a_year, main
 from optstream import simulated_noise
 from optstream.stream import AggregationTree
 

@@ -4,7 +4,7 @@ from datetime import UTC, date, datetime, timedelta
 
 import pytest
 
-from flows.cli.commands.backfill import _counted, _n_over, _progress
+from flows.cli.commands.backfill_days import _counted, _n_over, _progress
 from flows.cli.console import Terminal
 from flows.orchestration.backfill import held_by_others
 from tasks.release.day import Requested, Status
