@@ -13,7 +13,7 @@ from docs.generate.data_page import data_page
 from docs.generate.decision_page import decision_page
 from docs.generate.python_page import python_pages
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 CONFIGURATION = "zensical.toml"
 STAGED = "build/docs"
 SITE = "build/site"
@@ -33,12 +33,12 @@ NAMED = re.compile(r"(?<![\w/`\[])(?<!\]\()(?:docs/([a-z/-]+)\.md|SECURITY\.md)(
 def stage(into: Path) -> None:
     """Write every page and picture of the site below `into`, which is emptied first."""
     shutil.rmtree(into, ignore_errors=True)
-    source = HOUSE / "docs"
+    source = CHECKOUT / "docs"
     for file in sorted(source.rglob("*")):
         if file.is_file() and file.suffix in COPIED:
             _write(into / file.relative_to(source), file)
     for name, staged in FROM_THE_TOP.items():
-        _write(into / staged, HOUSE / name)
+        _write(into / staged, CHECKOUT / name)
     reference = into / "reference"
     pages = {
         reference / "commands.md": command_page(),
@@ -61,7 +61,7 @@ def _write(path: Path, file: Path) -> None:
     text = file.read_text(encoding="utf-8")
     if file.name in FROM_THE_TOP:
         text = text.replace("](docs/", "](")
-    docs = HOUSE / "docs"
+    docs = CHECKOUT / "docs"
     up = "../" * (len(file.relative_to(docs).parts) - 1) if file.is_relative_to(docs) else ""
     for name, staged in FROM_THE_TOP.items():
         text = text.replace(f"]({up}../{name}", f"]({up}{staged}")
@@ -78,12 +78,12 @@ def build(folder: Path) -> int:
 def build_staged(folder: Path) -> int:
     """Build what is staged there."""
     command = [sys.executable, "-m", "zensical", "build", "--strict", "--clean"]
-    environment = os.environ | {"PYTHONPATH": str(HOUSE)}  # docstrings are read from there
+    environment = os.environ | {"PYTHONPATH": str(CHECKOUT)}  # docstrings are read from there
     return subprocess.run(command, cwd=folder, env=environment, check=False).returncode
 
 
 if __name__ == "__main__":
-    code = build(HOUSE)
+    code = build(CHECKOUT)
     if code == 0:
-        print(f"open {HOUSE / SITE / 'index.html'}")
+        print(f"open {CHECKOUT / SITE / 'index.html'}")
     sys.exit(code)

@@ -7,17 +7,17 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted(
-    path.relative_to(HOUSE)
+    path.relative_to(CHECKOUT)
     for package in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (HOUSE / package).rglob("*.py")
+    for path in (CHECKOUT / package).rglob("*.py")
 )
 
 
 @cache
 def tree_of(path):
-    return ast.parse((HOUSE / path).read_text())
+    return ast.parse((CHECKOUT / path).read_text())
 
 
 @cache
@@ -79,7 +79,7 @@ def test_only_what_an_operator_declares_is_claimed_to_be_public():
 )
 def test_every_function_of_measurement_states_its_privacy(path):
     """Under "Privacy:" a lemma of docs/privacy.md where raw values are touched, else "none"."""
-    proofs = (HOUSE / "docs/privacy.md").read_text()
+    proofs = (CHECKOUT / "docs/privacy.md").read_text()
     for function in (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef)):
         if function.name.startswith("__"):
             continue
@@ -126,7 +126,9 @@ def undated(tree):
 
 def test_no_reader_asks_for_a_column_without_saying_of_which_day():
     others = [
-        path.relative_to(HOUSE) for tree in ("benchmarks", "docs") for path in (HOUSE / tree).rglob("*.py")
+        path.relative_to(CHECKOUT)
+        for tree in ("benchmarks", "docs")
+        for path in (CHECKOUT / tree).rglob("*.py")
     ]
     found = {path: undated(tree_of(path)) for path in [*SOURCES, *others]}
     assert {path: reads for path, reads in found.items() if reads} == {}

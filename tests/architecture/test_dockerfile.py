@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parents[2]
-LINES = (HOUSE / "Dockerfile").read_text().splitlines()
+CHECKOUT = Path(__file__).parents[2]
+LINES = (CHECKOUT / "Dockerfile").read_text().splitlines()
 
 
 def said(word):
@@ -27,7 +27,7 @@ def test_it_runs_as_somebody_without_rights_on_a_stated_base():
 def test_nothing_secret_and_no_data_go_in():
     assert said("ARG") == []
     assert all("URL" not in line and "PASS" not in line for line in said("ENV"))
-    ignored = (HOUSE / ".dockerignore").read_text().splitlines()
+    ignored = (CHECKOUT / ".dockerignore").read_text().splitlines()
     assert ignored[1] == "*"
     taken = {word for line in said("COPY") if "--from" not in line for word in line.split()[:-1]}
     assert taken == {line.removeprefix("!") for line in ignored if line.startswith("!")}
@@ -39,7 +39,7 @@ def test_the_linter_has_nothing_to_say():
         pytest.skip("no hadolint here: install optstream[development]")
     done = subprocess.run(
         [str(linter) if linter.exists() else "hadolint", "Dockerfile"],
-        cwd=HOUSE,
+        cwd=CHECKOUT,
         capture_output=True,
         text=True,
         check=False,

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 SOURCES = sorted(
-    path.relative_to(HOUSE)
+    path.relative_to(CHECKOUT)
     for package in ("flows", "tasks", "data_contracts", "optstream")
-    for path in (HOUSE / package).rglob("*.py")
+    for path in (CHECKOUT / package).rglob("*.py")
 )
 MODULES = {"pickle", "cPickle", "cloudpickle", "dill", "marshal", "shelve", "joblib", "jsonpickle", "code"}
 BUILTINS = {"eval", "exec", "compile", "__import__"}
@@ -54,7 +54,7 @@ def findings(text: str) -> list[str]:
 
 @pytest.mark.parametrize("path", SOURCES, ids=str)
 def test_no_module_makes_code_of_data(path):
-    found = set(findings((HOUSE / path).read_text()))
+    found = set(findings((CHECKOUT / path).read_text()))
     assert found == OWN_PROCESSES.get(str(path), set())
 
 

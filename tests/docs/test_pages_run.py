@@ -22,16 +22,16 @@ from flows.orchestration.environment import environment as prefect_environment
 from tests.docs.runner import Page, begins_from, commands_of, parse
 from tests.docs.warm import warm_optstream
 
-HOUSE = Path(__file__).parents[2]
-TUTORIAL = HOUSE / "docs/tutorial.md"
+CHECKOUT = Path(__file__).parents[2]
+TUTORIAL = CHECKOUT / "docs/tutorial.md"
 PAGES = [
     TUTORIAL,
-    HOUSE / "README.md",
-    HOUSE / "SECURITY.md",
-    *sorted(page for page in (HOUSE / "docs").rglob("*.md") if page != TUTORIAL),
+    CHECKOUT / "README.md",
+    CHECKOUT / "SECURITY.md",
+    *sorted(page for page in (CHECKOUT / "docs").rglob("*.md") if page != TUTORIAL),
 ]
 BY_NIGHT = {
-    HOUSE / name
+    CHECKOUT / name
     for name in (
         "README.md",
         "docs/recover.md",
@@ -57,7 +57,13 @@ def shell() -> Iterator[dict[str, str]]:
     with tempfile.TemporaryDirectory(prefix="optstream-pages-") as made:
         folder, tools = Path(made), Path(sys.executable).parent
         path = f"{tools}:{os.environ['PATH']}"
-        reader = {"PATH": path, "HOME": made, "COLUMNS": "100", "LANG": "C.UTF-8", "PYTHONPATH": str(HOUSE)}
+        reader = {
+            "PATH": path,
+            "HOME": made,
+            "COLUMNS": "100",
+            "LANG": "C.UTF-8",
+            "PYTHONPATH": str(CHECKOUT),
+        }
         reader |= THREADS
         home = folder / "prefect"
         with running_server(home) as url:
@@ -72,7 +78,7 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return {}
 
 
-@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(HOUSE)))
+@pytest.mark.parametrize("page", WITH_CODE, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_every_block_of_the_page_runs(page, shell, left, tmp_path, monkeypatch):
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     folder = tmp_path / "here"
@@ -114,20 +120,20 @@ def take(words):
     command.make_context(name, words)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_the_command_line_takes_every_command_of_the_page(page):
     for words in calls_of(page):
         take(words)
 
 
 def test_control_commands_are_found_and_wrong_ones_are_not_taken():
-    assert ["ledger", "verify"] in list(calls_of(HOUSE / "docs/recover.md"))
+    assert ["ledger", "verify"] in list(calls_of(CHECKOUT / "docs/recover.md"))
     for words in (["rum"], ["ledger", "show", "--no-such-option"], ["run", "--date"]):
         with pytest.raises((KeyError, UsageError)):
             take(words)
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(HOUSE)))
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(CHECKOUT)))
 def test_no_command_hides_in_another_kind_of_block(page):
     """Blocks of other languages are not run, so none may hold what a reader would type."""
     blocks = re.findall(r"^```(\w*)\n(.*?)^```", page.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)

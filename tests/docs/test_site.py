@@ -79,7 +79,7 @@ def leads_nowhere(site: Path) -> Iterator[str]:
 def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the staged pages and the site."""
     folder = tmp_path_factory.mktemp("docs")
-    shutil.copy(generate.HOUSE / generate.CONFIGURATION, folder)
+    shutil.copy(generate.CHECKOUT / generate.CONFIGURATION, folder)
     assert generate.build(folder) == 0
     return folder
 

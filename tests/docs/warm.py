@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 LONGEST_CALL = 2**20
 WARM = (
     "dp_accounting.pld.privacy_loss_distribution",
@@ -62,7 +62,7 @@ def warm_optstream(folder: Path, environment: dict[str, str]) -> Iterator[Path]:
     caller.write_text(CALLER.format(python=sys.executable, socket=address), encoding="utf-8")
     caller.chmod(0o755)
     command = [sys.executable, "-m", "tests.docs.warm", address]
-    process = subprocess.Popen(command, cwd=HOUSE, env=environment, stdout=subprocess.PIPE)
+    process = subprocess.Popen(command, cwd=CHECKOUT, env=environment, stdout=subprocess.PIPE)
     try:
         assert process.stdout
         assert process.stdout.readline() == b"ready\n"

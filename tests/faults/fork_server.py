@@ -21,7 +21,7 @@ from typing import Any
 
 from tests.faults.night import LastWords, Night, spend
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 LONGEST_SECONDS = 300
 SET_PARENT_DEATH_SIGNAL = 1
 ENDS = {int(signal.SIGKILL): "killed", int(signal.SIGTERM): "terminated"}
@@ -93,10 +93,10 @@ def open_fork_server(folder: Path) -> Iterator[ForkServer]:
     """A fork server; it and all that it started are gone afterwards."""
     # small days: more threads would only wait for each other
     threads = {"POLARS_MAX_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment = os.environ | threads | {"PYTHONPATH": str(HOUSE)}
+    environment = os.environ | threads | {"PYTHONPATH": str(CHECKOUT)}
     process = subprocess.Popen(
         [sys.executable, "-m", "tests.faults.fork_server"],
-        cwd=HOUSE,
+        cwd=CHECKOUT,
         env=environment,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,

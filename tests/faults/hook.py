@@ -21,8 +21,8 @@ from sqlalchemy.engine.default import DefaultDialect
 
 from tests.faults.points.acts import Act
 
-HOUSE = Path(__file__).parents[2]
-PACKAGES = tuple(f"{HOUSE / tree}{os.sep}" for tree in ("optstream", "tasks", "flows", "data_contracts"))
+CHECKOUT = Path(__file__).parents[2]
+PACKAGES = tuple(f"{CHECKOUT / tree}{os.sep}" for tree in ("optstream", "tasks", "flows", "data_contracts"))
 ON_PATHS = ("replace", "rename", "link", "unlink", "remove", "mkdir", "rmdir")
 ON_DESCRIPTORS = ("fsync", "fdatasync", "posix_fallocate", "ftruncate")
 CHANGES = ("INSERT", "UPDATE", "DELETE", "CREATE", "ALTER", "DROP")

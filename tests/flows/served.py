@@ -21,7 +21,7 @@ from tasks.monitoring.deadlines import last_ended
 from tasks.sample_data.simulate import simulate
 from tests.faults.world import CONFIGURATION, SAMPLING
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 EVERY_MINUTE = """[schedule]
 cron = "* * * * *"
 watch_cron = "* * * * *"
@@ -78,7 +78,7 @@ def stand_still_once(folder: Path) -> dict[str, str]:
     (folder / "still.flag").touch()
     (folder / "sitecustomize.py").write_text(STAND_STILL)
     return {
-        "PYTHONPATH": f"{folder}{os.pathsep}{HOUSE}",
+        "PYTHONPATH": f"{folder}{os.pathsep}{CHECKOUT}",
         "STAND_STILL": str(folder / "still.flag"),
         "STAND_STILL_AT": POINT,
     }
@@ -156,10 +156,15 @@ def serving(settings: Settings, *words: str, **variables: str) -> Iterator[Serve
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(settings.file), *words]
     output = settings.folder / "output.txt"
-    environment = inherited | {"PYTHONPATH": str(HOUSE), "PYTHONUNBUFFERED": "1"} | variables
+    environment = inherited | {"PYTHONPATH": str(CHECKOUT), "PYTHONUNBUFFERED": "1"} | variables
     with output.open("wb") as said:
         process = subprocess.Popen(
-            command, env=environment, cwd=HOUSE, stdout=said, stderr=subprocess.STDOUT, start_new_session=True
+            command,
+            env=environment,
+            cwd=CHECKOUT,
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
         )
     try:
         yield Served(settings, process, output)

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-HOUSE = Path(__file__).parents[2]
+CHECKOUT = Path(__file__).parents[2]
 pytestmark = pytest.mark.slow
 
 OFFLINE = ["unshare", "-n" if os.geteuid() == 0 else "-rn", "sh", "-c", 'ip link set lo up; exec "$@"', "sh"]
@@ -24,7 +24,16 @@ def optstream(tmp_path_factory):
     editable install is not, for a path file is not followed twice.
     """
     folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(HOUSE)]
+    build = [
+        sys.executable,
+        "-m",
+        "build",
+        "--wheel",
+        "--no-isolation",
+        "--outdir",
+        str(folder),
+        str(CHECKOUT),
+    ]
     subprocess.run(build, check=True, capture_output=True)
     (wheel,) = folder.glob("*.whl")
     venv.create(folder / "env", with_pip=False)
@@ -61,7 +70,7 @@ def test_the_wheel_holds_its_own_packages(optstream, tmp_path):
     shown = subprocess.run(
         [optstream[0], "-c", code], cwd=tmp_path, env=PLAIN, capture_output=True, text=True, check=True
     )
-    assert str(HOUSE) not in shown.stdout
+    assert str(CHECKOUT) not in shown.stdout
 
 
 def test_the_wheel_holds_the_schemas_of_its_documents(optstream, tmp_path):
@@ -70,7 +79,7 @@ def test_the_wheel_holds_the_schemas_of_its_documents(optstream, tmp_path):
         [optstream[0], "-c", code], cwd=tmp_path, env=PLAIN, capture_output=True, text=True, check=True
     )
     assert {name for name in shown.stdout.split() if name.endswith(".json")} == {
-        path.name for path in (HOUSE / "tasks/schemas").glob("*.json")
+        path.name for path in (CHECKOUT / "tasks/schemas").glob("*.json")
     }
 
 

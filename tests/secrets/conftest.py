@@ -16,7 +16,7 @@ from benchmarks.harness.prefect_server import running_server
 from tasks.storage.private_files import make_private_folder
 from tests.canary import UNITS, Search
 from tests.tasks.release import test_bad_input
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 FIRST = date(2016, 6, 1)
 LEAVES = {"84": ["a", "b"], "11": ["c"]}
@@ -67,7 +67,7 @@ main.main()
 class Flown:
     """One run of the command and everything that it left. ended: each fault's day, with how it ended."""
 
-    house: House
+    installation: Installation
     search: Search
     output: Path
     ended: dict[str, str] = field(default_factory=dict)
@@ -79,9 +79,9 @@ def unit(*place: object) -> int:
     return 4_096_000_000_000 + int.from_bytes(digest[:8], "little") % 4_095_000_000_000
 
 
-def dumps(house: House, day: date) -> None:
+def dumps(installation: Installation, day: date) -> None:
     """The same readings every day; other columns, footers and markers hold words."""
-    settings = house.settings
+    settings = installation.settings
     stamps = pl.Series(settings.calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     value = settings.input_of(day).value
     for leaf, customers in LEAVES.items():
@@ -105,31 +105,31 @@ def dumps(house: House, day: date) -> None:
         (folder / "_SUCCESS").write_text(WORDS["marker"])
 
 
-def canaries(house: House) -> Search:
+def canaries(installation: Installation) -> Search:
     """Every reading, each sum over leaf, tree and day that it enters, each file's plain hashes."""
     units: set[int] = set()
     root = [0] * 48
     for leaf, customers in LEAVES.items():
-        people = customers if house.settings.metered else ["all"]
+        people = customers if installation.settings.metered else ["all"]
         readings = [[unit(leaf, person, step) for step in range(48)] for person in people]
         sums = [sum(column) for column in zip(*readings, strict=True)]
         root = [above + own for above, own in zip(root, sums, strict=True)]
         units.update(*readings, sums, [sum(sums)])
     units.update(root, [sum(root)])
-    files = [path.read_bytes() for path in house.settings.input_folder.rglob("*") if path.is_file()]
+    files = [path.read_bytes() for path in installation.settings.input_folder.rglob("*") if path.is_file()]
     algorithms = ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s")
     hashes = {hashlib.new(name, data).digest() for data in files for name in algorithms if data}
     return Search(units, WORDS.values(), hashes)
 
 
-def run(house: House, days: dict[str, date], *, served: bool) -> Flown:
+def run(installation: Installation, days: dict[str, date], *, served: bool) -> Flown:
     """`optstream run`, and what an operator asks afterwards, with temporary folder and home of their own, at
     debug level. served: whether the run talks to a Prefect server, whose memory is in the trusted folder.
     """
     for name in ("temporary", "home", "here"):
-        (house.folder / name).mkdir()
-    search = canaries(house)
-    reading = repr(unit("84", "a" if house.settings.metered else "all", 0) / UNITS)
+        (installation.folder / name).mkdir()
+    search = canaries(installation)
+    reading = repr(unit("84", "a" if installation.settings.metered else "all", 0) / UNITS)
     faults = [
         str(days.get(name, "")) or "none" for name in ("ingest raises", "draw raises", "estimate raises")
     ]
@@ -137,32 +137,32 @@ def run(house: House, days: dict[str, date], *, served: bool) -> Flown:
     environment = {
         "PATH": os.environ["PATH"],
         "PYTHONPATH": str(Path(__file__).parents[2]),
-        "HOME": str(house.folder / "home"),
-        "TMPDIR": str(house.folder / "temporary"),
+        "HOME": str(installation.folder / "home"),
+        "TMPDIR": str(installation.folder / "temporary"),
         "PREFECT_LOGGING_LEVEL": "DEBUG",
         "PREFECT_SERVER_LOGGING_LEVEL": "DEBUG",
         "POLARS_VERBOSE": "1",
     }
-    output, home = house.folder / "terminal.txt", house.settings.trusted_folder / "prefect"
+    output, home = installation.folder / "terminal.txt", installation.settings.trusted_folder / "prefect"
     make_private_folder(home)
     driver = [sys.executable, "-c", DRIVER, reading, WORDS["customer"], *faults]
-    config = ["--config", str(house.folder / "optstream.toml")]
+    config = ["--config", str(installation.folder / "optstream.toml")]
     span = ["--from", str(min(days.values())), "--to", str(max(days.values()))]
     for command, said in (
         (["run", *words], output),
-        (["watch"], house.folder / "terminal-watch.txt"),
-        (["status", "--json"], house.folder / "terminal-status.txt"),
-        (["backfill", *span, "--dry-run"], house.folder / "terminal-backfill.txt"),
-        (["report"], house.folder / "terminal-report.txt"),
-        (["ledger", "verify"], house.folder / "terminal-verify.txt"),
-        (["ledger", "export", "--into", "exported"], house.folder / "terminal-export.txt"),
-        (["doctor"], house.folder / "terminal-doctor.txt"),
+        (["watch"], installation.folder / "terminal-watch.txt"),
+        (["status", "--json"], installation.folder / "terminal-status.txt"),
+        (["backfill", *span, "--dry-run"], installation.folder / "terminal-backfill.txt"),
+        (["report"], installation.folder / "terminal-report.txt"),
+        (["ledger", "verify"], installation.folder / "terminal-verify.txt"),
+        (["ledger", "export", "--into", "exported"], installation.folder / "terminal-export.txt"),
+        (["doctor"], installation.folder / "terminal-doctor.txt"),
     ):
         server = running_server(home) if served and command[0] == "run" else nullcontext()
         with said.open("wb") as terminal, server as api:
             subprocess.run(
                 [*driver, *command, *config],
-                cwd=house.folder / "here",
+                cwd=installation.folder / "here",
                 env=environment | ({"PREFECT_API_URL": api} if api else {}),
                 stdout=terminal,
                 stderr=subprocess.STDOUT,
@@ -174,21 +174,23 @@ def run(house: House, days: dict[str, date], *, served: bool) -> Flown:
         for name, day in days.items():
             if line.startswith(f"{day} "):
                 ended[name] = " ".join(line.split()[1:])
-    return Flown(house, search, output, ended)
+    return Flown(installation, search, output, ended)
 
 
-def damaged(house: House, faults: dict[str, object], monkeypatch: pytest.MonkeyPatch) -> dict[str, date]:
+def damaged(
+    installation: Installation, faults: dict[str, object], monkeypatch: pytest.MonkeyPatch
+) -> dict[str, date]:
     """A day for each fault, broken as the tests of bad input break it, and a sound one; each fault's day."""
     days = {name: FIRST + timedelta(days=number) for number, name in enumerate(["sound", *faults])}
-    reading = unit("84", "a" if house.settings.metered else "all", 0) / UNITS
+    reading = unit("84", "a" if installation.settings.metered else "all", 0) / UNITS
     for name, day in days.items():
-        dumps(house, day)
+        dumps(installation, day)
         monkeypatch.setattr(test_bad_input, "DAY", day)
         monkeypatch.setattr(test_bad_input, "PLACE", f"dumps/region=84/date={day}")
         monkeypatch.setattr(test_bad_input, "PLANTED", reading)
         damage = faults.get(name)
         if callable(damage):
-            damage(house)
+            damage(installation)
     return days
 
 
@@ -198,28 +200,28 @@ RAISING = dict.fromkeys(["ingest raises", "draw raises", "estimate raises"])
 @pytest.fixture(scope="package")
 def aggregated(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Aggregated dumps: every refusal and every wait of the bad-input tests, and three steps that raise."""
-    house = House(tmp_path_factory.mktemp("aggregated"))
-    (house.folder / "optstream.toml").write_text(CONFIGURATION.replace('alpha = "1"', EXACT))
+    installation = Installation(tmp_path_factory.mktemp("aggregated"))
+    (installation.folder / "optstream.toml").write_text(CONFIGURATION.replace('alpha = "1"', EXACT))
     faults: dict[str, object] = {name: damage for name, (damage, _) in test_bad_input.REFUSED.items()}
     faults |= {"no region": test_bad_input.remove_region, "no marker": test_bad_input.remove_marker}
     with pytest.MonkeyPatch.context() as monkeypatch:
-        days = damaged(house, faults | RAISING, monkeypatch)
-    return run(house, days, served=True)
+        days = damaged(installation, faults | RAISING, monkeypatch)
+    return run(installation, days, served=True)
 
 
 @pytest.fixture(scope="package")
 def metered(tmp_path_factory: pytest.TempPathFactory) -> Flown:
     """Metered dumps under PeGaSus, which keeps raw state: every alarm, and a draw that raises."""
-    house = House(tmp_path_factory.mktemp("metered"))
+    installation = Installation(tmp_path_factory.mktemp("metered"))
     text = CONFIGURATION.replace('alpha = "1"', EXACT).replace('"OptStream"', '"PeGaSus"')
     text = text.replace('"aggregated"\nvalue = "load_mw"', '"metered"\nvalue = "energy_kwh"')
     text = text.replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
-    (house.folder / "optstream.toml").write_text(text)
+    (installation.folder / "optstream.toml").write_text(text)
     faults: dict[str, object] = {
-        name: lambda house, change=change: test_bad_input.rewrite(house, change)
+        name: lambda installation, change=change: test_bad_input.rewrite(installation, change)
         for name, change in test_bad_input.METERED.items()
     }
     with pytest.MonkeyPatch.context() as monkeypatch:
         # The void day not last: it would destroy the raw state of the day before it.
-        days = damaged(house, {"draw raises": None} | faults, monkeypatch)
-    return run(house, days, served=False)
+        days = damaged(installation, {"draw raises": None} | faults, monkeypatch)
+    return run(installation, days, served=False)

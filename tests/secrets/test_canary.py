@@ -88,14 +88,14 @@ def test_every_fault_of_metered_dumps_ended_as_it_should(metered):
 
 @pytest.mark.nightly
 def test_the_watch_found_what_stopped_days(aggregated):
-    said = (aggregated.house.folder / "terminal-watch.txt").read_text()
+    said = (aggregated.installation.folder / "terminal-watch.txt").read_text()
     for kind in ("failed", "late", "void"):
         assert f"alarm: {kind}: " in said
 
 
 def test_the_watch_says_nothing_about_readings(metered):
     # every day of it was clamped, doubled or absent somewhere, and one draw raised
-    status = (metered.house.folder / "terminal-status.txt").read_text()
+    status = (metered.installation.folder / "terminal-status.txt").read_text()
     # what Polars says of itself stands around it, and holds braces too
     _, status = f"\n{status}".split("\n{\n", 1)
     status = json.loads("{" + status)
@@ -104,12 +104,12 @@ def test_the_watch_says_nothing_about_readings(metered):
 
 def test_no_canary_is_anywhere_but_in_dumps_and_raw_state(flown, request):
     leaks, searched = {}, []
-    for name, paths in files_of(flown.house.folder).items():
+    for name, paths in files_of(flown.installation.folder).items():
         searched.append((name, len(paths), sum(path.stat().st_size for path in paths)))
         for path in paths:
             found = flown.search.file(path, noisy=PLACES[name][1])
             if found:
-                leaks[path.relative_to(flown.house.folder).as_posix()] = sorted(found)
+                leaks[path.relative_to(flown.installation.folder).as_posix()] = sorted(found)
     print(f"\nplaces searched after the {request.node.callspec.id} run: files, bytes")
     for name, n_files, n_bytes in searched:
         print(f"  {name:32}{n_files:6,}{n_bytes:14,}")
@@ -123,21 +123,22 @@ def test_no_canary_is_anywhere_but_in_dumps_and_raw_state(flown, request):
 
 def test_names_of_files_and_folders_hold_no_canary(flown):
     names = "\n".join(
-        path.relative_to(flown.house.folder).as_posix() for path in flown.house.folder.rglob("*")
+        path.relative_to(flown.installation.folder).as_posix()
+        for path in flown.installation.folder.rglob("*")
     )
     assert flown.search.bytes(names.encode()) == set()
 
 
 def test_the_search_sees_readings_where_they_may_be(flown, metered):
     """The same search over dumps, and over the raw state that PeGaSus keeps, finds them."""
-    dump = next((flown.house.folder / "dumps").rglob("region=11/*/part-0.parquet"))
+    dump = next((flown.installation.folder / "dumps").rglob("region=11/*/part-0.parquet"))
     forms = flown.search.file(dump)
     assert "parquet column > float64 little-endian" in forms
     assert "parquet column > word" in forms
     assert any(form.startswith("parquet footer > ") for form in forms)
-    (left,) = (metered.house.folder / "trusted").rglob("*.raw")
+    (left,) = (metered.installation.folder / "trusted").rglob("*.raw")
     # what was left may be of closed groups only, by chance; of these seeds some leave one open
-    settings, day = metered.house.settings, date.fromisoformat(left.parent.name.removesuffix("-r0"))
+    settings, day = metered.installation.settings, date.fromisoformat(left.parent.name.removesuffix("-r0"))
     (read,) = ingest(settings, [discover(settings, [day])[day]])
     seen = set()
     for seed in range(9):
@@ -154,7 +155,7 @@ def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated
     """A log line with a mean and an artifact with a note are seen."""
     reading = float(aggregated.search.units[0] / 10**9)
     copy = tmp_path / "prefect.db"
-    source = aggregated.house.folder / "trusted/prefect/prefect.db"
+    source = aggregated.installation.folder / "trusted/prefect/prefect.db"
     with closing(sqlite3.connect(source)) as database, closing(sqlite3.connect(copy)) as other:
         database.backup(other)
         for statement, value in (
@@ -168,6 +169,6 @@ def test_what_somebody_plants_in_the_orchestrator_s_database_is_found(aggregated
 
 @pytest.mark.nightly
 def test_the_logs_were_kept_at_debug_level(aggregated):
-    with sqlite3.connect(aggregated.house.folder / "trusted/prefect/prefect.db") as database:
+    with sqlite3.connect(aggregated.installation.folder / "trusted/prefect/prefect.db") as database:
         (levels,) = database.execute("SELECT count(*) FROM log WHERE level <= 10").fetchone()
     assert levels > 0

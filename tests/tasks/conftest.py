@@ -18,7 +18,7 @@ from tasks.ingest.validate import validate
 from tasks.planning import long_spans, plan_horizon
 from tests.tasks.release.vintage_nights import DAYS
 from tests.tasks.two_regions import CONFIGURATION as TWO_REGIONS
-from tests.tasks.two_regions import House
+from tests.tasks.two_regions import Installation
 
 DAY = date(2025, 1, 15)
 NOW = datetime(2025, 1, 16, 3, tzinfo=UTC)
@@ -126,7 +126,7 @@ def configurations_once():
 
 
 SHORT_SPANS: dict = {}
-RELEASED = {"house", "watched", "open_house"}
+RELEASED = {"installation", "watched", "open_installation"}
 """Fixtures of streams that are released: too slow for `make quick`."""
 
 
@@ -187,35 +187,35 @@ def days():
 
 
 @pytest.fixture
-def house(tmp_path):
+def installation(tmp_path):
     (tmp_path / "optstream.toml").write_text(TWO_REGIONS)
-    house = House(tmp_path)
-    house.simulate(date(2016, 6, 1), date(2016, 6, 2))
-    return house
+    installation = Installation(tmp_path)
+    installation.simulate(date(2016, 6, 1), date(2016, 6, 2))
+    return installation
 
 
 @pytest.fixture
-def learning(house):
+def learning(installation):
     """The small stream by HistoryInformed, whose last two days get new estimates; a tenth is kept back.
 
     Few blocks: what an estimate costs grows with their number.
     """
-    path = house.folder / "optstream.toml"
+    path = installation.folder / "optstream.toml"
     informed = 'name = "HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2'
     text = path.read_text().replace('name = "OptStream"', informed)
     text = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text)
     text = text.replace("[budget]", '[budget]\nrestatement_share = "1/10"')
     path.write_text(text + "\n[release]\nrevise_days = 2\n")
-    house.simulate(*DAYS)
-    return house
+    installation.simulate(*DAYS)
+    return installation
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
-def either(request, house):
+def either(request, installation):
     """The small stream with its ledger on either database: on PostgreSQL by night, for what differs between
     them is the ledger's, whose own tests run on both.
     """
     if request.param == "postgresql":
         url = request.getfixturevalue("postgresql_url")
-        house.configure("sqlite:///trusted/ledger.sqlite", url)
-    return house
+        installation.configure("sqlite:///trusted/ledger.sqlite", url)
+    return installation

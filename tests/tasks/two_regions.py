@@ -64,11 +64,11 @@ STEPS = READING + RELEASING
 """The steps of a first release, in order."""
 
 KEPT: dict[tuple, tempfile.TemporaryDirectory] = {}
-"""What `House.once` made in this process, by what there was before."""
+"""What `Installation.once` made in this process, by what there was before."""
 
 
 @dataclass
-class House:
+class Installation:
     """A configured folder, its clock, and the steps of the flow."""
 
     folder: Path
@@ -133,7 +133,7 @@ class House:
 
     def released(self, *days):
         """Have these days published, as `release` does it; see `once`."""
-        self.once(House.release, *days)
+        self.once(Installation.release, *days)
 
     def later(self, **time):
         self.now += timedelta(**time)

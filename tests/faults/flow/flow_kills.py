@@ -8,7 +8,7 @@ import sys
 import time
 
 from tests.faults.bench import Bench
-from tests.faults.fork_server import HOUSE, die_with_parent
+from tests.faults.fork_server import CHECKOUT, die_with_parent
 from tests.faults.judge import Judge
 from tests.faults.night import LastWords
 from tests.faults.points.attacks import Tally
@@ -21,13 +21,13 @@ def start_flow(world: World, api: str, **wishes: object) -> "subprocess.Popen[st
     """The first day through the real flow, in a process of its own. wishes: of `real_flow`."""
     environment = os.environ | {
         "PREFECT_API_URL": api,
-        "PYTHONPATH": str(HOUSE),
+        "PYTHONPATH": str(CHECKOUT),
         "PREFECT_LOGGING_LEVEL": "CRITICAL",
         "PREFECT_HOME": str(world.folder.parent / "prefect"),
     }
     return subprocess.Popen(
         [sys.executable, "-m", "tests.faults.flow.real_flow", str(world.configuration), json.dumps(wishes)],
-        cwd=HOUSE,
+        cwd=CHECKOUT,
         env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 
 import pytest
 
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 pytestmark = pytest.mark.slow
 
@@ -42,11 +42,11 @@ COMMANDS = [
 
 def test_commands_that_judge_nothing_do_not_import_it(tmp_path):
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path)
-    house.simulate(DAY)
-    house.release(DAY)
+    installation = Installation(tmp_path)
+    installation.simulate(DAY)
+    installation.release(DAY)
     judging = ["run", "--date", str(DAY + timedelta(1)), *CONFIGURED]
-    house.simulate(DAY + timedelta(1))
+    installation.simulate(DAY + timedelta(1))
     arguments = [str(tmp_path / "optstream.toml"), json.dumps([*COMMANDS, judging])]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *arguments], capture_output=True, text=True, check=False, cwd=tmp_path

@@ -20,7 +20,7 @@ from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.planning.nightly import looks_of
 
-HOUSE = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[3]
 KEPT = (
     "entrypoint",
     "description",
@@ -43,10 +43,10 @@ def settings(tmp_path, monkeypatch):
 
 def test_the_files_say_what_serve_registers(settings):
     pool = work_pool_of(settings)
-    document = yaml.safe_load((HOUSE / "prefect.yaml").read_text())
+    document = yaml.safe_load((CHECKOUT / "prefect.yaml").read_text())
     assert document["pull"] == []
     assert document["deployments"] == deployment_documents(settings, "{{ $OPTSTREAM_CONFIG }}", pool)
-    automations = yaml.safe_load((HOUSE / "automations.yaml").read_text())["automations"]
+    automations = yaml.safe_load((CHECKOUT / "automations.yaml").read_text())["automations"]
     assert automations == [zombie_document()]
 
 
@@ -96,12 +96,12 @@ def prefect(*words, api, home):
     environment |= {
         "PREFECT_API_URL": api,
         "PREFECT_HOME": str(home / "prefect"),
-        "PYTHONPATH": str(HOUSE),
+        "PYTHONPATH": str(CHECKOUT),
         "OPTSTREAM_CONFIG": str(home / "optstream.toml"),
         "COLUMNS": "200",
     }
     command = [sys.executable, "-m", "prefect", *words]
-    done = subprocess.run(command, cwd=HOUSE, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=CHECKOUT, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 

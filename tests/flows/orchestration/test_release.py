@@ -15,7 +15,7 @@ from optstream.stream import PrivatePeriod
 from tasks.release import publish, steps
 from tasks.release.day import Requested, Status
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 TASKS = (
@@ -33,17 +33,17 @@ TASKS = (
 
 
 @pytest.fixture
-def house(tmp_path, monkeypatch):
+def installation(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(calls, "PAUSE_SECONDS", 0)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path)
-    house.simulate(*DAYS)
-    return house
+    installation = Installation(tmp_path)
+    installation.simulate(*DAYS)
+    return installation
 
 
-def released(house, **changes):
-    return release.released(house.run(**changes), [Requested(day) for day in DAYS])
+def released(installation, **changes):
+    return release.released(installation.run(**changes), [Requested(day) for day in DAYS])
 
 
 def test_only_what_draws_nothing_is_repeated_and_nothing_is_kept():
@@ -53,7 +53,7 @@ def test_only_what_draws_nothing_is_repeated_and_nothing_is_kept():
 
 
 @pytest.mark.slow
-def test_without_a_server_a_step_is_repeated_as_often(house, monkeypatch):
+def test_without_a_server_a_step_is_repeated_as_often(installation, monkeypatch):
     tries, genuine = [], publish.publish
 
     def refuses(times, run, days):
@@ -64,11 +64,11 @@ def test_without_a_server_a_step_is_repeated_as_often(house, monkeypatch):
 
     # each attempt asks for both days together, then for each alone
     monkeypatch.setattr(publish, "publish", partial(refuses, 6))
-    assert {day.outcome.status for day in released(house)} == {Status.PUBLISHED}
+    assert {day.outcome.status for day in released(installation)} == {Status.PUBLISHED}
     assert tries == [DAYS, DAYS[:1], DAYS[1:]] * 2 + [DAYS]
 
 
-def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(house, monkeypatch):
+def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(installation, monkeypatch):
     drawn, genuine = [], steps.draw.draw
 
     def draw(run, day):
@@ -82,17 +82,17 @@ def test_after_the_last_try_a_failure_is_a_value_and_a_draw_is_tried_once(house,
 
     monkeypatch.setattr(steps.draw, "draw", draw)
     monkeypatch.setattr(publish, "publish", refuses)
-    first, second = released(house)
+    first, second = released(installation)
     assert [first.outcome.message, second.outcome.message] == [
         "refused before the first sample",
         "the published folder cannot be written",
     ]
     assert drawn == DAYS
-    assert house.record(DAYS[1]).state is ReleaseState.DRAWN
+    assert installation.record(DAYS[1]).state is ReleaseState.DRAWN
 
 
 @pytest.mark.slow
-def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
+def test_raw_values_are_gone_once_they_are_drawn(installation, monkeypatch):
     found, genuine = {}, {task: task.fn for task in (release.draw, release.estimate)}
 
     def look(task, run, days):
@@ -104,7 +104,7 @@ def test_raw_values_are_gone_once_they_are_drawn(house, monkeypatch):
     before = sum(isinstance(one, PrivatePeriod) for one in gc.get_objects())
     for task in genuine:
         monkeypatch.setattr(task, "fn", partial(look, task))
-    released(house)
+    released(installation)
     assert found == {"draw": before + 2, "estimate": before}
 
 
@@ -124,7 +124,7 @@ def loads(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(house, loads):
+def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps(installation, loads):
     with temporary_settings({PREFECT_API_URL: None}):
         done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
@@ -134,7 +134,7 @@ def test_a_run_without_a_server_reads_its_configuration_once_and_shows_its_steps
 
 
 @pytest.mark.usefixtures("prefect_api")
-def test_a_run_by_a_server_reads_its_configuration_once_too(house, loads):
+def test_a_run_by_a_server_reads_its_configuration_once_too(installation, loads):
     done = invoke("run", "--date", str(DAYS[0]))
     assert done.exit_code == 0, done.output
     assert len(loads) == 1

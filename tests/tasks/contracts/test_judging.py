@@ -37,9 +37,9 @@ def add(folder, suites):
 def watched(tmp_path):
     text = CONFIGURATION + WATCH + '[contracts]\nfolder = "contracts"\n'
     (tmp_path / "optstream.toml").write_text(text)
-    house = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
-    house.simulate(FIRST)
-    return house
+    installation = Watched(tmp_path, datetime(2016, 6, 2, 12, tzinfo=UTC))
+    installation.simulate(FIRST)
+    return installation
 
 
 def test_a_critical_expectation_of_a_user_stops_no_day_and_alarms_operators_alone(watched):

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tasks.doctor import examine
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAY = date(2016, 6, 1)
 NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
@@ -19,15 +19,15 @@ NOW = datetime(2016, 7, 1, 12, tzinfo=UTC)
 def around():
     """Look around a stream: findings as (severity, place, rule and remedy)."""
 
-    def look(house, environment=None, ask=lambda url: None, now=NOW):
-        found = examine(house.settings, environment or {}, now, ask)
+    def look(installation, environment=None, ask=lambda url: None, now=NOW):
+        found = examine(installation.settings, environment or {}, now, ask)
         return [(one.severity.value, one.place, f"{one.rule}: {one.remedy}") for one in found]
 
     return look
 
 
 @pytest.fixture
-def open_house(monkeypatch):
+def open_installation(monkeypatch):
     """Released, private where it must be; raw dumps for their owner alone."""
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     before = os.umask(0o022)
@@ -35,11 +35,11 @@ def open_house(monkeypatch):
     folder.chmod(0o755)
     try:
         (folder / "optstream.toml").write_text(CONFIGURATION)
-        house = House(folder)
-        house.simulate(DAY)
+        installation = Installation(folder)
+        installation.simulate(DAY)
         (folder / "dumps").chmod(0o700)
-        house.released(DAY)
-        yield house
+        installation.released(DAY)
+        yield installation
     finally:
         os.umask(before)
         shutil.rmtree(folder)

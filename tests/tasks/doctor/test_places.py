@@ -14,69 +14,69 @@ from tasks.operations.permissions import check_trusted
 from tests.tasks.doctor.conftest import DAY
 
 
-def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_house, around):
+def test_a_sound_stream_has_no_finding_and_is_left_as_it_was(open_installation, around):
     def seen():
         """The public folder's own time too, which copies carry along."""
-        public = (open_house.folder / "published").stat().st_mtime_ns
-        return public, {path: path.stat().st_mode for path in open_house.folder.rglob("*")}
+        public = (open_installation.folder / "published").stat().st_mtime_ns
+        return public, {path: path.stat().st_mode for path in open_installation.folder.rglob("*")}
 
     before = seen()
-    assert around(open_house) == []
+    assert around(open_installation) == []
     assert seen() == before
 
 
 @pytest.mark.parametrize("place", ["trusted", "trusted/ledger.sqlite", "trusted/input.key"])
 @pytest.mark.parametrize("mode", [0o040, 0o001, 0o004])
-def test_a_trusted_place_open_to_others_is_wrong_and_stops_every_run(open_house, around, place, mode):
-    check_trusted(open_house.settings)
-    path = open_house.folder / place
+def test_a_trusted_place_open_to_others_is_wrong_and_stops_every_run(open_installation, around, place, mode):
+    check_trusted(open_installation.settings)
+    path = open_installation.folder / place
     path.chmod(path.stat().st_mode | mode)
-    ((severity, found, words),) = around(open_house)
+    ((severity, found, words),) = around(open_installation)
     remedy = f"chmod {'700' if place == 'trusted' else '600'} {path}"
     assert (severity, found) == ("wrong", str(path))
     assert remedy in words
     with pytest.raises(ConfigurationError, match=remedy):
-        check_trusted(open_house.settings)
+        check_trusted(open_installation.settings)
     os.system(remedy)
-    check_trusted(open_house.settings)
+    check_trusted(open_installation.settings)
 
 
-def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_house, around):
-    (open_house.folder / "books").mkdir(mode=0o700)
-    open_house.copy_ledger().rename(open_house.folder / "books/ledger.sqlite")
-    for path in (open_house.folder / "trusted").glob("ledger.sqlite*"):
+def test_a_ledger_outside_the_trusted_folder_is_looked_at_too(open_installation, around):
+    (open_installation.folder / "books").mkdir(mode=0o700)
+    open_installation.copy_ledger().rename(open_installation.folder / "books/ledger.sqlite")
+    for path in (open_installation.folder / "trusted").glob("ledger.sqlite*"):
         path.unlink()
-    open_house.configure("sqlite:///trusted/", "sqlite:///books/")
-    (open_house.folder / "books/ledger.sqlite").chmod(0o640)
-    ((severity, place, _),) = around(open_house)
-    assert (severity, place) == ("wrong", str(open_house.folder / "books/ledger.sqlite"))
+    open_installation.configure("sqlite:///trusted/", "sqlite:///books/")
+    (open_installation.folder / "books/ledger.sqlite").chmod(0o640)
+    ((severity, place, _),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(open_installation.folder / "books/ledger.sqlite"))
 
 
-def test_world_readable_raw_data_is_told_if_others_can_come_there(open_house, around):
-    (open_house.folder / "dumps").chmod(0o755)
-    ((severity, place, words),) = around(open_house)
+def test_world_readable_raw_data_is_told_if_others_can_come_there(open_installation, around):
+    (open_installation.folder / "dumps").chmod(0o755)
+    ((severity, place, words),) = around(open_installation)
     assert severity == "warning"
     assert place.endswith(".parquet")
     assert "raw readings" in words
-    check_trusted(open_house.settings)
-    open_house.folder.chmod(0o700)
-    assert around(open_house) == []
+    check_trusted(open_installation.settings)
+    open_installation.folder.chmod(0o700)
+    assert around(open_installation) == []
 
 
-def test_a_published_folder_inside_a_private_one_is_wrong(open_house, around):
+def test_a_published_folder_inside_a_private_one_is_wrong(open_installation, around):
     for name, others in (("trusted", 1), ("dumps", 1)):
-        moved = open_house.folder / name / "published"
-        shutil.copytree(open_house.folder / "published", moved)
-        text = (open_house.folder / "optstream.toml").read_text()
-        open_house.configure('folder = "published"', f'folder = "{name}/published"')
-        found = around(open_house)
+        moved = open_installation.folder / name / "published"
+        shutil.copytree(open_installation.folder / "published", moved)
+        text = (open_installation.folder / "optstream.toml").read_text()
+        open_installation.configure('folder = "published"', f'folder = "{name}/published"')
+        found = around(open_installation)
         assert len(found) == others
         assert found[0][:2] == ("wrong", str(moved))
-        (open_house.folder / "optstream.toml").write_text(text)
+        (open_installation.folder / "optstream.toml").write_text(text)
         shutil.rmtree(moved)
 
 
-def test_the_reverse_does_not_load_and_the_doctor_says_so(open_house):
+def test_the_reverse_does_not_load_and_the_doctor_says_so(open_installation):
     from tasks.doctor import unusable
 
     for old, new in [
@@ -87,57 +87,59 @@ def test_the_reverse_does_not_load_and_the_doctor_says_so(open_house):
         ("[stream]", "[stream]\nseed = 1"),
         ("[stream]", '[noise]\nsource = "simulated"\n[stream]'),
     ]:
-        text = (open_house.folder / "optstream.toml").read_text()
-        open_house.configure(old, new)
+        text = (open_installation.folder / "optstream.toml").read_text()
+        open_installation.configure(old, new)
         with pytest.raises(ConfigurationError) as caught:
-            _ = open_house.settings
+            _ = open_installation.settings
         (finding,) = unusable("optstream.toml", caught.value)
         assert finding.is_bad
         assert "published" in finding.rule or "seed" in finding.rule or "noise" in finding.rule
-        (open_house.folder / "optstream.toml").write_text(text)
+        (open_installation.folder / "optstream.toml").write_text(text)
 
 
-def test_a_trusted_folder_among_the_dumps_is_told(open_house, around):
-    (open_house.folder / "trusted").rename(open_house.folder / "dumps/trusted")
-    open_house.configure('folder = "trusted"', 'folder = "dumps/trusted"')
-    open_house.configure("sqlite:///trusted/", "sqlite:///dumps/trusted/")
-    assert [entry[:2] for entry in around(open_house)] == [
-        ("warning", str(open_house.folder / "dumps/trusted"))
+def test_a_trusted_folder_among_the_dumps_is_told(open_installation, around):
+    (open_installation.folder / "trusted").rename(open_installation.folder / "dumps/trusted")
+    open_installation.configure('folder = "trusted"', 'folder = "dumps/trusted"')
+    open_installation.configure("sqlite:///trusted/", "sqlite:///dumps/trusted/")
+    assert [entry[:2] for entry in around(open_installation)] == [
+        ("warning", str(open_installation.folder / "dumps/trusted"))
     ]
 
 
 @pytest.mark.parametrize(
     "place", ["published", "published/data", "published/.incoming", "published/catalogue.json", "."]
 )
-def test_a_published_place_that_anybody_may_write_is_wrong_and_stops_every_run(open_house, around, place):
-    check_trusted(open_house.settings)
-    path = open_house.folder / place
+def test_a_published_place_that_anybody_may_write_is_wrong_and_stops_every_run(
+    open_installation, around, place
+):
+    check_trusted(open_installation.settings)
+    path = open_installation.folder / place
     path.chmod(path.stat().st_mode | 0o002)
-    ((severity, found, words),) = around(open_house)
+    ((severity, found, words),) = around(open_installation)
     assert (severity, found) == ("wrong", str(path))
     assert f"chmod o-w {path}" in words
     with pytest.raises(ConfigurationError, match=f"written by everybody.*\n.*chmod o-w {path}"):
-        check_trusted(open_house.settings)
+        check_trusted(open_installation.settings)
     os.system(f"chmod o-w {path}")
-    check_trusted(open_house.settings)
+    check_trusted(open_installation.settings)
 
 
-def test_where_others_cannot_rename_what_leads_to_it_is_sound(open_house, around):
-    open_house.folder.chmod(0o1777)
-    check_trusted(open_house.settings)
-    assert around(open_house) == []
+def test_where_others_cannot_rename_what_leads_to_it_is_sound(open_installation, around):
+    open_installation.folder.chmod(0o1777)
+    check_trusted(open_installation.settings)
+    assert around(open_installation) == []
 
 
-def test_a_published_folder_that_a_group_may_write_is_told(open_house, around, monkeypatch):
-    path = open_house.folder / "published"
+def test_a_published_folder_that_a_group_may_write_is_told(open_installation, around, monkeypatch):
+    path = open_installation.folder / "published"
     path.chmod(0o775)
     monkeypatch.setattr(permissions, "_is_private_group", lambda _place: True)
-    assert around(open_house) == []
+    assert around(open_installation) == []
     monkeypatch.setattr(permissions, "_is_private_group", lambda _place: False)
-    ((severity, found, words),) = around(open_house)
+    ((severity, found, words),) = around(open_installation)
     assert (severity, found) == ("warning", str(path))
     assert f"chmod g-w {path}" in words
-    check_trusted(open_house.settings)
+    check_trusted(open_installation.settings)
 
 
 @pytest.mark.parametrize(("members", "is_private"), [([], True), (["root"], True), (["root", "eve"], False)])
@@ -150,56 +152,62 @@ def test_a_group_of_one_s_own_is_no_group_of_others(tmp_path, monkeypatch, membe
     assert permissions._is_private_group(tmp_path) is is_private
 
 
-def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_house):
+def test_under_an_open_umask_a_run_makes_nothing_that_others_may_write(open_installation):
     """And what it makes in the trusted zone is its owner's alone."""
     before = os.umask(0)
     try:
         for name in ("published", "trusted"):
-            shutil.rmtree(open_house.folder / name)
-        open_house.release(DAY)
+            shutil.rmtree(open_installation.folder / name)
+        open_installation.release(DAY)
     finally:
         os.umask(before)
-    check_trusted(open_house.settings)
-    modes = {path: path.stat().st_mode & 0o777 for path in (open_house.folder / "published").rglob("*")}
+    check_trusted(open_installation.settings)
+    modes = {
+        path: path.stat().st_mode & 0o777 for path in (open_installation.folder / "published").rglob("*")
+    }
     assert {oct(mode) for mode in modes.values()} == {"0o755", "0o644", "0o700", "0o600"}
-    assert (open_house.folder / "trusted").stat().st_mode & 0o777 == 0o700
+    assert (open_installation.folder / "trusted").stat().st_mode & 0o777 == 0o700
 
 
-def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(open_house, around):
-    path = open_house.folder / "optstream.toml"
-    open_house.configure("sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger")
-    found = around(open_house)
+def test_a_password_in_a_configuration_that_others_read_is_told_and_not_shown(open_installation, around):
+    path = open_installation.folder / "optstream.toml"
+    open_installation.configure(
+        "sqlite:///trusted/ledger.sqlite", "postgresql://me:Geheim7@127.0.0.1:1/ledger"
+    )
+    found = around(open_installation)
     assert ("wrong", str(path)) in [entry[:2] for entry in found]
     assert "Geheim7" not in str(found)
     path.chmod(0o600)
-    assert str(path) not in [place for _, place, _ in around(open_house)]
+    assert str(path) not in [place for _, place, _ in around(open_installation)]
     path.chmod(0o602)
-    assert str(path) in [place for _, place, _ in around(open_house)]
+    assert str(path) in [place for _, place, _ in around(open_installation)]
 
 
-def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(open_house, around, monkeypatch):
+def test_a_file_system_without_links_or_locks_is_wrong_and_the_probe_is_gone(
+    open_installation, around, monkeypatch
+):
     def refuse(*_):
         raise OSError(95, "Operation not supported")
 
-    before = sorted(open_house.folder.rglob("*"))
+    before = sorted(open_installation.folder.rglob("*"))
     monkeypatch.setattr(places.os, "link", refuse)
-    assert {words.split(",")[0] for _, _, words in around(open_house)} == {
+    assert {words.split(",")[0] for _, _, words in around(open_installation)} == {
         "its file system has no hard links"
     }
     monkeypatch.setattr(fcntl, "flock", refuse)
-    found = around(open_house)
+    found = around(open_installation)
     assert [place for _, place, _ in found] == [
-        str(open_house.folder / "published"),
-        str(open_house.folder / "trusted"),
+        str(open_installation.folder / "published"),
+        str(open_installation.folder / "trusted"),
     ]
     assert "no hard links and no locks (flock)" in found[0][2]
-    assert sorted(open_house.folder.rglob("*")) == before
+    assert sorted(open_installation.folder.rglob("*")) == before
 
 
-def test_a_ledger_on_a_network_file_system_is_wrong(open_house, around, monkeypatch):
+def test_a_ledger_on_a_network_file_system_is_wrong(open_installation, around, monkeypatch):
     monkeypatch.setattr(places, "_network_file_system", lambda folder: "nfs4")
-    ((severity, place, words),) = around(open_house)
-    assert (severity, place) == ("wrong", str(open_house.folder / "trusted/ledger.sqlite"))
+    ((severity, place, words),) = around(open_installation)
+    assert (severity, place) == ("wrong", str(open_installation.folder / "trusted/ledger.sqlite"))
     assert "nfs4" in words
 
 

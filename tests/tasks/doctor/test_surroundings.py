@@ -29,10 +29,12 @@ QUIET = {"server": {"analytics_enabled": False}}
         ({"OPTSTREAM_LEDGER_URL": "sqlite:///trusted/ledger.sqlite"}, "note", "OPTSTREAM_LEDGER_URL"),
     ],
 )
-def test_variables_that_open_something_are_named(open_house, around, monkeypatch, variables, severity, place):
+def test_variables_that_open_something_are_named(
+    open_installation, around, monkeypatch, variables, severity, place
+):
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
-    ((told, found, words),) = around(open_house, variables)
+    ((told, found, words),) = around(open_installation, variables)
     assert (told, found) == (severity, place)
     assert words
 
@@ -47,43 +49,47 @@ def test_variables_that_open_something_are_named(open_house, around, monkeypatch
         {API: "http://127.0.0.1:4200/api"},
     ],
 )
-def test_sound_variables_are_not(open_house, around, variables):
-    assert around(open_house, variables) == []
+def test_sound_variables_are_not(open_installation, around, variables):
+    assert around(open_installation, variables) == []
 
 
-def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(open_house, around):
-    far = around(open_house, {API: "https://prefect.example/api"}, lambda url: QUIET)
+def test_a_server_that_answers_anybody_is_wrong_on_the_network_and_noted_on_loopback(
+    open_installation, around
+):
+    far = around(open_installation, {API: "https://prefect.example/api"}, lambda url: QUIET)
     assert [entry[:2] for entry in far] == [("wrong", API)]
     assert "answers anybody on the network" in far[0][2]
-    near = around(open_house, {API: "http://127.0.0.1:1/api"}, lambda url: QUIET)
+    near = around(open_installation, {API: "http://127.0.0.1:1/api"}, lambda url: QUIET)
     assert [entry[0] for entry in near] == ["note"]
 
 
-def test_a_server_s_telemetry_is_asked_for(open_house, around):
+def test_a_server_s_telemetry_is_asked_for(open_installation, around):
     found = around(
-        open_house, {API: "http://127.0.0.1:1/api"}, lambda url: {"server": {"analytics_enabled": True}}
+        open_installation,
+        {API: "http://127.0.0.1:1/api"},
+        lambda url: {"server": {"analytics_enabled": True}},
     )
     assert ("wrong", API) in [entry[:2] for entry in found]
     assert "sends telemetry" in found[0][2]
 
 
-def test_prefect_s_own_folder_open_to_others_is_wrong(open_house, around):
-    home = open_house.folder / "prefect home"
+def test_prefect_s_own_folder_open_to_others_is_wrong(open_installation, around):
+    home = open_installation.folder / "prefect home"
     home.mkdir(mode=0o755)
-    ((severity, place, words),) = around(open_house, {"PREFECT_HOME": str(home)})
+    ((severity, place, words),) = around(open_installation, {"PREFECT_HOME": str(home)})
     assert (severity, place) == ("wrong", str(home))
     assert f"chmod 700 '{home}'" in words
     home.chmod(0o700)
-    assert around(open_house, {"PREFECT_HOME": str(home)}) == []
+    assert around(open_installation, {"PREFECT_HOME": str(home)}) == []
 
 
-def test_a_distant_ledger_without_encryption_is_told(open_house, around, monkeypatch):
+def test_a_distant_ledger_without_encryption_is_told(open_installation, around, monkeypatch):
     def first(url):
-        open_house.configure(*url)
-        found = around(open_house)
+        open_installation.configure(*url)
+        found = around(open_installation)
         return [place for _, place, words in found if "encrypted" in words]
 
-    (open_house.folder / "optstream.toml").chmod(0o600)
+    (open_installation.folder / "optstream.toml").chmod(0o600)
 
     def away(url):
         raise LedgerError("does not answer")

@@ -20,9 +20,9 @@ DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 
 @pytest.fixture
-def released(house):
-    house.released(*DAYS)
-    return house
+def released(installation):
+    installation.released(*DAYS)
+    return installation
 
 
 def tables(folder):
@@ -135,8 +135,8 @@ def test_what_fails_half_way_leaves_nothing(released, monkeypatch):
     assert sorted(released.folder.iterdir()) == before
 
 
-def test_a_ledger_without_releases_gives_empty_tables(house):
-    house.run()
-    done = export(house.settings, house.ledger, house.folder / "out")
+def test_a_ledger_without_releases_gives_empty_tables(installation):
+    installation.run()
+    done = export(installation.settings, installation.ledger, installation.folder / "out")
     assert done.n_rows == {"streams": 1, "releases": 0, "spends": 0, "events": 1}
     assert tables(done.folder)["spends"].schema["in_force"] == pl.Boolean

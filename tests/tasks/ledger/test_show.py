@@ -25,17 +25,17 @@ LATER = timedelta(minutes=10)
 
 
 @pytest.fixture
-def released(house):
+def released(installation):
     """Two days, charged half an epsilon a step in their last two hours."""
-    run = house.run()
+    run = installation.run()
     for day in DAYS:
-        first = house.settings.calendar.first_step(day)
+        first = installation.settings.calendar.first_step(day)
         weights = (0,) * 44 + (Fraction(1, 8),) * 4
         plan = (StepSpend(0, "samples", first, weights, Fraction(1000), 1000),)
-        held = run.ledger.reserve(run.stream, day.isoformat(), 0, plan, "owner", house.now, LATER)
-        run.ledger.begin_draw(held, house.now)
-        run.ledger.record_drawn(held, "0" * 64, plan, house.now)
-    return house
+        held = run.ledger.reserve(run.stream, day.isoformat(), 0, plan, "owner", installation.now, LATER)
+        run.ledger.begin_draw(held, installation.now)
+        run.ledger.record_drawn(held, "0" * 64, plan, installation.now)
+    return installation
 
 
 def at(day, hour, minute=0):
@@ -102,11 +102,11 @@ def test_only_the_days_that_were_asked_for(released):
     assert page.days[-1].day == date(2016, 6, 1)
 
 
-def test_a_stream_without_releases_has_all_of_it(house):
-    house.run()
-    (page,) = read_book(house.settings, house.ledger)
+def test_a_stream_without_releases_has_all_of_it(installation):
+    installation.run()
+    (page,) = read_book(installation.settings, installation.ledger)
     assert (page.days, page.windows, page.free_from) == ((), (), None)
-    (page,) = read_book(house.settings, house.ledger, date(2016, 6, 1), date(2016, 6, 1))
+    (page,) = read_book(installation.settings, installation.ledger, date(2016, 6, 1), date(2016, 6, 1))
     assert [(one.left, one.may) for one in page.days] == [(1, True)]
 
 
@@ -129,9 +129,9 @@ def test_streams_of_one_grant_share_a_page_and_others_have_their_own(released):
 
 
 @pytest.mark.parametrize("day", ["elapsed", "fixed"])
-def test_the_calendar_of_the_terms_is_read_back(house, day):
-    house.configure('time_zone = "Europe/Paris"', f'time_zone = "Europe/Paris"\nday = "{day}"')
-    assert calendar_of(terms_of(house.settings)) == Calendar(30, "Europe/Paris", day)
+def test_the_calendar_of_the_terms_is_read_back(installation, day):
+    installation.configure('time_zone = "Europe/Paris"', f'time_zone = "Europe/Paris"\nday = "{day}"')
+    assert calendar_of(terms_of(installation.settings)) == Calendar(30, "Europe/Paris", day)
 
 
 def test_a_changed_guarantee_is_told(released):
@@ -157,13 +157,13 @@ def test_a_long_history_is_not_read_for_its_last_days(released, monkeypatch):
     assert all(one["first_step"] > released.settings.calendar.first_step(date(2016, 1, 1)) for one in read)
 
 
-def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(house):
-    house.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
-    house.released(DAYS[0])
-    (page,) = read_book(house.settings, house.ledger)
+def test_a_plan_that_depends_on_the_days_around_it_is_priced_as_a_run_would(installation):
+    installation.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
+    installation.released(DAYS[0])
+    (page,) = read_book(installation.settings, installation.ledger)
     days = {one.day: one for one in page.days}
     assert days[DAYS[1]].may is True
-    house.release(DAYS[1])
+    installation.release(DAYS[1])
 
 
 def test_compromised_windows_have_nothing_left_and_are_told(released, capsys):

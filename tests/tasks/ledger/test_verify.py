@@ -23,21 +23,21 @@ DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 
 @pytest.fixture
-def released(house):
-    house.released(*DAYS)
-    return house
+def released(installation):
+    installation.released(*DAYS)
+    return installation
 
 
-def problems(house):
-    return verify(house.settings, house.ledger).problems
+def problems(installation):
+    return verify(installation.settings, installation.ledger).problems
 
 
-def catalogue(house):
-    return house.folder / "published" / "catalogue.json"
+def catalogue(installation):
+    return installation.folder / "published" / "catalogue.json"
 
 
-def measurements(house, day=DAYS[0]):
-    return house.settings.measurements_of(day, 0)
+def measurements(installation, day=DAYS[0]):
+    return installation.settings.measurements_of(day, 0)
 
 
 def test_a_whole_installation_has_no_problem(released):
@@ -45,10 +45,10 @@ def test_a_whole_installation_has_no_problem(released):
     assert (found.problems, found.notes, found.n_releases, found.n_listed) == ((), (), 2, 2)
 
 
-def change_catalogue(house, change):
-    document = json.loads(catalogue(house).read_text())
+def change_catalogue(installation, change):
+    document = json.loads(catalogue(installation).read_text())
     change(document["periods"], document)
-    catalogue(house).write_text(json.dumps(document))
+    catalogue(installation).write_text(json.dumps(document))
 
 
 def exchange(periods, document):
@@ -155,16 +155,16 @@ def test_a_release_that_a_newer_revision_or_a_tombstone_replaced_is_in_order(rel
     assert "2016-06-01 revision 1 is listed in catalogue.json and not in the ledger" in line
 
 
-def test_a_day_between_catalogue_and_ledger_is_told_how_to_end(house, monkeypatch):
+def test_a_day_between_catalogue_and_ledger_is_told_how_to_end(installation, monkeypatch):
     """Death after the catalogue was replaced, before PUBLISHED was recorded."""
     with monkeypatch.context() as patch:
         patch.setattr(Ledger, "record_published", lambda *_: (_ for _ in ()).throw(LedgerError("away")))
-        house.release(DAYS[0])
-    (line,) = problems(house)
+        installation.release(DAYS[0])
+    (line,) = problems(installation)
     assert "is listed in catalogue.json, and DRAWN in the ledger; `optstream run --date 2016-06-01`" in line
-    house.later(hours=1)
-    house.release(DAYS[0])
-    assert problems(house) == ()
+    installation.later(hours=1)
+    installation.release(DAYS[0])
+    assert problems(installation) == ()
 
 
 def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
@@ -180,10 +180,10 @@ def test_what_a_run_explains_is_looked_at_twice(released, monkeypatch):
     assert len(looks) == 2
 
 
-def test_days_that_are_not_published_yet_are_in_order(house):
-    house.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
-    house.release(DAYS[1], steps=STEPS[:-1])
-    found = verify(house.settings, house.ledger)
+def test_days_that_are_not_published_yet_are_in_order(installation):
+    installation.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
+    installation.release(DAYS[1], steps=STEPS[:-1])
+    found = verify(installation.settings, installation.ledger)
     assert found.problems == ()
     assert ["has no catalogue.json" in line or "is not there" in line for line in found.notes] == [True]
 

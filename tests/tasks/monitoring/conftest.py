@@ -6,7 +6,7 @@ import pytest
 
 from tasks.ledger.open import find_ledger
 from tasks.monitoring import watch
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 FIRST = date(2016, 6, 1)
 WATCH = """
@@ -17,7 +17,7 @@ max_runtime = "1h"
 """
 
 
-class Watched(House):
+class Watched(Installation):
     """A stream, and what the watch says of it at its clock's time."""
 
     def watch(self, *, live=True):
@@ -43,6 +43,6 @@ class Watched(House):
 def watched(tmp_path):
     """At noon of 2016-06-03, two days of dumps, nothing released."""
     (tmp_path / "optstream.toml").write_text(CONFIGURATION + WATCH)
-    house = Watched(tmp_path, datetime(2016, 6, 3, 12, tzinfo=UTC))
-    house.simulate(FIRST, date(2016, 6, 2))
-    return house
+    installation = Watched(tmp_path, datetime(2016, 6, 3, 12, tzinfo=UTC))
+    installation.simulate(FIRST, date(2016, 6, 2))
+    return installation

@@ -26,8 +26,10 @@ def released(watched):
     return watched
 
 
-def file_of(house, day=FIRST):
-    return house.folder / "published" / read_catalogue(house.folder / "published").entry(day).file
+def file_of(installation, day=FIRST):
+    return (
+        installation.folder / "published" / read_catalogue(installation.folder / "published").entry(day).file
+    )
 
 
 def harm(path, how):

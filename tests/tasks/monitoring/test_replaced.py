@@ -37,57 +37,59 @@ def told(watched, monkeypatch):
 
 
 def test_what_is_usual_is_no_alarm_and_more_is(told):
-    house = told({SECOND: {"84": Suspect(0.04, 0.05, 0.0), "11": QUIET}})
-    assert house.alarms() == []
-    house = told({SECOND: {"84": Suspect(1.0, 0.0, 0.0), "11": Suspect(0.0, 0.06, 0.5)}})
-    assert set(house.alarms()) == {("suspect-readings", 2, "84"), ("suspect-readings", 2, "11")}
-    words = {alarm.node: alarm.words for alarm in house.watch().alarms}
+    installation = told({SECOND: {"84": Suspect(0.04, 0.05, 0.0), "11": QUIET}})
+    assert installation.alarms() == []
+    installation = told({SECOND: {"84": Suspect(1.0, 0.0, 0.0), "11": Suspect(0.0, 0.06, 0.5)}})
+    assert set(installation.alarms()) == {("suspect-readings", 2, "84"), ("suspect-readings", 2, "11")}
+    words = {alarm.node: alarm.words for alarm in installation.watch().alarms}
     assert "100 % clamped" in words["84"]
     assert "6 % absent, 50 % doubled" in words["11"]
     assert all(DEPENDS in text for text in words.values())
-    house.configure("max_runtime", 'suspect_share = "1/2"\nmax_runtime')
-    assert house.alarms() == [("suspect-readings", 2, "84")]
+    installation.configure("max_runtime", 'suspect_share = "1/2"\nmax_runtime')
+    assert installation.alarms() == [("suspect-readings", 2, "84")]
 
 
 def test_a_day_that_is_accepted_or_withdrawn_alarms_no_more(told):
     from tasks.operations.withdraw import withdraw
     from tasks.release.day import Requested
 
-    house = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
-    assert [day for _, day, _ in house.alarms()] == [1, 2]
-    withdraw(house.run(), Requested(FIRST), reason="a wrong unit")
-    house.configure("max_runtime", "accepted_gaps = [2016-06-02]\nmax_runtime")
-    assert house.alarms() == []
+    installation = told({FIRST: {"84": Suspect(1.0, 0.0, 0.0)}, SECOND: {"84": Suspect(1.0, 0.0, 0.0)}})
+    assert [day for _, day, _ in installation.alarms()] == [1, 2]
+    withdraw(installation.run(), Requested(FIRST), reason="a wrong unit")
+    installation.configure("max_runtime", "accepted_gaps = [2016-06-02]\nmax_runtime")
+    assert installation.alarms() == []
 
 
 def test_operators_see_the_shares_and_readers_do_not(told, capsys):
-    house = told(
+    installation = told(
         {FIRST: {"84": Suspect(0.25, 0.0, 0.0)}, SECOND: {"84": QUIET, "11": Suspect(0.0, 0.031, 0.0)}}
     )
-    ledger = house.ledger
-    write_pages(house.settings, ledger, house.now)
+    ledger = installation.ledger
+    write_pages(installation.settings, ledger, installation.now)
     ledger.close()
-    report = house.settings.report_file.read_text()
+    report = installation.settings.report_file.read_text()
     for said in ("Replaced readings", "3.1 %", "25.0 %, 1 Jun 2016", DEPENDS):
         assert said in report, said
-    page = (house.folder / "published/index.html").read_text()
+    page = (installation.folder / "published/index.html").read_text()
     for hidden in ("eplaced", "clamped on", "3.1 %", "25.0 %", DEPENDS, "suspect"):
         assert hidden not in page, hidden
-    show_view(house.settings, house.watch(), Terminal())
+    show_view(installation.settings, installation.watch(), Terminal())
     shown = " ".join(capsys.readouterr().out.split())
     assert "11: 0.0% clamped, 3.1% absent, 0.0% doubled; most 3.1% on 2016-06-02" in shown
     assert "84: 0.0% clamped, 0.0% absent, 0.0% doubled; most 25.0% on 2016-06-01" in shown
     assert DEPENDS in shown
-    document = json.loads(json.dumps(status_document(house.settings, house.watch())))["replaced_readings"]
+    document = json.loads(json.dumps(status_document(installation.settings, installation.watch())))[
+        "replaced_readings"
+    ]
     assert (document["day"], document["note"]) == ("2016-06-02", DEPENDS)
     assert [one["region"] for one in document["regions"]] == ["11", "84"]
 
 
 def test_without_results_nothing_is_said(told, capsys):
-    house = told({})
-    show_view(house.settings, house.watch(), Terminal())
+    installation = told({})
+    show_view(installation.settings, installation.watch(), Terminal())
     assert "readings replaced" not in capsys.readouterr().out
-    assert status_document(house.settings, house.watch())["replaced_readings"]["regions"] == []
+    assert status_document(installation.settings, installation.watch())["replaced_readings"]["regions"] == []
 
 
 SPAN = [FIRST + timedelta(days=number) for number in range(11)]
@@ -96,20 +98,20 @@ SPAN = [FIRST + timedelta(days=number) for number in range(11)]
 @pytest.mark.parametrize(("factor", "words"), [(1 / 1000, " of the median of the days before"), (1.0, None)])
 def test_a_region_in_another_unit_is_seen_in_its_published_figures(watched, factor, words):
     """A thousandth stays within the bounds, so nothing is clamped; the control is an ordinary day."""
-    house = watched
-    house.configure('epsilon = "1"', 'epsilon = "50"')
-    house.simulate(*SPAN)
-    for path in (house.folder / f"dumps/region=84/date={SPAN[-1]}").glob("*.parquet"):
+    installation = watched
+    installation.configure('epsilon = "1"', 'epsilon = "50"')
+    installation.simulate(*SPAN)
+    for path in (installation.folder / f"dumps/region=84/date={SPAN[-1]}").glob("*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * factor).write_parquet(path)
-    house.at("2016-06-12 12:00")
-    house.released(*SPAN[:-1])
-    ledger = house.ledger
-    write_pages(house.settings, ledger, house.now)
-    assert [kind for kind, _, _ in house.alarms()] == ["missing"]
-    house.release(SPAN[-1])
-    write_pages(house.settings, ledger, house.now)
+    installation.at("2016-06-12 12:00")
+    installation.released(*SPAN[:-1])
+    ledger = installation.ledger
+    write_pages(installation.settings, ledger, installation.now)
+    assert [kind for kind, _, _ in installation.alarms()] == ["missing"]
+    installation.release(SPAN[-1])
+    write_pages(installation.settings, ledger, installation.now)
     ledger.close()
-    alarms = house.watch(live=False).alarms
+    alarms = installation.watch(live=False).alarms
     if words is None:
         assert alarms == ()
         return

@@ -18,40 +18,40 @@ DARK, AFTER = DAYS[8], DAYS[9]
 
 
 @pytest.fixture
-def house(tmp_path):
+def installation(tmp_path):
     """Ten days; on the ninth all regions have a quarter of their load."""
     (tmp_path / "optstream.toml").write_text(INFORMED)
-    house = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
-    house.simulate(*DAYS)
+    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation.simulate(*DAYS)
     for path in (tmp_path / "dumps").glob(f"region=*/date={DARK}/*.parquet"):
         pl.read_parquet(path).with_columns(pl.col("load_mw") * 0.25).write_parquet(path)
-    return house
+    return installation
 
 
-def unlike(house):
-    return [alarm for alarm in house.watch(live=False).alarms if alarm.kind == "unlike-history"]
+def unlike(installation):
+    return [alarm for alarm in installation.watch(live=False).alarms if alarm.kind == "unlike-history"]
 
 
-def test_it_is_a_warning_of_that_day_until_the_next(house):
-    house.released(*DAYS[:8])
-    assert unlike(house) == []  # ordinary days are no news
-    house.release(DARK)
-    (alarm,) = unlike(house)
+def test_it_is_a_warning_of_that_day_until_the_next(installation):
+    installation.released(*DAYS[:8])
+    assert unlike(installation) == []  # ordinary days are no news
+    installation.release(DARK)
+    (alarm,) = unlike(installation)
     assert (alarm.day, alarm.node, alarm.severity) == (DARK, None, Severity.WARNING)
     assert str(DARK) in alarm.words
-    house.release(AFTER)
-    assert unlike(house) == []
+    installation.release(AFTER)
+    assert unlike(installation) == []
 
 
 @pytest.mark.nightly
-def test_measurements_that_are_gone_or_another_mechanisms_are_no_news(house):
-    house.released(*DAYS[:9])
-    assert unlike(house)
-    settings = house.folder / "optstream.toml"
+def test_measurements_that_are_gone_or_another_mechanisms_are_no_news(installation):
+    installation.released(*DAYS[:9])
+    assert unlike(installation)
+    settings = installation.folder / "optstream.toml"
     kept = settings.read_text()
     settings.write_text(kept.replace('levels = ["1/2", "1/2"]', 'levels = ["0", "1"]'))
-    assert unlike(house) == []
+    assert unlike(installation) == []
     settings.write_text(kept)
-    for path in house.settings.measurements_of(DARK, 0).iterdir():
+    for path in installation.settings.measurements_of(DARK, 0).iterdir():
         path.unlink()
-    assert unlike(house) == []
+    assert unlike(installation) == []

@@ -16,13 +16,13 @@ DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
 
 @pytest.fixture
-def released(house):
+def released(installation):
     """Two days released at alpha 10, and a configuration that says alpha 1."""
-    house.configure('alpha = "1"', 'alpha = "10"')
-    house.simulate(*DAYS)
-    house.released(*DAYS[:2])
-    house.configure('alpha = "10"', 'alpha = "1"')
-    return house
+    installation.configure('alpha = "1"', 'alpha = "10"')
+    installation.simulate(*DAYS)
+    installation.released(*DAYS[:2])
+    installation.configure('alpha = "10"', 'alpha = "1"')
+    return installation
 
 
 def test_a_dry_run_says_how_long_days_wait_and_they_do(released):
@@ -65,30 +65,30 @@ def test_nothing_waits_for_a_guarantee_that_asks_for_more_noise(released):
 @pytest.mark.parametrize(
     "mechanism", ['name = "BudgetDistribution"', 'name = "HistoryInformed"\nn_blocks = 4\nblock_length = 1']
 )
-def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(house, mechanism):
-    path = house.folder / "optstream.toml"
+def test_a_mechanism_that_looks_at_what_was_spent_is_asked_as_a_run_would(installation, mechanism):
+    path = installation.folder / "optstream.toml"
     text = path.read_text().replace('name = "OptStream"', mechanism)
     path.write_text(text[: text.index("[sampling]")] + text[text.index("[input]") :])
-    house.configure('alpha = "1"', 'alpha = "10"')
-    house.simulate(*DAYS)
-    house.released(*DAYS[:2])
-    house.configure('alpha = "10"', 'alpha = "1"')
-    waits = rehearse(house.settings, house.ledger)
-    house.ledger.amend(terms_of(house.settings), "smaller customers", house.now)
-    done = house.release(*DAYS[2:])
+    installation.configure('alpha = "1"', 'alpha = "10"')
+    installation.simulate(*DAYS)
+    installation.released(*DAYS[:2])
+    installation.configure('alpha = "10"', 'alpha = "1"')
+    waits = rehearse(installation.settings, installation.ledger)
+    installation.ledger.amend(terms_of(installation.settings), "smaller customers", installation.now)
+    done = installation.release(*DAYS[2:])
     expected = dict.fromkeys(DAYS[2:], Status.PUBLISHED) | {day: Status.REFUSED for day, _ in waits.refused}
     assert {day: done[day].outcome.status for day in DAYS[2:]} == expected
-    assert house.ledger.verify() == []
+    assert installation.ledger.verify() == []
 
 
-def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(house):
-    house.released(DAYS[0])
-    house.configure("[budget]", '[budget]\nrestatement_share = "9/10"')
-    house.release(DAYS[1])
-    folder = house.folder / "published"
+def test_a_day_after_a_change_of_plan_states_what_windows_over_both_plans_cost(installation):
+    installation.released(DAYS[0])
+    installation.configure("[budget]", '[budget]\nrestatement_share = "9/10"')
+    installation.release(DAYS[1])
+    folder = installation.folder / "published"
     manifest = folder / find_catalogue(folder).entry(DAYS[1]).manifest
     stated = json.loads(manifest.read_text())["statement"]
     assert "with epsilon at most 0.1;" in stated["privacy_in_words"]
-    first = house.settings.calendar.first_step(DAYS[1])
-    assert house.ledger.window_spent("people", first, 1).epsilon > 0.9
+    first = installation.settings.calendar.first_step(DAYS[1])
+    assert installation.ledger.window_spent("people", first, 1).epsilon > 0.9
     assert "costs at most 1 with all of them together" in stated["privacy_in_words"]

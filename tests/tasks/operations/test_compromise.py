@@ -23,24 +23,24 @@ DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 FOUR = DAYS[:4]
 
 
-def configure(house, mechanism):
+def configure(installation, mechanism):
     """Another mechanism, whatever the last one was."""
-    path = house.folder / "optstream.toml"
+    path = installation.folder / "optstream.toml"
     text = re.sub(r"\[mechanism\]\n(?:[a-z].*\n)+", f"[mechanism]\n{mechanism}\n", path.read_text())
     path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
-    house.simulate(*DAYS)
+    installation.simulate(*DAYS)
 
 
-def leak(house, day):
-    return compromise(house.settings, house.ledger, day, "a leak", house.now)
+def leak(installation, day):
+    return compromise(installation.settings, installation.ledger, day, "a leak", installation.now)
 
 
-def lost(house, first_step, n_steps=1):
-    return house.ledger.window_spent("people", first_step, n_steps).epsilon == inf
+def lost(installation, first_step, n_steps=1):
+    return installation.ledger.window_spent("people", first_step, n_steps).epsilon == inf
 
 
-def first_step(house, day):
-    return house.settings.calendar.first_step(day)
+def first_step(installation, day):
+    return installation.settings.calendar.first_step(day)
 
 
 def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus):
@@ -57,12 +57,12 @@ def test_the_day_before_whose_open_group_ran_into_the_leaked_one_is_lost(pegasus
     assert pegasus.release(DAYS[2])[DAYS[2]].outcome.status is Status.REFUSED
 
 
-def thresholds_of(house, days):
+def thresholds_of(installation, days):
     """The steps that each threshold was compared with, of every series, from what was recorded."""
     open_now, found = {}, []
     for day in days:
-        record = house.record(day)
-        folder = house.settings.measurements_of(day, 0)
+        record = installation.record(day)
+        folder = installation.settings.measurements_of(day, 0)
         measured = Measured.from_bytes(read_verified(folder, record.measurements_hash))
         for level, part in enumerate(measured.parts):
             for node, starts in enumerate(part.choices["groups"]):
@@ -150,14 +150,14 @@ def test_a_day_that_is_being_drawn_is_given_up(pegasus, monkeypatch):
         'name = "BudgetAbsorption"', 'name = "Fast"\nn_samples = 10',
     ], 1),
 )  # fmt: skip
-def test_mechanisms_that_remember_outputs_only_share_no_noise(house, mechanism):
-    configure(house, mechanism)
-    house.released(*DAYS[:3])
-    assert all(house.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
-    assert leak(house, DAYS[1]) == [DAYS[1]]
+def test_mechanisms_that_remember_outputs_only_share_no_noise(installation, mechanism):
+    configure(installation, mechanism)
+    installation.released(*DAYS[:3])
+    assert all(installation.record(day).state is ReleaseState.PUBLISHED for day in DAYS[:3])
+    assert leak(installation, DAYS[1]) == [DAYS[1]]
 
 
-def test_groups_from_below_are_groups_too(house):
-    configure(house, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
-    house.released(*DAYS[:3])
-    assert leak(house, DAYS[1]) == DAYS[:3]
+def test_groups_from_below_are_groups_too(installation):
+    configure(installation, 'name = "PeGaSus"\ngroups = "children"\nthreshold = "100000"')
+    installation.released(*DAYS[:3])
+    assert leak(installation, DAYS[1]) == DAYS[:3]

@@ -14,8 +14,8 @@ from tests.tasks.two_regions import STEPS
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 
 
-def became_known(house, day=DAYS[0]):
-    compromise(house.settings, house.ledger, day, "stolen disk", house.now)
+def became_known(installation, day=DAYS[0]):
+    compromise(installation.settings, installation.ledger, day, "stolen disk", installation.now)
 
 
 def taken(run, day, steps):
@@ -25,62 +25,62 @@ def taken(run, day, steps):
     return works
 
 
-def test_a_drawn_day_is_void_and_never_published(house):
+def test_a_drawn_day_is_void_and_never_published(installation):
     """Whoever knows the noise would read the raw values off the published ones."""
-    house.release(DAYS[0], steps=STEPS[:-1])
-    became_known(house)
-    house.later(hours=1)
-    work = house.release(DAYS[0])[DAYS[0]]
+    installation.release(DAYS[0], steps=STEPS[:-1])
+    became_known(installation)
+    installation.later(hours=1)
+    work = installation.release(DAYS[0])[DAYS[0]]
     assert work.outcome.status is Status.VOID, work.outcome
-    record = house.record(DAYS[0])
+    record = installation.record(DAYS[0])
     assert (record.state, record.compromised) == (ReleaseState.VOID, "stolen disk")
     assert record.spends
-    assert find_catalogue(house.folder / "published") is None
-    assert verify(house.settings, house.ledger).problems == ()
+    assert find_catalogue(installation.folder / "published") is None
+    assert verify(installation.settings, installation.ledger).problems == ()
 
 
-def test_a_run_that_is_about_to_publish_publishes_nothing(house):
-    run = house.run()
+def test_a_run_that_is_about_to_publish_publishes_nothing(installation):
+    run = installation.run()
     works = taken(run, DAYS[0], STEPS[:-1])
-    became_known(house)
+    became_known(installation)
     (late,) = STEPS[-1](run, works)
     assert late.outcome.status is Status.FAILED, late.outcome
-    assert find_catalogue(house.folder / "published") is None
+    assert find_catalogue(installation.folder / "published") is None
 
 
-def test_a_run_that_is_about_to_draw_draws_nothing(house):
-    house.released(DAYS[0])
-    run = house.run()
+def test_a_run_that_is_about_to_draw_draws_nothing(installation):
+    installation.released(DAYS[0])
+    run = installation.run()
     works = taken(run, DAYS[1], STEPS[:5])
-    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
-    became_known(house)
+    assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
+    became_known(installation)
     (refused,) = STEPS[5](run, works)
     assert refused.outcome.status is Status.REFUSED, refused.outcome
     # nor does the run that takes the day over, under the plan that was charged already
-    house.later(hours=1)
-    work = house.release(DAYS[1])[DAYS[1]]
+    installation.later(hours=1)
+    work = installation.release(DAYS[1])[DAYS[1]]
     assert work.outcome.status is Status.REFUSED, work.outcome
-    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
-    assert house.ledger.verify() == []
+    assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert installation.ledger.verify() == []
 
 
-def test_days_outside_the_lost_windows_go_on(house):
+def test_days_outside_the_lost_windows_go_on(installation):
     later = date(2016, 6, 5)
-    house.simulate(later)
-    house.released(DAYS[0])
-    works = taken(run := house.run(), later, STEPS[:5])
-    became_known(house)
+    installation.simulate(later)
+    installation.released(DAYS[0])
+    works = taken(run := installation.run(), later, STEPS[:5])
+    became_known(installation)
     assert isinstance(STEPS[5](run, works)[0], Drawn)
 
 
-def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(house):
-    run = house.run()
+def test_one_that_is_listed_and_not_recorded_is_told_and_withdrawn(installation):
+    run = installation.run()
     works = taken(run, DAYS[0], STEPS[:-1])
     publish.publish(run, works)
-    became_known(house)
-    (line,) = verify(house.settings, house.ledger).problems
+    became_known(installation)
+    (line,) = verify(installation.settings, installation.ledger).problems
     assert f"optstream withdraw --date {DAYS[0]}" in line
-    house.later(hours=1)
-    withdraw(house.run(), Requested(DAYS[0]), "stolen disk")
-    assert read_catalogue(house.folder / "published").entry(DAYS[0]).withdrawn
-    assert verify(house.settings, house.ledger).problems == ()
+    installation.later(hours=1)
+    withdraw(installation.run(), Requested(DAYS[0]), "stolen disk")
+    assert read_catalogue(installation.folder / "published").entry(DAYS[0]).withdrawn
+    assert verify(installation.settings, installation.ledger).problems == ()

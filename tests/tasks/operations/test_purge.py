@@ -29,13 +29,13 @@ RESULTS = 3 * 2
 
 
 @pytest.fixture
-def released(house):
-    house.released(*DAYS)
-    return house
+def released(installation):
+    installation.released(*DAYS)
+    return installation
 
 
-def removed(house, **options):
-    return dict(purge(house.settings, house.ledger, house.now, **options).n_removed)
+def removed(installation, **options):
+    return dict(purge(installation.settings, installation.ledger, installation.now, **options).n_removed)
 
 
 def test_nothing_goes_before_its_time(released):
@@ -85,23 +85,23 @@ def test_the_age_of_a_file_is_what_was_recorded_not_when_it_was_touched(released
     assert removed(released) == NOTHING
 
 
-def test_what_is_under_way_is_left(house):
-    house.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
-    house.release(DAYS[1], steps=STEPS[:-1])
-    kept = house.files("trusted/staging", "trusted/validation", "trusted/measurements")
+def test_what_is_under_way_is_left(installation):
+    installation.release(DAYS[0], steps=STEPS[: -len(RELEASING)] + RELEASING[:1])
+    installation.release(DAYS[1], steps=STEPS[:-1])
+    kept = installation.files("trusted/staging", "trusted/validation", "trusted/measurements")
     assert kept
-    house.later(days=10_000)
-    assert removed(house, raw_state=True) == NOTHING
-    assert house.files("trusted/staging", "trusted/validation", "trusted/measurements") == kept
-    house.release(DAYS[1])
-    assert house.record(DAYS[1]).state.value == "PUBLISHED"
+    installation.later(days=10_000)
+    assert removed(installation, raw_state=True) == NOTHING
+    assert installation.files("trusted/staging", "trusted/validation", "trusted/measurements") == kept
+    installation.release(DAYS[1])
+    assert installation.record(DAYS[1]).state.value == "PUBLISHED"
 
 
-def test_staged_bytes_of_a_void_release_go_too(house):
-    house.release(DAYS[0], steps=STEPS[:-1])
-    void(house.run(), Requested(DAYS[0]), "given up")
-    house.later(days=31)
-    assert removed(house)["staged files"] == 1
+def test_staged_bytes_of_a_void_release_go_too(installation):
+    installation.release(DAYS[0], steps=STEPS[:-1])
+    void(installation.run(), Requested(DAYS[0]), "given up")
+    installation.later(days=31)
+    assert removed(installation)["staged files"] == 1
 
 
 def test_staged_bytes_are_kept_while_the_published_folder_lacks_them(released):
@@ -135,9 +135,9 @@ def test_verdicts_of_days_without_a_release_and_half_written_ones_go_by_their_na
     assert sorted(path.name for path in folder.iterdir()) == sorted(others)
 
 
-def raw_of(house, day):
+def raw_of(installation, day):
     """Raw state as PeGaSus leaves it, beside the measurements and under their name."""
-    (measured,) = house.settings.measurements_of(day, 0).iterdir()
+    (measured,) = installation.settings.measurements_of(day, 0).iterdir()
     path = measured.with_name(measured.name + ".raw")
     path.write_bytes(b"raw")
     return path
@@ -162,15 +162,15 @@ def test_the_last_raw_state_goes_when_it_is_asked_for(released):
     assert not last.exists()
 
 
-def test_raw_state_before_a_gap_waits_for_the_day_that_may_come(house):
-    house.simulate(date(2016, 6, 3))
-    house.release(DAYS[0], date(2016, 6, 3))
-    path = raw_of(house, DAYS[0])
-    assert removed(house)["raw states"] == 0
-    house.release(DAYS[1])
+def test_raw_state_before_a_gap_waits_for_the_day_that_may_come(installation):
+    installation.simulate(date(2016, 6, 3))
+    installation.release(DAYS[0], date(2016, 6, 3))
+    path = raw_of(installation, DAYS[0])
+    assert removed(installation)["raw states"] == 0
+    installation.release(DAYS[1])
     assert not path.exists()  # taken, and destroyed by taking
-    path = raw_of(house, DAYS[0])
-    assert removed(house)["raw states"] == 1
+    path = raw_of(installation, DAYS[0])
+    assert removed(installation)["raw states"] == 1
     assert not path.exists()
 
 

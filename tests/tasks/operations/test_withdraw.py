@@ -22,100 +22,102 @@ UNTIL_STAGED = STEPS[:7]
 
 
 @pytest.fixture
-def take_back(house):
+def take_back(installation):
     def call(*days, run=None):
         works = each(
             [Requested(day) for day in days],
             Requested,
-            partial(withdraw, run or house.run(), reason="a wrong meter"),
+            partial(withdraw, run or installation.run(), reason="a wrong meter"),
         )
         return [work.outcome for work in works]
 
     return call
 
 
-def problems(house):
-    return list(verify(house.settings, house.ledger).problems)
+def problems(installation):
+    return list(verify(installation.settings, installation.ledger).problems)
 
 
-def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(house, take_back):
-    house.released(DAY, NEXT)
-    spent = house.ledger.worst("people")
+def test_a_withdrawn_day_is_out_of_the_folder_and_still_charged(installation, take_back):
+    installation.released(DAY, NEXT)
+    spent = installation.ledger.worst("people")
     (outcome,) = take_back(DAY)
     assert outcome.status is Status.WITHDRAWN
     assert "stays charged" in outcome.message
-    published = house.folder / "published"
+    published = installation.folder / "published"
     assert read_published(published)["date"].unique().to_list() == [NEXT]
     assert read_catalogue(published).entry(DAY).withdrawn
-    assert house.ledger.worst("people") == spent
-    assert problems(house) == []
+    assert installation.ledger.worst("people") == spent
+    assert problems(installation) == []
     assert take_back(DAY)[0].status is Status.WITHDRAWN
-    again = house.release(DAY)[DAY].outcome
+    again = installation.release(DAY)[DAY].outcome
     assert (again.status, "a wrong meter" in again.message) == (Status.WITHDRAWN, True)
-    assert problems(house) == []
+    assert problems(installation) == []
 
 
-def test_a_restatement_takes_a_withdrawn_days_place(house, take_back):
-    house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
-    house.released(DAY)
+def test_a_restatement_takes_a_withdrawn_days_place(installation, take_back):
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.released(DAY)
     take_back(DAY)
-    assert house.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
-    assert read_catalogue(house.folder / "published").entry(DAY).revision == 1
-    assert problems(house) == []
+    assert installation.release(DAY, restate=True)[DAY].outcome.status is Status.PUBLISHED
+    assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
+    assert problems(installation) == []
     take_back(DAY)
-    assert check_files(house.folder / "published") == []
-    assert problems(house) == []
+    assert check_files(installation.folder / "published") == []
+    assert problems(installation) == []
 
 
-def test_a_draw_that_was_never_published_is_given_up(house, take_back):
-    house.release(DAY, steps=UNTIL_STAGED)
+def test_a_draw_that_was_never_published_is_given_up(installation, take_back):
+    installation.release(DAY, steps=UNTIL_STAGED)
     (held,) = take_back(DAY)
     assert (held.status, "holds 2016-06-01 until" in held.message) == (Status.FAILED, True)
-    house.later(hours=1)
+    installation.later(hours=1)
     (outcome,) = take_back(DAY)
     assert outcome.status is Status.VOID
-    assert house.record(DAY).state is ReleaseState.VOID
-    assert house.release(DAY)[DAY].outcome.status is Status.VOID
-    assert problems(house) == []
+    assert installation.record(DAY).state is ReleaseState.VOID
+    assert installation.release(DAY)[DAY].outcome.status is Status.VOID
+    assert problems(installation) == []
 
 
-def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(house, take_back, monkeypatch):
+def test_a_publisher_that_wakes_up_after_the_withdrawal_publishes_nothing(
+    installation, take_back, monkeypatch
+):
     """It has looked, and goes to sleep before the lock; the control publishes without looking again."""
-    (work,) = house.release(DAY, steps=UNTIL_STAGED).values()
-    asleep = house.run()
-    house.later(hours=1)
+    (work,) = installation.release(DAY, steps=UNTIL_STAGED).values()
+    asleep = installation.run()
+    installation.later(hours=1)
     take_back(DAY)
     with pytest.raises(LedgerError, match="as DRAWN, but VOID"):
         publish(asleep, [work])
-    assert not (house.folder / "published/catalogue.json").exists()
+    assert not (installation.folder / "published/catalogue.json").exists()
     monkeypatch.setattr("tasks.release.publish._check_may_be_listed", lambda _run, _work: None)
     publish(asleep, [work])
-    assert read_catalogue(house.folder / "published").entry(DAY) is not None
-    assert problems(house) != []
+    assert read_catalogue(installation.folder / "published").entry(DAY) is not None
+    assert problems(installation) != []
 
 
-def test_a_day_that_is_listed_but_not_recorded_was_published(house, take_back, monkeypatch):
+def test_a_day_that_is_listed_but_not_recorded_was_published(installation, take_back, monkeypatch):
     class PowerCutError(BaseException):
         pass
 
     def dies(*_arguments):
         raise PowerCutError
 
-    run = house.run()
-    works = list(house.release(DAY, steps=UNTIL_STAGED).values())
+    run = installation.run()
+    works = list(installation.release(DAY, steps=UNTIL_STAGED).values())
     with monkeypatch.context() as patch:
         patch.setattr(run.ledger, "record_published", dies)
         with pytest.raises(PowerCutError):
             steps.publish_releases(run, works)
-    house.later(hours=1)
+    installation.later(hours=1)
     assert take_back(DAY)[0].status is Status.WITHDRAWN
-    record = house.record(DAY)
+    record = installation.record(DAY)
     assert (record.state, record.withdrawn) == (ReleaseState.PUBLISHED, "a wrong meter")
-    assert problems(house) == []
+    assert problems(installation) == []
 
 
-def test_a_withdrawal_cut_short_is_found_and_completed(house, take_back, monkeypatch):
-    house.release(DAY)
+def test_a_withdrawal_cut_short_is_found_and_completed(installation, take_back, monkeypatch):
+    installation.release(DAY)
     with monkeypatch.context() as patch:
         patch.setattr(
             withdraw_module,
@@ -124,13 +126,13 @@ def test_a_withdrawal_cut_short_is_found_and_completed(house, take_back, monkeyp
         )
         (outcome,) = take_back(DAY)
     assert outcome.status is Status.FAILED
-    (problem,) = problems(house)
+    (problem,) = problems(installation)
     assert "according to the ledger alone; `optstream withdraw --date 2016-06-01` completes it" in problem
     assert take_back(DAY)[0].status is Status.WITHDRAWN
-    assert problems(house) == []
+    assert problems(installation) == []
 
 
-def test_what_was_never_released_cannot_be_withdrawn(house, take_back):
-    house.released(NEXT)
+def test_what_was_never_released_cannot_be_withdrawn(installation, take_back):
+    installation.released(NEXT)
     (outcome,) = take_back(DAY)
     assert (outcome.status, "never released" in outcome.message) == (Status.FAILED, True)

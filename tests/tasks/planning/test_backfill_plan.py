@@ -18,117 +18,127 @@ from tests.tasks.two_regions import STEPS
 
 
 @pytest.fixture
-def there(house):
-    """The days of which the house has dumps, three of them."""
-    house.simulate(date(2016, 6, 3))
+def there(installation):
+    """The days of which the installation has dumps, three of them."""
+    installation.simulate(date(2016, 6, 3))
     return sorted(
         date.fromisoformat(folder.name.removeprefix("date="))
-        for folder in (house.folder / "dumps/region=84").iterdir()
+        for folder in (installation.folder / "dumps/region=84").iterdir()
     )
 
 
-def plan(house, days):
-    return plan_backfill(house.settings, house.ledger, days)
+def plan(installation, days):
+    return plan_backfill(installation.settings, installation.ledger, days)
 
 
-def test_every_day_of_the_span_is_told_apart(house, there):
-    house.released(there[0])
-    house.release(there[1], steps=STEPS[:6])
+def test_every_day_of_the_span_is_told_apart(installation, there):
+    installation.released(there[0])
+    installation.release(there[1], steps=STEPS[:6])
     days = [there[0] - timedelta(days=1), *there]
-    found = plan(house, days)
+    found = plan(installation, days)
     assert found.over == {"published": 1}
     assert found.begun == (there[1],)
     assert found.missing == tuple(there[2:])
     assert found.absent == (days[0],)
     assert found.to_run == tuple(there[1:])
-    assert not list((house.folder / "published").glob("data/*/*"))[1:]
+    assert not list((installation.folder / "published").glob("data/*/*"))[1:]
 
 
-def test_what_a_person_gave_up_or_took_back_is_not_run_again(house, there):
-    house.released(there[0])
-    house.release(there[1], steps=STEPS[:6])
-    house.ledger.void("two-regions", str(there[1]), 0, "a person said so", house.now)
-    house.ledger.withdraw("two-regions", str(there[0]), 0, "a wrong meter", house.now)
-    assert plan(house, there).over == {"void": 1, "withdrawn": 1}
-    assert plan(house, there).to_run == tuple(there[2:])
+def test_what_a_person_gave_up_or_took_back_is_not_run_again(installation, there):
+    installation.released(there[0])
+    installation.release(there[1], steps=STEPS[:6])
+    installation.ledger.void("two-regions", str(there[1]), 0, "a person said so", installation.now)
+    installation.ledger.withdraw("two-regions", str(there[0]), 0, "a wrong meter", installation.now)
+    assert plan(installation, there).over == {"void": 1, "withdrawn": 1}
+    assert plan(installation, there).to_run == tuple(there[2:])
 
 
-def test_months_are_chunks(house, there):
+def test_months_are_chunks(installation, there):
     days = [*there, date(2016, 7, 1)]
-    folder = house.folder / "dumps/region=84/date=2016-07-01"
+    folder = installation.folder / "dumps/region=84/date=2016-07-01"
     folder.mkdir()
-    assert [month[0] for month in plan(house, days).months()] == [there[0], date(2016, 7, 1)]
-    assert plan(house, days).months()[0] == tuple(there)
+    assert [month[0] for month in plan(installation, days).months()] == [there[0], date(2016, 7, 1)]
+    assert plan(installation, days).months()[0] == tuple(there)
 
 
-def test_a_folder_of_another_name_is_no_day(house, there):
+def test_a_folder_of_another_name_is_no_day(installation, there):
     for name in ("date=2016-13-01", "date=", "day=2016-06-09"):
-        (house.folder / "dumps/region=84" / name).mkdir()
-    assert plan(house, there).to_run == tuple(there)
+        (installation.folder / "dumps/region=84" / name).mkdir()
+    assert plan(installation, there).to_run == tuple(there)
 
 
-def test_the_price_is_what_the_ledger_then_charges(house, there):
-    house.released(there[0])
-    priced = cost_of(house.settings, house.ledger, there[1:])
+def test_the_price_is_what_the_ledger_then_charges(installation, there):
+    installation.released(there[0])
+    priced = cost_of(installation.settings, installation.ledger, there[1:])
     assert priced.refused == ()
     assert 0 < priced.before <= priced.after <= priced.grant == 1
-    works = house.release(*there[1:])
+    works = installation.release(*there[1:])
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    assert house.ledger.worst("people").epsilon == priced.after
+    assert installation.ledger.worst("people").epsilon == priced.after
 
 
-def test_the_price_of_a_first_backfill_needs_no_ledger_yet(house, there):
-    priced = cost_of(house.settings, house.ledger, there)
+def test_the_price_of_a_first_backfill_needs_no_ledger_yet(installation, there):
+    priced = cost_of(installation.settings, installation.ledger, there)
     assert priced.before == 0
     assert 0 < priced.after <= 1
-    assert house.ledger.streams() == ()
+    assert installation.ledger.streams() == ()
 
 
-def test_the_days_that_would_be_refused_are_those_that_are(house, there):
+def test_the_days_that_would_be_refused_are_those_that_are(installation, there):
     """Another stream over the same people has spent half of what the middle day's windows may lose."""
-    other = house.folder / "other.toml"
-    text = (house.folder / "optstream.toml").read_text()
+    other = installation.folder / "other.toml"
+    text = (installation.folder / "optstream.toml").read_text()
     text = text.replace('name = "two-regions"', 'name = "another"').replace(
         'folder = "published"', 'folder = "elsewhere"'
     )
     other.write_text(text)
     settings = load_settings(other)
-    run = release.Run(settings, house.ledger, house.run().noise, "other", lambda: house.now)
+    run = release.Run(
+        settings, installation.ledger, installation.run().noise, "other", lambda: installation.now
+    )
     release.enrol(run)
     works = [release.Requested(there[1])]
     for step in STEPS:
         works = step(run, works)
     assert works[0].outcome.status is Status.PUBLISHED
-    priced = cost_of(house.settings, house.ledger, there)
+    priced = cost_of(installation.settings, installation.ledger, there)
     assert there[1] in priced.refused
-    done = house.release(*there)
+    done = installation.release(*there)
     refused = tuple(day for day, work in done.items() if work.outcome.status is Status.REFUSED)
     assert refused == priced.refused
     assert priced.before == Fraction(1)
 
 
-def test_another_guarantee_has_no_price(house, there):
-    house.released(there[0])
-    file = house.folder / "optstream.toml"
+def test_another_guarantee_has_no_price(installation, there):
+    installation.released(there[0])
+    file = installation.folder / "optstream.toml"
     file.write_text(file.read_text().replace('alpha = "1"', 'alpha = "2"'))
     with pytest.raises(LedgerError, match="alpha of stream"):
-        cost_of(load_settings(file), house.ledger, there[1:])
+        cost_of(load_settings(file), installation.ledger, there[1:])
 
 
-def test_a_day_with_another_run_says_until_when(house, there):
-    house.release(there[0], steps=STEPS[:5], owner="first")
-    outcome = house.release(there[0], owner="second")[there[0]].outcome
+def test_a_day_with_another_run_says_until_when(installation, there):
+    installation.release(there[0], steps=STEPS[:5], owner="first")
+    outcome = installation.release(there[0], owner="second")[there[0]].outcome
     assert outcome.status is Status.BUSY
     assert not outcome.status.is_good
-    assert outcome.free_at == house.record(there[0]).lease_until
+    assert outcome.free_at == installation.record(there[0]).lease_until
     with pytest.raises(HeldError):
-        house.ledger.reserve(
-            "two-regions", str(there[0]), 0, house.record(there[0]).spends, "second", house.now, release.LEASE
+        installation.ledger.reserve(
+            "two-regions",
+            str(there[0]),
+            0,
+            installation.record(there[0]).spends,
+            "second",
+            installation.now,
+            release.LEASE,
         )
-    assert house.record(there[0]).state is ReleaseState.RESERVED
+    assert installation.record(there[0]).state is ReleaseState.RESERVED
 
 
-def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(house, there, monkeypatch):
+def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(
+    installation, there, monkeypatch
+):
     """Its files are there before its catalogue is: no catalogue was lost, so its turn is waited for."""
     running, listed, looked = threading.Event(), threading.Event(), threading.Event()
     genuine = LocalTransaction.replace_catalogue
@@ -142,16 +152,16 @@ def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(ho
     done = {}
 
     def publish_first():
-        done["first"] = house.release(there[0], owner="first")[there[0]]
+        done["first"] = installation.release(there[0], owner="first")[there[0]]
 
     def look():
-        done["shown"] = look_at_folders(house.run(owner="second"))
+        done["shown"] = look_at_folders(installation.run(owner="second"))
         looked.set()
 
     first, second = threading.Thread(target=publish_first), threading.Thread(target=look)
     first.start()
     assert running.wait(60)
-    assert (house.folder / "published/data").exists()
+    assert (installation.folder / "published/data").exists()
     second.start()
     assert not looked.wait(0.3)
     listed.set()
@@ -161,8 +171,8 @@ def test_the_first_days_of_a_folder_may_be_published_by_another_run_meanwhile(ho
     assert [entry.period for entry in done["shown"].catalogue.entries] == [there[0]]
 
 
-def test_data_whose_catalogue_was_lost_are_refused(house, there):
-    house.released(there[0])
-    (house.folder / "published/catalogue.json").unlink()
+def test_data_whose_catalogue_was_lost_are_refused(installation, there):
+    installation.released(there[0])
+    (installation.folder / "published/catalogue.json").unlink()
     with pytest.raises(LedgerError, match="holds data but no catalogue"):
-        look_at_folders(house.run())
+        look_at_folders(installation.run())

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.tasks.two_regions import House
+from tests.tasks.two_regions import Installation
 
 pytestmark = pytest.mark.slow
 
@@ -34,10 +34,10 @@ def run_until(folder, end):
     hard = resource.getrlimit(resource.RLIMIT_CORE)[1]
     resource.setrlimit(resource.RLIMIT_CORE, (hard, hard))
     os.chdir(folder)
-    house = House(folder)
+    installation = Installation(folder)
     if end == "before it reads":
         os.abort()
-    house.release(DAY, noise=Aborting())
+    installation.release(DAY, noise=Aborting())
 
 
 @pytest.mark.skipif(
@@ -49,14 +49,14 @@ def run_until(folder, end):
     ("end", "dumped"),
     [pytest.param("before it reads", True, marks=pytest.mark.nightly), ("at its first sample", False)],
 )
-def test_a_process_that_draws_leaves_no_core_dump(house, end, dumped):
+def test_a_process_that_draws_leaves_no_core_dump(installation, end, dumped):
     """Control: the same process before it has read a dump leaves one."""
     ended = subprocess.Popen(
-        [sys.executable, "-c", PROGRAM, str(house.folder), end], stderr=subprocess.DEVNULL
+        [sys.executable, "-c", PROGRAM, str(installation.folder), end], stderr=subprocess.DEVNULL
     )
     _, status = os.waitpid(ended.pid, 0)
     ended.returncode = os.waitstatus_to_exitcode(status)
-    for core in house.folder.glob("core*"):
+    for core in installation.folder.glob("core*"):
         core.unlink()
     assert os.WIFSIGNALED(status)
     assert os.WCOREDUMP(status) == dumped

@@ -21,72 +21,75 @@ PLACE = f"dumps/region=84/date={DAY}"
 PLANTED = 71234.5
 
 
-def rewrite(house, change):
-    path = house.folder / PLACE / "part-0.parquet"
+def rewrite(installation, change):
+    path = installation.folder / PLACE / "part-0.parquet"
     change(pl.read_parquet(path)).write_parquet(path)
 
 
 def set_first(value):
     """Put a value into the first reading."""
-    return lambda house: rewrite(
-        house,
+    return lambda installation: rewrite(
+        installation,
         lambda rows: rows.with_columns(
             load_mw=pl.when(pl.int_range(pl.len()) == 0).then(pl.lit(value, pl.Float64)).otherwise("load_mw")
         ),
     )
 
 
-def remove_region(house):
-    shutil.rmtree(house.folder / PLACE)
+def remove_region(installation):
+    shutil.rmtree(installation.folder / PLACE)
 
 
-def remove_marker(house):
-    (house.folder / PLACE / "_SUCCESS").unlink()
+def remove_marker(installation):
+    (installation.folder / PLACE / "_SUCCESS").unlink()
 
 
-def another_day(house):
-    rewrite(house, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)))
+def another_day(installation):
+    rewrite(installation, lambda rows: rows.with_columns(pl.col("timestamp") + timedelta(days=1)))
 
 
-def strange_region(house):
-    shutil.copytree(house.folder / PLACE, house.folder / "dumps/region=FR-AURA" / f"date={DAY}")
+def strange_region(installation):
+    shutil.copytree(installation.folder / PLACE, installation.folder / "dumps/region=FR-AURA" / f"date={DAY}")
 
 
-def climbing_region(house):
-    strange = house.folder / "dumps" / "region=..%2Fx" / f"date={DAY}"
-    shutil.copytree(house.folder / PLACE, strange)
+def climbing_region(installation):
+    strange = installation.folder / "dumps" / "region=..%2Fx" / f"date={DAY}"
+    shutil.copytree(installation.folder / PLACE, strange)
 
 
-def text_in_numbers(house):
-    rewrite(house, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")))
+def text_in_numbers(installation):
+    rewrite(installation, lambda rows: rows.with_columns(load_mw=pl.lit(f"about {PLANTED}")))
 
 
-def truncated(house):
-    path = house.folder / PLACE / "part-0.parquet"
+def truncated(installation):
+    path = installation.folder / PLACE / "part-0.parquet"
     path.write_bytes(path.read_bytes()[:-200])
 
 
-def empty(house):
-    (house.folder / PLACE / "part-0.parquet").write_bytes(b"")
+def empty(installation):
+    (installation.folder / PLACE / "part-0.parquet").write_bytes(b"")
 
 
 def drop_last(n):
-    return lambda house: rewrite(house, lambda rows: rows.head(rows.height - n))
+    return lambda installation: rewrite(installation, lambda rows: rows.head(rows.height - n))
 
 
-def add_hour(house):
+def add_hour(installation):
     def longer(rows):
         more = rows.tail(2).with_columns(pl.col("timestamp") + timedelta(hours=1))
         return pl.concat([rows, more])
 
-    rewrite(house, longer)
+    rewrite(installation, longer)
 
 
 REFUSED = {
     "missing step": (drop_last(1), "step 47"),
     "day of 46 steps": (drop_last(2), "step 46"),
     "day of 50 steps": (add_hour, "must lie inside the day"),
-    "duplicate": (lambda house: rewrite(house, lambda rows: pl.concat([rows, rows.head(1)])), "step 0"),
+    "duplicate": (
+        lambda installation: rewrite(installation, lambda rows: pl.concat([rows, rows.head(1)])),
+        "step 0",
+    ),
     "null": (set_first(None), "step 0"),
     "NaN": (set_first(float("nan")), "step 0"),
     "dump of another day": (another_day, "timestamp"),
@@ -99,47 +102,49 @@ REFUSED = {
 
 
 @pytest.mark.parametrize("fault", REFUSED)
-def test_a_broken_dump_is_refused_and_spends_nothing(house, fault):
+def test_a_broken_dump_is_refused_and_spends_nothing(installation, fault):
     damage, place = REFUSED[fault]
-    set_first(PLANTED)(house)
-    damage(house)
-    outcome = house.release(DAY)[DAY].outcome
+    set_first(PLANTED)(installation)
+    damage(installation)
+    outcome = installation.release(DAY)[DAY].outcome
     assert outcome.status is Status.REFUSED
     assert place in outcome.message
     assert "region=" in outcome.message
     assert "71234" not in outcome.message
-    assert house.record(DAY) is None
-    assert not (house.folder / "published").exists()
+    assert installation.record(DAY) is None
+    assert not (installation.folder / "published").exists()
 
 
 @pytest.mark.parametrize("damage", [remove_region, remove_marker])
-def test_a_dump_that_is_not_there_yet_waits(house, damage):
-    damage(house)
-    outcome = house.release(DAY)[DAY].outcome
+def test_a_dump_that_is_not_there_yet_waits(installation, damage):
+    damage(installation)
+    outcome = installation.release(DAY)[DAY].outcome
     assert outcome.status is Status.WAITING
     assert PLACE.removeprefix("dumps/") in outcome.message
-    assert house.record(DAY) is None
-    assert not (house.folder / "published").exists()
+    assert installation.record(DAY) is None
+    assert not (installation.folder / "published").exists()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), 1e300, -PLANTED, PLANTED])
-def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(house, value):
-    set_first(value)(house)
-    work = house.release(DAY)[DAY]
+def test_readings_beyond_the_public_bounds_are_clamped_and_stop_no_day(installation, value):
+    set_first(value)(installation)
+    work = installation.release(DAY)[DAY]
     assert work.outcome.status is Status.PUBLISHED
-    assert "71234" not in str(house.verdict(DAY))
-    assert read_published(house.folder / "published")["load_mw"].max() < 40_000
+    assert "71234" not in str(installation.verdict(DAY))
+    assert read_published(installation.folder / "published")["load_mw"].max() < 40_000
 
 
 @pytest.fixture
-def metered(house):
+def metered(installation):
     """Three customers in two leaves."""
-    house.configure('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"')
-    shutil.rmtree(house.folder / "dumps")
-    calendar = house.settings.calendar
+    installation.configure(
+        'schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "energy_kwh"'
+    )
+    shutil.rmtree(installation.folder / "dumps")
+    calendar = installation.settings.calendar
     stamps = pl.Series(calendar.utc_times(DAY), dtype=pl.Datetime("us", "UTC"))
     for leaf, customers in {"84": ["a", "b"], "11": ["c"]}.items():
-        folder = house.folder / f"dumps/region={leaf}/date={DAY}"
+        folder = installation.folder / f"dumps/region={leaf}/date={DAY}"
         folder.mkdir(parents=True)
         rows = pl.concat(
             pl.DataFrame({"customer_id": [name] * 48, "timestamp": stamps, "energy_kwh": [0.25] * 48})
@@ -147,7 +152,7 @@ def metered(house):
         )
         rows.write_parquet(folder / "part-0.parquet")
         (folder / "_SUCCESS").touch()
-    return house
+    return installation
 
 
 def with_first(column, value):
@@ -211,7 +216,7 @@ def test_a_region_whose_readings_are_all_absent_counts_as_nothing(metered):
     assert metered.release(DAY)[DAY].outcome.status is Status.PUBLISHED
 
 
-def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld(house, monkeypatch):
+def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld(installation, monkeypatch):
     """Whatever polars raises in the middle of reading: the other day is released, and nothing is repeated."""
     real = steps.ingest
 
@@ -222,7 +227,7 @@ def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld
 
     monkeypatch.setattr(steps, "ingest", fails)
     other = DAY + timedelta(days=1)
-    works = house.release(DAY, other)
+    works = installation.release(DAY, other)
     assert works[DAY].outcome.status is Status.FAILED
     assert "unexpected ValueError" in works[DAY].outcome.message
     assert "71234" not in works[DAY].outcome.message
@@ -237,18 +242,18 @@ def test_a_library_that_fails_on_one_day_costs_no_other_and_its_text_is_withheld
         ('["0", "562900000000000"]', "0.5", 1e300, pl.Float64),
     ],
 )
-def test_readings_far_beyond_wide_bounds_are_clamped_too(house, bounds, resolution, value, dtype):
-    house.configure('bounds = ["0", "20000"]', f'bounds = {bounds}\nresolution = "{resolution}"')
+def test_readings_far_beyond_wide_bounds_are_clamped_too(installation, bounds, resolution, value, dtype):
+    installation.configure('bounds = ["0", "20000"]', f'bounds = {bounds}\nresolution = "{resolution}"')
     first = pl.int_range(pl.len()) == 0
     rewrite(
-        house,
+        installation,
         lambda rows: rows.with_columns(load_mw=pl.when(first).then(pl.lit(value)).otherwise(1).cast(dtype)),
     )
-    works = house.release(DAY, steps=READING)
+    works = installation.release(DAY, steps=READING)
     assert isinstance(works[DAY], Judged), works[DAY]
 
 
-def test_bounds_that_leave_no_margin_are_refused(house):
-    house.configure('bounds = ["0", "20000"]', 'bounds = ["0", "1125899906"]\nresolution = "0.000001"')
+def test_bounds_that_leave_no_margin_are_refused(installation):
+    installation.configure('bounds = ["0", "20000"]', 'bounds = ["0", "1125899906"]\nresolution = "0.000001"')
     with pytest.raises(ConfigurationError, match=r"privacy.bounds must be below 2\^50 units"):
-        house.run()
+        installation.run()

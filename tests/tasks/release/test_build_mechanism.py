@@ -60,7 +60,7 @@ def test_without_features_a_period_counts_as_no_longer_than_a_window(l1, window,
     assert mechanism_for(l1(window, features="[features]\n"), SPRING).shortest_period == shortest
 
 
-def test_a_run_builds_the_mechanism_of_a_day_once(house, monkeypatch):
+def test_a_run_builds_the_mechanism_of_a_day_once(installation, monkeypatch):
     """Reserve, draw and estimate have the same one; what plans a whole year ahead builds its own."""
     built, genuine = [], run.mechanism_for
 
@@ -70,7 +70,7 @@ def test_a_run_builds_the_mechanism_of_a_day_once(house, monkeypatch):
 
     monkeypatch.setattr(run, "mechanism_for", build)
     days = [date(2016, 6, 1), date(2016, 6, 2)]
-    house.release(*days)
+    installation.release(*days)
     assert sorted(built) == [(day, 0) for day in days]
     for module in (draw, estimate, reserve, steps):
         assert not hasattr(module, "mechanism_for")

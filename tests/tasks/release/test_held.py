@@ -15,16 +15,16 @@ HOUR = datetime(2016, 6, 2, 4, tzinfo=UTC)  # 06:00 in Paris
 
 
 @pytest.fixture
-def held(house):
-    house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
-    house.now = HOUR - timedelta(minutes=10)
-    return house
+def held(installation):
+    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
+    installation.now = HOUR - timedelta(minutes=10)
+    return installation
 
 
-def run(house, *days, **changes):
+def run(installation, *days, **changes):
     """As the flow does: the steps, then the leases."""
-    works = house.release(*days, **changes)
-    let_go(house.run(), works.values())
+    works = installation.release(*days, **changes)
+    let_go(installation.run(), works.values())
     return works
 
 
@@ -57,23 +57,23 @@ def test_the_hour_follows_the_stream_s_clock_through_a_change(held):
     assert settings.publish_from(date(2016, 3, 25)).astimezone(UTC).hour == 5
 
 
-def test_holding_shapes_no_release_and_is_optional(house):
-    plain = house.settings
+def test_holding_shapes_no_release_and_is_optional(installation):
+    plain = installation.settings
     assert plain.publish_from(DAY) is None
-    house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
-    assert house.settings.configuration_hash == plain.configuration_hash
+    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "06:00"\n')
+    assert installation.settings.configuration_hash == plain.configuration_hash
 
 
-def test_a_wrong_hour_is_refused(house):
-    house.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
+def test_a_wrong_hour_is_refused(installation):
+    installation.configure('folder = "published"\n', 'folder = "published"\nnot_before = "6 am"\n')
     with pytest.raises(Exception, match=r'published\.not_before must be a clock time such as "06:00"'):
-        house.run()
+        installation.run()
 
 
-def test_no_published_byte_names_a_moment_of_the_run(house):
-    house.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
-    house.release(DAY, steps=STEPS)
-    for path, data in house.files("published").items():
-        for moment in (b"2031-08-09", b"10:11:12", f"{house.now.timestamp():.0f}".encode()):
+def test_no_published_byte_names_a_moment_of_the_run(installation):
+    installation.now = datetime(2031, 8, 9, 10, 11, 12, 131415, tzinfo=UTC)
+    installation.release(DAY, steps=STEPS)
+    for path, data in installation.files("published").items():
+        for moment in (b"2031-08-09", b"10:11:12", f"{installation.now.timestamp():.0f}".encode()):
             assert moment not in data, path
             assert moment not in str(path).encode()

@@ -16,7 +16,7 @@ from tasks.release.day import Requested, Status
 from tasks.release.each import each
 from tasks.release.publish_again import days_published, publish_again
 from tests.tasks.release.vintage_nights import DAYS, night
-from tests.tasks.two_regions import STEPS, House
+from tests.tasks.two_regions import STEPS, Installation
 
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
@@ -32,11 +32,11 @@ class NoNoise:
 
 @dataclass
 class Published:
-    house: House
+    installation: Installation
 
     @property
     def folder(self):
-        return self.house.folder / "published"
+        return self.installation.folder / "published"
 
     def file(self, day):
         return self.folder / read_catalogue(self.folder).entry(day).file
@@ -46,27 +46,31 @@ class Published:
 
     def again(self, *days):
         """What became of them; the ledger has no new event, and no noise was asked for."""
-        head = self.house.ledger.head("two-regions")
-        run = replace(self.house.run(), noise=NoNoise())
+        head = self.installation.ledger.head("two-regions")
+        run = replace(self.installation.run(), noise=NoNoise())
         works = each([Requested(day) for day in days], Requested, partial(publish_again, run))
-        assert self.house.ledger.head("two-regions") == head
+        assert self.installation.ledger.head("two-regions") == head
         return [work.outcome for work in works]
 
     def bytes(self):
-        return {name: data for name, data in self.house.files("published").items() if name.suffix != ".lock"}
+        return {
+            name: data
+            for name, data in self.installation.files("published").items()
+            if name.suffix != ".lock"
+        }
 
     def forget_staging(self):
-        for path in (self.house.folder / "trusted/staging").rglob("*"):
+        for path in (self.installation.folder / "trusted/staging").rglob("*"):
             if path.is_file():
                 path.unlink()
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.nightly)])
-def database(request, house):
+def database(request, installation):
     if request.param == "postgresql":
         url = request.getfixturevalue("postgresql_url")
-        house.configure("sqlite:///trusted/ledger.sqlite", url)
-    return house
+        installation.configure("sqlite:///trusted/ledger.sqlite", url)
+    return installation
 
 
 @pytest.fixture
@@ -100,11 +104,11 @@ def test_the_same_bytes_are_back(published, harm, source, which):
         published.forget_staging()
     for name in ("file", "manifest") if which == "both" else (which,):
         harm(getattr(published, name)(DAY))
-    assert verify(published.house.settings, published.house.ledger).problems
+    assert verify(published.installation.settings, published.installation.ledger).problems
     (outcome,) = published.again(DAY)
     assert (outcome.status, "same bytes" in outcome.message) == (Status.PUBLISHED, True), outcome
     assert published.bytes() == before
-    assert verify(published.house.settings, published.house.ledger).problems == ()
+    assert verify(published.installation.settings, published.installation.ledger).problems == ()
     assert published.again(DAY, NEXT)[0].status is Status.UNCHANGED
     assert published.bytes() == before
 
@@ -114,19 +118,19 @@ def test_a_whole_folder_that_was_lost_is_made_again(published):
     before = read_published(published.folder)
     for path in sorted(published.folder.rglob("*"), reverse=True):
         path.rmdir() if path.is_dir() else path.unlink()
-    assert days_published(published.house.run()) == {DAY, NEXT}
+    assert days_published(published.installation.run()) == {DAY, NEXT}
     assert [one.status for one in published.again(DAY, NEXT)] == [Status.PUBLISHED] * 2
     assert read_published(published.folder, verify=True).equals(before)
-    assert verify(published.house.settings, published.house.ledger).problems == ()
+    assert verify(published.installation.settings, published.installation.ledger).problems == ()
 
 
 def test_a_withdrawn_day_is_refused(published):
-    each([Requested(DAY)], Requested, partial(withdraw, published.house.run(), reason="a wrong meter"))
+    each([Requested(DAY)], Requested, partial(withdraw, published.installation.run(), reason="a wrong meter"))
     before = published.bytes()
     (outcome,) = published.again(DAY)
     assert (outcome.status, "was withdrawn" in outcome.message) == (Status.FAILED, True)
     assert published.bytes() == before
-    assert days_published(published.house.run()) == {NEXT}
+    assert days_published(published.installation.run()) == {NEXT}
 
 
 @pytest.mark.parametrize("database", ["sqlite", "postgresql"], indirect=True)
@@ -137,40 +141,50 @@ def test_a_day_that_is_withdrawn_while_it_is_published_again_is_refused(publishe
     real = module.publish_releases
 
     def late(*arguments):
-        each([Requested(DAY)], Requested, partial(withdraw, published.house.run(), reason="a wrong meter"))
+        each(
+            [Requested(DAY)],
+            Requested,
+            partial(withdraw, published.installation.run(), reason="a wrong meter"),
+        )
         return real(*arguments)
 
     lose(published.file(DAY))
     monkeypatch.setattr(module, "publish_releases", late)
-    (work,) = each([Requested(DAY)], Requested, partial(publish_again, published.house.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(publish_again, published.installation.run()))
     assert (work.outcome.status, "withdrawn" in work.outcome.message) == (Status.FAILED, True)
     assert read_published(published.folder)["date"].unique().to_list() == [NEXT]
     assert check_files(published.folder) == []
 
 
 def test_a_day_whose_noise_is_known_is_refused(published):
-    compromise(published.house.settings, published.house.ledger, DAY, "a stolen disk", published.house.now)
+    compromise(
+        published.installation.settings,
+        published.installation.ledger,
+        DAY,
+        "a stolen disk",
+        published.installation.now,
+    )
     lose(published.file(DAY))
     (outcome,) = published.again(DAY)
     assert (outcome.status, "know the noise" in outcome.message) == (Status.FAILED, True)
     assert list((published.folder / "data").glob(f"date={DAY}/*")) == []
 
 
-def test_what_was_never_published_is_left_to_a_run(house):
-    house.release(DAY, steps=STEPS[:6])
-    drawn, unknown = Published(house).again(DAY, NEXT)
+def test_what_was_never_published_is_left_to_a_run(installation):
+    installation.release(DAY, steps=STEPS[:6])
+    drawn, unknown = Published(installation).again(DAY, NEXT)
     assert (drawn.status, "DRAWN, not published" in drawn.message) == (Status.FAILED, True)
     assert (unknown.status, "optstream run" in unknown.message) == (Status.FAILED, True)
-    assert not (house.folder / "published/catalogue.json").exists()
+    assert not (installation.folder / "published/catalogue.json").exists()
 
 
 def test_other_bytes_than_the_recorded_ones_are_never_published(published):
     """Neither spoilt staging nor what another configuration computes takes a file's place."""
-    for path in (published.house.folder / "trusted/staging").rglob("*"):
+    for path in (published.installation.folder / "trusted/staging").rglob("*"):
         if path.is_file():
             spoil(path)
     lose(published.file(DAY))
-    published.house.configure("n_samples = 10", "n_samples = 12")
+    published.installation.configure("n_samples = 10", "n_samples = 12")
     manifest = published.manifest(DAY)
     manifest.write_text(manifest.read_text().replace('"two-regions"', '"another"'))
     (outcome,) = published.again(DAY)
@@ -187,11 +201,11 @@ def test_another_version_takes_the_statement_from_the_manifest(published, monkey
     assert published.bytes() == before
 
 
-def test_a_restated_day_comes_back_in_its_newest_revision(house):
-    house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
-    house.released(DAY)
-    house.release(DAY, restate=True)
-    published = Published(house)
+def test_a_restated_day_comes_back_in_its_newest_revision(installation):
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.released(DAY)
+    installation.release(DAY, restate=True)
+    published = Published(installation)
     published.forget_staging()
     before = published.bytes()
     lose(published.file(DAY))
@@ -200,9 +214,9 @@ def test_a_restated_day_comes_back_in_its_newest_revision(house):
     assert read_catalogue(published.folder).entry(DAY).revision == 1
 
 
-def three_nights(house):
+def three_nights(installation):
     for day in DAYS[:3]:
-        night(house, day)
+        night(installation, day)
 
 
 @pytest.mark.parametrize("source", ["staging", "measurements"])
@@ -238,4 +252,4 @@ def test_a_full_disk_removes_nothing(published, monkeypatch):
 
 def test_errors_name_the_day(published):
     with pytest.raises(OptStreamError, match="2016-06-30"):
-        publish_again(published.house.run(), Requested(date(2016, 6, 30)))
+        publish_again(published.installation.run(), Requested(date(2016, 6, 30)))

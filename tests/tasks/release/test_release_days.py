@@ -30,10 +30,10 @@ def status(works, day):
     return works[day].outcome.status
 
 
-def test_a_day_is_published_for_every_node_consistent_and_charged(house):
-    works = house.release(FIRST, SECOND)
+def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
+    works = installation.release(FIRST, SECOND)
     assert status(works, FIRST) is status(works, SECOND) is Status.PUBLISHED
-    rows = read_published(house.folder / "published", verify=True)
+    rows = read_published(installation.folder / "published", verify=True)
     assert rows.height == 2 * 3 * 48
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
@@ -41,153 +41,156 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(house):
     # In units of the resolution they add up exactly.
     units = wide.select((pl.col("FR", "84", "11") * 1000).round().cast(pl.Int64))
     assert (units["FR"] == units["84"] + units["11"]).all()
-    spent = budget_of(house.settings, house.ledger)
+    spent = budget_of(installation.settings, installation.ledger)
     assert 1 - Fraction(1, 2**40) < spent.spent <= 1
-    assert house.record(FIRST).state is ReleaseState.PUBLISHED
-    catalogue = read_catalogue(house.folder / "published")
-    assert house.ledger.missing_heads([catalogue.ledger_head]) == []
+    assert installation.record(FIRST).state is ReleaseState.PUBLISHED
+    catalogue = read_catalogue(installation.folder / "published")
+    assert installation.ledger.missing_heads([catalogue.ledger_head]) == []
     assert [one.file for one in catalogue.entries] == [works[day].outcome.file for day in (FIRST, SECOND)]
 
 
-def test_a_second_run_changes_nothing_and_says_so(house):
-    house.released(FIRST)
-    before, head = house.files("published", "trusted/measurements"), house.ledger.head("two-regions")
-    house.later(days=3)
-    works = house.release(FIRST)
+def test_a_second_run_changes_nothing_and_says_so(installation):
+    installation.released(FIRST)
+    before, head = (
+        installation.files("published", "trusted/measurements"),
+        installation.ledger.head("two-regions"),
+    )
+    installation.later(days=3)
+    works = installation.release(FIRST)
     assert status(works, FIRST) is Status.UNCHANGED
     assert "nothing spent" in works[FIRST].outcome.message
-    assert house.files("published", "trusted/measurements") == before
-    assert house.ledger.head("two-regions") == head
+    assert installation.files("published", "trusted/measurements") == before
+    assert installation.ledger.head("two-regions") == head
 
 
-def test_clock_change_days_are_released_at_their_length(house):
+def test_clock_change_days_are_released_at_their_length(installation):
     days = [date(2016, 3, 26), date(2016, 3, 27), date(2016, 3, 28), date(2016, 10, 30)]
-    house.simulate(*days)
-    works = house.release(*days)
+    installation.simulate(*days)
+    works = installation.release(*days)
     assert {status(works, day) for day in days} == {Status.PUBLISHED}
-    rows = read_published(house.folder / "published")
+    rows = read_published(installation.folder / "published")
     steps = rows.group_by("date").agg(pl.col("step").n_unique()).sort("date")["step"].to_list()
     assert steps == [48, 46, 48, 50]
-    assert budget_of(house.settings, house.ledger).spent <= 1
+    assert budget_of(installation.settings, installation.ledger).spent <= 1
 
 
-def test_a_day_that_fails_stops_no_other(house):
-    (house.folder / "dumps/region=84" / f"date={FIRST}" / "part-0.parquet").write_bytes(b"not parquet")
-    works = house.release(FIRST, SECOND, date(2016, 6, 3))
+def test_a_day_that_fails_stops_no_other(installation):
+    (installation.folder / "dumps/region=84" / f"date={FIRST}" / "part-0.parquet").write_bytes(b"not parquet")
+    works = installation.release(FIRST, SECOND, date(2016, 6, 3))
     assert status(works, FIRST) is Status.REFUSED
     assert "region=84" in works[FIRST].outcome.message
     assert status(works, SECOND) is Status.PUBLISHED
     assert status(works, date(2016, 6, 3)) is Status.WAITING
-    assert house.record(FIRST) is None
-    assert house.record(date(2016, 6, 3)) is None
+    assert installation.record(FIRST) is None
+    assert installation.record(date(2016, 6, 3)) is None
 
 
-def test_a_full_window_is_refused_before_anything_is_drawn(house):
-    house.released(FIRST)
-    house.configure('epsilon = "1"', 'epsilon = "1"\ncalibration = "paper"')
-    house.configure('"two-regions"', '"another-stream"')
-    house.configure('folder = "published"', 'folder = "published-elsewhere"')
-    works = house.release(SECOND)
+def test_a_full_window_is_refused_before_anything_is_drawn(installation):
+    installation.released(FIRST)
+    installation.configure('epsilon = "1"', 'epsilon = "1"\ncalibration = "paper"')
+    installation.configure('"two-regions"', '"another-stream"')
+    installation.configure('folder = "published"', 'folder = "published-elsewhere"')
+    works = installation.release(SECOND)
     assert status(works, SECOND) is Status.REFUSED
     assert "of 48 steps" in works[SECOND].outcome.message
     assert "privacy budget 'people' is 1" in works[SECOND].outcome.message
-    assert house.ledger.find("another-stream", SECOND.isoformat()) is None
-    assert not list((house.folder / "trusted/measurements").rglob("another-stream/*"))
+    assert installation.ledger.find("another-stream", SECOND.isoformat()) is None
+    assert not list((installation.folder / "trusted/measurements").rglob("another-stream/*"))
 
 
-def test_a_renamed_stream_gets_no_fresh_grant(house):
-    house.released(FIRST)
-    house.configure('"two-regions"', '"renamed"')
-    house.configure('folder = "published"', 'folder = "published-again"')
-    works = house.release(FIRST)
+def test_a_renamed_stream_gets_no_fresh_grant(installation):
+    installation.released(FIRST)
+    installation.configure('"two-regions"', '"renamed"')
+    installation.configure('folder = "published"', 'folder = "published-again"')
+    works = installation.release(FIRST)
     assert status(works, FIRST) is Status.REFUSED
-    assert not (house.folder / "published-again").exists()
+    assert not (installation.folder / "published-again").exists()
 
 
-def test_changed_privacy_terms_are_refused(house):
-    house.released(FIRST)
-    house.configure('alpha = "1"', 'alpha = "2"')
+def test_changed_privacy_terms_are_refused(installation):
+    installation.released(FIRST)
+    installation.configure('alpha = "1"', 'alpha = "2"')
     with pytest.raises(Exception, match="alpha"):
-        house.run()
+        installation.run()
 
 
-def test_after_drawn_the_measurements_are_the_release(house):
+def test_after_drawn_the_measurements_are_the_release(installation):
     """A run that dies after DRAWN is finished by the next one from the stored bytes, without the dumps."""
-    house.release(FIRST, steps=BEFORE_ESTIMATE)
-    drawn = house.files("trusted/measurements")
-    assert house.record(FIRST).state is ReleaseState.DRAWN
-    for path in (house.folder / "dumps").rglob("*.parquet"):
+    installation.release(FIRST, steps=BEFORE_ESTIMATE)
+    drawn = installation.files("trusted/measurements")
+    assert installation.record(FIRST).state is ReleaseState.DRAWN
+    for path in (installation.folder / "dumps").rglob("*.parquet"):
         path.unlink()
-    house.later(hours=1)
-    works = house.release(FIRST, noise=None)
+    installation.later(hours=1)
+    works = installation.release(FIRST, noise=None)
     assert status(works, FIRST) is Status.PUBLISHED
-    assert house.files("trusted/measurements") == drawn
+    assert installation.files("trusted/measurements") == drawn
 
 
-def test_a_run_that_dies_after_staging_publishes_the_same_bytes(house, monkeypatch):
-    house.release(FIRST, steps=STEPS[:7])
-    staged = next(iter(house.files("trusted/staging").values()))
-    house.later(hours=1)
+def test_a_run_that_dies_after_staging_publishes_the_same_bytes(installation, monkeypatch):
+    installation.release(FIRST, steps=STEPS[:7])
+    staged = next(iter(installation.files("trusted/staging").values()))
+    installation.later(hours=1)
     # Another version of the code would encode other bytes.
     monkeypatch.setattr(estimate, "published_rows", None)
-    works = house.release(FIRST)
+    works = installation.release(FIRST)
     assert status(works, FIRST) is Status.PUBLISHED
-    assert (house.folder / "published" / works[FIRST].outcome.file).read_bytes() == staged
+    assert (installation.folder / "published" / works[FIRST].outcome.file).read_bytes() == staged
 
 
-def test_a_live_owner_is_not_disturbed(house):
-    house.release(FIRST, steps=STEPS[:5])
-    works = house.release(FIRST, owner="another run")
+def test_a_live_owner_is_not_disturbed(installation):
+    installation.release(FIRST, steps=STEPS[:5])
+    works = installation.release(FIRST, owner="another run")
     assert status(works, FIRST) is Status.BUSY
     assert "wait for it" in works[FIRST].outcome.message
-    assert house.files("trusted/measurements") == {}
+    assert installation.files("trusted/measurements") == {}
 
 
 @pytest.mark.parametrize("damage", ["delete", "alter", "truncate"])
-def test_measurements_that_are_gone_or_altered_void_the_day(house, damage):
-    house.release(FIRST, steps=BEFORE_ESTIMATE)
-    (path,) = (house.folder / f"trusted/measurements/two-regions/{FIRST}-r0").iterdir()
+def test_measurements_that_are_gone_or_altered_void_the_day(installation, damage):
+    installation.release(FIRST, steps=BEFORE_ESTIMATE)
+    (path,) = (installation.folder / f"trusted/measurements/two-regions/{FIRST}-r0").iterdir()
     data = path.read_bytes()
     path.unlink()
     if damage != "delete":
         path.write_bytes(
             data[:-1] if damage == "truncate" else data.replace(b'"simulated":false', b'"simulated":true ')
         )
-    house.later(hours=1)
-    works = house.release(FIRST)
+    installation.later(hours=1)
+    works = installation.release(FIRST)
     assert "void" in works[FIRST].outcome.message
-    assert house.record(FIRST).state is ReleaseState.VOID
-    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
-    assert not (house.folder / "published").exists()
-    house.later(hours=1)
-    assert status(house.release(FIRST), FIRST) is Status.VOID
+    assert installation.record(FIRST).state is ReleaseState.VOID
+    assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
+    assert not (installation.folder / "published").exists()
+    installation.later(hours=1)
+    assert status(installation.release(FIRST), FIRST) is Status.VOID
 
 
-def test_simulated_noise_is_never_published(house):
-    works = house.release(FIRST, noise=simulated_noise(1))
+def test_simulated_noise_is_never_published(installation):
+    works = installation.release(FIRST, noise=simulated_noise(1))
     assert status(works, FIRST) is Status.FAILED
     assert "simulated" in works[FIRST].outcome.message
-    assert not (house.folder / "published/data").exists()
+    assert not (installation.folder / "published/data").exists()
 
 
-def test_publishing_that_fails_is_finished_by_the_next_run(house, monkeypatch):
+def test_publishing_that_fails_is_finished_by_the_next_run(installation, monkeypatch):
     def refuse(*_):
         raise PublicationError("the published folder cannot be written")
 
     monkeypatch.setattr(publish, "publish_releases", refuse)
-    works = house.release(FIRST)
+    works = installation.release(FIRST)
     assert status(works, FIRST) is Status.FAILED
-    assert house.record(FIRST).state is ReleaseState.DRAWN
+    assert installation.record(FIRST).state is ReleaseState.DRAWN
     monkeypatch.undo()
-    assert "wait" in house.release(FIRST, owner="impatient")[FIRST].outcome.message
-    release.let_go(house.run(), works.values())
-    assert status(house.release(FIRST, owner="next"), FIRST) is Status.PUBLISHED
-    assert check_files(house.folder / "published") == []
+    assert "wait" in installation.release(FIRST, owner="impatient")[FIRST].outcome.message
+    release.let_go(installation.run(), works.values())
+    assert status(installation.release(FIRST, owner="next"), FIRST) is Status.PUBLISHED
+    assert check_files(installation.folder / "published") == []
 
 
-def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypatch):
+def test_publishing_a_chunk_again_finds_what_it_published_before(installation, monkeypatch):
     """The orchestrator repeats a step for all of its days when it failed for one of them."""
-    run, works = house.run(), [release.Requested(FIRST), release.Requested(SECOND)]
+    run, works = installation.run(), [release.Requested(FIRST), release.Requested(SECOND)]
     for step in STEPS[:-1]:
         works = step(run, works)
     genuine = run.ledger.record_published
@@ -203,13 +206,13 @@ def test_publishing_a_chunk_again_finds_what_it_published_before(house, monkeypa
     assert [work.outcome.status for work in first] == [Status.PUBLISHED, Status.FAILED]
     again = chunk.publish_releases(run, works)
     assert [work.outcome.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
-    assert house.record(SECOND).state is ReleaseState.PUBLISHED
+    assert installation.record(SECOND).state is ReleaseState.PUBLISHED
 
 
-def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch):
+def test_publishing_again_after_the_lease_was_due_for_renewal(installation, monkeypatch):
     """A day that the first attempt published has no lease to renew, and is not failed for it."""
     run, works = (
-        replace(house.run(), clock=lambda: house.now),
+        replace(installation.run(), clock=lambda: installation.now),
         [release.Requested(FIRST), release.Requested(SECOND)],
     )
     for step in STEPS[:-1]:
@@ -224,33 +227,33 @@ def test_publishing_again_after_the_lease_was_due_for_renewal(house, monkeypatch
     with monkeypatch.context() as patch:
         patch.setattr(publish, "publish", refuse_the_second)
         chunk.publish_releases(run, works)
-    house.later(minutes=6)
+    installation.later(minutes=6)
     again = chunk.publish_releases(run, works)
     assert [work.outcome.status for work in again] == [Status.PUBLISHED, Status.PUBLISHED]
 
 
-def test_one_day_that_cannot_be_published_keeps_no_other_back(house):
-    run, works = house.run(), [release.Requested(FIRST), release.Requested(SECOND)]
+def test_one_day_that_cannot_be_published_keeps_no_other_back(installation):
+    run, works = installation.run(), [release.Requested(FIRST), release.Requested(SECOND)]
     for step in STEPS[:-1]:
         works = step(run, works)
-    house.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", house.now)
+    installation.ledger.void(run.stream, FIRST.isoformat(), 0, "a person said so", installation.now)
     first, second = chunk.publish_releases(run, works)
     assert first.outcome.status is Status.FAILED
     assert "VOID" in first.outcome.message
     assert second.outcome.status is Status.PUBLISHED
-    assert [entry.period for entry in read_catalogue(house.folder / "published").entries] == [SECOND]
+    assert [entry.period for entry in read_catalogue(installation.folder / "published").entries] == [SECOND]
 
 
-def test_the_trusted_zone_is_closed_to_others(house):
-    house.released(FIRST)
-    for path in (house.folder / "trusted").rglob("*"):
+def test_the_trusted_zone_is_closed_to_others(installation):
+    installation.released(FIRST)
+    for path in (installation.folder / "trusted").rglob("*"):
         mode = stat.S_IMODE(path.stat().st_mode)
         assert mode & 0o077 == 0, f"{path}: {mode:o}"
 
 
-def test_raw_values_stay_out_of_every_value_that_a_step_returns(house):
+def test_raw_values_stay_out_of_every_value_that_a_step_returns(installation):
     """What Prefect may print of a task's result."""
-    run, works = house.run(), [release.Requested(FIRST)]
+    run, works = installation.run(), [release.Requested(FIRST)]
     for step in STEPS:
         works = step(run, works)
         shown = repr(works)
@@ -259,14 +262,14 @@ def test_raw_values_stay_out_of_every_value_that_a_step_returns(house):
     assert isinstance(works[0], release.Ended)
 
 
-def test_lineage_names_inputs_columns_and_privacy(house):
-    house.released(FIRST)
-    (line,) = (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
+def test_lineage_names_inputs_columns_and_privacy(installation):
+    installation.released(FIRST)
+    (line,) = (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
     event = json.loads(line)
     assert len(event["inputs"]) == 2
     assert event["run"]["facets"]["optstream_privacy"]["statement"]["epsilon_plan"]
     named = [field["name"] for field in event["outputs"][0]["facets"]["schema"]["fields"]]
-    assert named == read_published(house.settings.published_folder).columns
+    assert named == read_published(installation.settings.published_folder).columns
     fields = event["outputs"][0]["facets"]["columnLineage"]["fields"]["load_mw"]["inputFields"]
     assert fields[0]["transformations"][0]["masking"] is True
-    assert house.record(FIRST).published_name in event["outputs"][0]["name"]
+    assert installation.record(FIRST).published_name in event["outputs"][0]["name"]

@@ -15,10 +15,10 @@ DAYS = [date(2016, 3, 25) + timedelta(days=number) for number in range(5)]
 
 
 @pytest.fixture
-def l1(house):
-    house.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
-    house.simulate(*DAYS)
-    return house
+def l1(installation):
+    installation.configure('method = "equally_spaced"', 'method = "l1"\nthreshold = "50"')
+    installation.simulate(*DAYS)
+    return installation
 
 
 def statuses(works):

@@ -20,53 +20,53 @@ UNTIL_DRAW = STEPS[:6]
 
 
 @pytest.fixture
-def kept_back(house):
+def kept_back(installation):
     """A tenth of epsilon is kept back; two days are released from the rest."""
-    house.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
-    house.released(DAY, NEXT)
-    return house
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.released(DAY, NEXT)
+    return installation
 
 
-def spent(house):
-    return house.ledger.worst("people").epsilon
+def spent(installation):
+    return installation.ledger.worst("people").epsilon
 
 
-def restate(house, *days, **more):
-    return [work.outcome for work in house.release(*days, restate=True, **more).values()]
+def restate(installation, *days, **more):
+    return [work.outcome for work in installation.release(*days, restate=True, **more).values()]
 
 
 def test_first_releases_leave_the_share_alone_and_restatements_use_no_more(kept_back):
-    house = kept_back
-    assert Fraction(89, 100) < spent(house) <= Fraction(9, 10)
-    assert [outcome.status for outcome in restate(house, DAY, NEXT)] == [Status.PUBLISHED] * 2
-    assert Fraction(99, 100) < spent(house) <= 1
-    assert house.ledger.verify() == []
-    rows = read_published(house.folder / "published", verify=True)
+    installation = kept_back
+    assert Fraction(89, 100) < spent(installation) <= Fraction(9, 10)
+    assert [outcome.status for outcome in restate(installation, DAY, NEXT)] == [Status.PUBLISHED] * 2
+    assert Fraction(99, 100) < spent(installation) <= 1
+    assert installation.ledger.verify() == []
+    rows = read_published(installation.folder / "published", verify=True)
     assert rows["revision"].unique().to_list() == [1]
-    assert check_files(house.folder / "published") == []
-    assert len(list((house.folder / "published/superseded").rglob("*.parquet"))) == 2
+    assert check_files(installation.folder / "published") == []
+    assert len(list((installation.folder / "published/superseded").rglob("*.parquet"))) == 2
 
 
 def test_the_share_holds_one_restatement_of_a_day(kept_back):
-    house = kept_back
-    restate(house, DAY)
-    before = house.files("published", "trusted/measurements")
-    (again,) = restate(house, DAY)
+    installation = kept_back
+    restate(installation, DAY)
+    before = installation.files("published", "trusted/measurements")
+    (again,) = restate(installation, DAY)
     assert again.status is Status.REFUSED
     assert "revision 2" in again.message
     assert "Nothing was reserved" in again.message
-    assert house.files("published", "trusted/measurements") == before
-    assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+    assert installation.files("published", "trusted/measurements") == before
+    assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 1
 
 
-def test_without_a_share_nothing_is_measured_again(house):
-    house.released(DAY)
-    before = house.files("published")
-    (refused,) = restate(house, DAY)
+def test_without_a_share_nothing_is_measured_again(installation):
+    installation.released(DAY)
+    before = installation.files("published")
+    (refused,) = restate(installation, DAY)
     assert refused.status is Status.REFUSED
     assert "restatement_share" in refused.message
-    assert house.files("published") == before
-    assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 0
+    assert installation.files("published") == before
+    assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 0
 
 
 def test_what_was_never_released_has_nothing_to_restate(kept_back):
@@ -84,103 +84,105 @@ def test_a_plain_run_leaves_a_restated_day_alone(kept_back):
 
 @pytest.mark.parametrize("asked_again", [True, False])
 def test_a_restatement_that_was_cut_short_goes_on_from_its_measurements(kept_back, asked_again):
-    house = kept_back
-    house.release(DAY, steps=UNTIL_DRAW, restate=True)
-    drawn = house.files("trusted/measurements")
-    assert house.ledger.latest("two-regions", DAY.isoformat()).state is ReleaseState.DRAWN
-    house.later(hours=1)
-    assert house.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
-    assert house.files("trusted/measurements") == drawn
-    assert read_catalogue(house.folder / "published").entry(DAY).revision == 1
+    installation = kept_back
+    installation.release(DAY, steps=UNTIL_DRAW, restate=True)
+    drawn = installation.files("trusted/measurements")
+    assert installation.ledger.latest("two-regions", DAY.isoformat()).state is ReleaseState.DRAWN
+    installation.later(hours=1)
+    assert installation.release(DAY, restate=asked_again)[DAY].outcome.status is Status.PUBLISHED
+    assert installation.files("trusted/measurements") == drawn
+    assert read_catalogue(installation.folder / "published").entry(DAY).revision == 1
 
 
 def test_a_void_day_is_replaced_by_a_restatement(kept_back):
-    house = kept_back
+    installation = kept_back
     later = date(2016, 6, 3)
-    house.simulate(later)
-    run = house.run()
-    house.release(later, steps=UNTIL_DRAW)
-    run.ledger.void("two-regions", later.isoformat(), 0, "a person said so", house.now)
-    assert house.release(later)[later].outcome.status is Status.VOID
-    (restated,) = restate(house, later)
+    installation.simulate(later)
+    run = installation.run()
+    installation.release(later, steps=UNTIL_DRAW)
+    run.ledger.void("two-regions", later.isoformat(), 0, "a person said so", installation.now)
+    assert installation.release(later)[later].outcome.status is Status.VOID
+    (restated,) = restate(installation, later)
     assert restated.status is Status.PUBLISHED
-    assert read_catalogue(house.folder / "published").entry(later).revision == 1
-    assert spent(house) <= 1
+    assert read_catalogue(installation.folder / "published").entry(later).revision == 1
+    assert spent(installation) <= 1
 
 
-def test_l1_plans_of_one_share_do_not_look_at_the_other(house):
+def test_l1_plans_of_one_share_do_not_look_at_the_other(installation):
     """Windows full of first points leave restatements their points, and the other way round."""
-    house.configure(*L1)
-    house.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
-    house.simulate(date(2016, 6, 3))
-    house.released(DAY, NEXT)
-    assert [outcome.status for outcome in restate(house, NEXT, DAY)] == [Status.PUBLISHED] * 2
-    first = house.release(date(2016, 6, 3))[date(2016, 6, 3)]
+    installation.configure(*L1)
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
+    installation.simulate(date(2016, 6, 3))
+    installation.released(DAY, NEXT)
+    assert [outcome.status for outcome in restate(installation, NEXT, DAY)] == [Status.PUBLISHED] * 2
+    first = installation.release(date(2016, 6, 3))[date(2016, 6, 3)]
     assert first.outcome.status is Status.PUBLISHED
-    assert spent(house) <= 1
-    assert house.ledger.verify() == []
+    assert spent(installation) <= 1
+    assert installation.ledger.verify() == []
 
 
-def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(house):
-    house.configure('name = "OptStream"', 'name = "PeGaSus"')
-    house.configure('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
-    house.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
-    house.released(DAY)
+def test_pegasus_restates_without_raw_state_and_leaves_none_to_the_next_day(installation):
+    installation.configure('name = "OptStream"', 'name = "PeGaSus"')
+    installation.configure('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/2"')
+    installation.released(DAY)
 
     def raw():
-        return sorted(house.folder.rglob("*.raw"))
+        return sorted(installation.folder.rglob("*.raw"))
 
     own = raw()
     assert len(own) == 1
-    (restated,) = restate(house, DAY)
+    (restated,) = restate(installation, DAY)
     assert restated.status is Status.PUBLISHED
     assert set(own) < set(raw())
-    house.release(NEXT)
+    installation.release(NEXT)
     # the first release's was taken by the next day; the restatement's is nobody's and goes with the purge
     assert own[0] not in raw()
-    assert spent(house) <= 1
+    assert spent(installation) <= 1
 
 
-def test_a_live_owner_keeps_its_day(house):
-    (work,) = house.release(DAY, steps=STEPS[:5]).values()
-    run = house.run()
+def test_a_live_owner_keeps_its_day(installation):
+    (work,) = installation.release(DAY, steps=STEPS[:5]).values()
+    run = installation.run()
     for step in STEPS[5:7]:
-        house.later(minutes=6)
+        installation.later(minutes=6)
         (work,) = step(run, [work])
-    house.later(minutes=14)
+    installation.later(minutes=14)
     with pytest.raises(LedgerError, match="another run"):
-        run.ledger.adopt("two-regions", DAY.isoformat(), 0, "a thief", house.now, timedelta(minutes=15))
-    house.later(minutes=20)
+        run.ledger.adopt(
+            "two-regions", DAY.isoformat(), 0, "a thief", installation.now, timedelta(minutes=15)
+        )
+    installation.later(minutes=20)
     (published,) = steps.publish_releases(run, [work])
     assert published.outcome.status is Status.PUBLISHED
 
 
-def test_an_owner_that_was_taken_over_while_away_does_not_renew(house):
-    (work,) = house.release(DAY, steps=STEPS[:5]).values()
-    away = house.run()
-    house.later(minutes=20)
-    house.release(DAY)
-    house.later(minutes=20)
+def test_an_owner_that_was_taken_over_while_away_does_not_renew(installation):
+    (work,) = installation.release(DAY, steps=STEPS[:5]).values()
+    away = installation.run()
+    installation.later(minutes=20)
+    installation.release(DAY)
+    installation.later(minutes=20)
     (stale,) = steps.draw_measurements(away, [work])
     assert stale.outcome.status is Status.FAILED
     assert "taken over by another run" in stale.outcome.message
-    assert house.ledger.verify() == []
+    assert installation.ledger.verify() == []
 
 
 def test_a_restatement_that_would_measure_nothing_is_refused(learning, monkeypatch):
     """HistoryInformed has nothing left for a second one: the first stays what readers have."""
-    house = learning
-    house.release(DAY, NEXT)
-    assert [outcome.status for outcome in restate(house, DAY)] == [Status.PUBLISHED]
-    before = house.files("published", "trusted/measurements")
-    (again,) = restate(house, DAY)
+    installation = learning
+    installation.release(DAY, NEXT)
+    assert [outcome.status for outcome in restate(installation, DAY)] == [Status.PUBLISHED]
+    before = installation.files("published", "trusted/measurements")
+    (again,) = restate(installation, DAY)
     assert again.status is Status.REFUSED
     assert "would measure nothing" in again.message
-    assert house.files("published", "trusted/measurements") == before
-    assert house.ledger.latest("two-regions", DAY.isoformat()).revision == 1
-    assert verify(house.settings, house.ledger).problems == ()
+    assert installation.files("published", "trusted/measurements") == before
+    assert installation.ledger.latest("two-regions", DAY.isoformat()).revision == 1
+    assert verify(installation.settings, installation.ledger).problems == ()
     # the fault: nobody looks at what the plan costs
     monkeypatch.setattr("tasks.release.reserve.worst_window", lambda *_: SimpleNamespace(epsilon=1))
-    assert [outcome.status for outcome in restate(house, DAY)] == [Status.PUBLISHED]
-    (problem,) = verify(house.settings, house.ledger).problems
+    assert [outcome.status for outcome in restate(installation, DAY)] == [Status.PUBLISHED]
+    (problem,) = verify(installation.settings, installation.ledger).problems
     assert "revision 2 measured nothing" in problem

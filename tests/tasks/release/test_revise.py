@@ -24,130 +24,135 @@ from tests.tasks.two_regions import STEPS
 
 
 def test_each_night_sharpens_the_last_days_and_spends_nothing(learning):
-    house = learning
-    assert night(house, DAYS[0]) == {}
-    first = read_published(house.folder / "published")
-    assert set(night(house, DAYS[1])) == {DAYS[0]}
-    before = house.ledger.worst("people"), house.record(DAYS[0]).spends
-    assert set(night(house, DAYS[2])) == {DAYS[0], DAYS[1]}
-    assert set(night(house, DAYS[3])) == {DAYS[1], DAYS[2]}
-    assert listed(house) == {DAYS[0]: 2, DAYS[1]: 2, DAYS[2]: 1, DAYS[3]: 0}
-    assert house.record(DAYS[0]).spends == before[1]
-    assert house.record(DAYS[0]).state is ReleaseState.PUBLISHED
-    rows = read_published(house.folder / "published", verify=True)
-    mechanism = mechanism_for(house.settings, DAYS[0])
-    expected = mechanism.revise(stored(house, DAYS[0]), [stored(house, day) for day in DAYS[1:3]])
+    installation = learning
+    assert night(installation, DAYS[0]) == {}
+    first = read_published(installation.folder / "published")
+    assert set(night(installation, DAYS[1])) == {DAYS[0]}
+    before = installation.ledger.worst("people"), installation.record(DAYS[0]).spends
+    assert set(night(installation, DAYS[2])) == {DAYS[0], DAYS[1]}
+    assert set(night(installation, DAYS[3])) == {DAYS[1], DAYS[2]}
+    assert listed(installation) == {DAYS[0]: 2, DAYS[1]: 2, DAYS[2]: 1, DAYS[3]: 0}
+    assert installation.record(DAYS[0]).spends == before[1]
+    assert installation.record(DAYS[0]).state is ReleaseState.PUBLISHED
+    rows = read_published(installation.folder / "published", verify=True)
+    mechanism = mechanism_for(installation.settings, DAYS[0])
+    expected = mechanism.revise(
+        stored(installation, DAYS[0]), [stored(installation, day) for day in DAYS[1:3]]
+    )
     wide = rows.filter(date=DAYS[0]).pivot(on="step", index="node", values="load_mw")
-    found = np.array([wide.filter(node=name).drop("node").row(0) for name in house.settings.tree.leaves])
-    assert np.allclose(found, expected.values[house.settings.tree.leaf_indices], atol=0.0006)
+    found = np.array(
+        [wide.filter(node=name).drop("node").row(0) for name in installation.settings.tree.leaves]
+    )
+    assert np.allclose(found, expected.values[installation.settings.tree.leaf_indices], atol=0.0006)
     assert not rows.filter(date=DAYS[0])["load_mw"].equals(first["load_mw"])
     assert rows.filter(date=DAYS[0])["load_mw_se"].mean() < first["load_mw_se"].mean()
-    sound(house)
+    sound(installation)
 
 
 def test_a_second_run_of_a_night_changes_nothing(learning):
-    house = learning
-    house.once(night, *DAYS[:3])
-    before = house.files("published"), house.ledger.head("two-regions")
-    assert revised(house) == {}
-    assert (house.files("published"), house.ledger.head("two-regions")) == before
+    installation = learning
+    installation.once(night, *DAYS[:3])
+    before = installation.files("published"), installation.ledger.head("two-regions")
+    assert revised(installation) == {}
+    assert (installation.files("published"), installation.ledger.head("two-regions")) == before
 
 
 def test_the_superseded_file_leaves_and_statement_and_lineage_say_what_it_is(learning):
-    house = learning
-    house.once(night, DAYS[0])
-    night(house, DAYS[1])
-    entry = read_catalogue(house.folder / "published").entry(DAYS[0])
-    data = [path.name for path in (house.folder / f"published/data/date={DAYS[0]}").iterdir()]
+    installation = learning
+    installation.once(night, DAYS[0])
+    night(installation, DAYS[1])
+    entry = read_catalogue(installation.folder / "published").entry(DAYS[0])
+    data = [path.name for path in (installation.folder / f"published/data/date={DAYS[0]}").iterdir()]
     assert data == [entry.file.rpartition("/")[2]]
-    assert len(list((house.folder / f"published/superseded/date={DAYS[0]}").iterdir())) == 1
-    statement = json.loads((house.folder / "published" / entry.manifest).read_text())["statement"]
+    assert len(list((installation.folder / f"published/superseded/date={DAYS[0]}").iterdir())) == 1
+    statement = json.loads((installation.folder / "published" / entry.manifest).read_text())["statement"]
     assert statement["vintage"] == 1
     assert "vintage 1, a revised estimate" in statement["privacy_in_words"]
     assert "costs nothing more" in statement["privacy_in_words"]
     events = [
-        json.loads(line) for line in (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
     ]
     told = [event["run"]["facets"]["optstream_privacy"]["estimate"] for event in events]
     assert [words.split(" of ")[0] for words in told] == ["first estimate"] * 2 + ["revised estimate"]
 
 
 def test_an_amendment_stops_smoothing_across_it(learning):
-    house = learning
-    house.once(night, *DAYS[:2])
-    house.configure('alpha = "1"', 'alpha = "2"')
+    installation = learning
+    installation.once(night, *DAYS[:2])
+    installation.configure('alpha = "1"', 'alpha = "2"')
     from tasks.release.run import terms_of
 
-    house.ledger.amend(terms_of(house.settings), "larger customers", house.now)
-    house.configure("revise_days = 2", "revise_days = 10")
+    installation.ledger.amend(terms_of(installation.settings), "larger customers", installation.now)
+    installation.configure("revise_days = 2", "revise_days = 10")
     done = {}
     for day in DAYS[2:]:
-        if house.release(day)[day].outcome.status is Status.PUBLISHED:
-            done = revised(house)
+        if installation.release(day)[day].outcome.status is Status.PUBLISHED:
+            done = revised(installation)
     assert done
     assert DAYS[0] not in done
     assert DAYS[1] not in done
-    assert listed(house)[DAYS[0]] == 1
-    sound(house)
+    assert listed(installation)[DAYS[0]] == 1
+    sound(installation)
 
 
 def test_a_day_that_is_drawn_and_not_out_yet_tells_nothing(learning):
     """It may be held until its hour: a new estimate before would tell when it was drawn."""
-    house = learning
-    house.released(*DAYS[:2])
-    house.release(DAYS[2], steps=STEPS[:-1])
-    assert house.record(DAYS[2]).state is ReleaseState.DRAWN
-    (work,) = due(house.run())
+    installation = learning
+    installation.released(*DAYS[:2])
+    installation.release(DAYS[2], steps=STEPS[:-1])
+    assert installation.record(DAYS[2]).state is ReleaseState.DRAWN
+    (work,) = due(installation.run())
     assert (work.day, [day for day, _ in work.later]) == (DAYS[0], [DAYS[1]])
 
 
 def test_a_restatement_stops_it_and_a_restated_day_keeps_its_measurements(learning):
-    house = learning
-    house.configure("revise_days = 2", "revise_days = 10")
-    house.once(night, *DAYS[:3])
-    (work,) = house.release(DAYS[1], restate=True).values()
+    installation = learning
+    installation.configure("revise_days = 2", "revise_days = 10")
+    installation.once(night, *DAYS[:3])
+    (work,) = installation.release(DAYS[1], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
-    assert set(night(house, DAYS[3])) == {DAYS[2]}
-    assert listed(house) == {DAYS[0]: 1, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
-    assert read_catalogue(house.folder / "published").entry(DAYS[1]).revision == 1
-    sound(house)
+    assert set(night(installation, DAYS[3])) == {DAYS[2]}
+    assert listed(installation) == {DAYS[0]: 1, DAYS[1]: 0, DAYS[2]: 1, DAYS[3]: 0}
+    assert read_catalogue(installation.folder / "published").entry(DAYS[1]).revision == 1
+    sound(installation)
 
 
 def test_a_restatement_remembers_what_was_measured_before_its_day(learning):
-    house = learning
-    house.released(*DAYS[:4])
-    (work,) = house.release(DAYS[2], restate=True).values()
+    installation = learning
+    installation.released(*DAYS[:4])
+    (work,) = installation.release(DAYS[2], restate=True).values()
     assert work.outcome.status is Status.PUBLISHED
-    record = house.ledger.find("two-regions", DAYS[2].isoformat(), 1)
-    folder = house.settings.measurements_of(DAYS[2], 1)
+    record = installation.ledger.find("two-regions", DAYS[2].isoformat(), 1)
+    folder = installation.settings.measurements_of(DAYS[2], 1)
     again = Measured.from_bytes(read_verified(folder, record.measurements_hash))
-    before, first = stored(house, DAYS[1]), stored(house, DAYS[2])
+    before, first = stored(installation, DAYS[1]), stored(installation, DAYS[2])
     for part, earlier in zip(again.parts, before.parts, strict=True):
         assert part.before["history"] == earlier.state["history"]
     assert again.before["began"] == first.before["began"] is not None
     # and nothing goes on from it
-    assert stored(house, DAYS[3]).parts[0].before["history"] == first.parts[0].state["history"]
+    assert stored(installation, DAYS[3]).parts[0].before["history"] == first.parts[0].state["history"]
 
 
 def test_a_withdrawn_day_takes_all_its_vintages_along(learning):
-    house = learning
-    house.once(night, *DAYS[:2])
-    night(house, DAYS[2])
-    ended = withdraw(house.run(), Requested(DAYS[0]), "wrong dump")
+    installation = learning
+    installation.once(night, *DAYS[:2])
+    night(installation, DAYS[2])
+    ended = withdraw(installation.run(), Requested(DAYS[0]), "wrong dump")
     assert ended.outcome.status is Status.WITHDRAWN
     for part in ("data", "superseded"):
-        assert not list((house.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
-    assert read_published(house.folder / "published")["date"].min() == DAYS[1]
-    assert DAYS[0] not in night(house, DAYS[3])
-    sound(house)
+        assert not list((installation.folder / f"published/{part}/date={DAYS[0]}").glob("*.parquet"))
+    assert read_published(installation.folder / "published")["date"].min() == DAYS[1]
+    assert DAYS[0] not in night(installation, DAYS[3])
+    sound(installation)
 
 
 def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
-    house = learning
-    house.released(*DAYS[:3])
+    installation = learning
+    installation.released(*DAYS[:3])
     found = []
     for _ in range(2):
-        run = house.run()
+        run = installation.run()
         works = [revise.revise(run, revise.measurements_of(run), work) for work in due(run)]
         found.append([work.rows for work in works])
     assert len(found[0]) == 2
@@ -156,15 +161,15 @@ def test_its_bytes_are_a_function_of_the_stored_measurements(learning):
 
 
 def test_lost_measurements_cost_the_new_estimate_not_the_old(learning):
-    house = learning
-    house.released(*DAYS[:2])
-    before = read_published(house.folder / "published")
-    for path in house.settings.measurements_of(DAYS[1], 0).iterdir():
+    installation = learning
+    installation.released(*DAYS[:2])
+    before = read_published(installation.folder / "published")
+    for path in installation.settings.measurements_of(DAYS[1], 0).iterdir():
         path.unlink()
-    (outcome,) = revised(house).values()
+    (outcome,) = revised(installation).values()
     assert outcome.status is Status.FAILED
     assert "is gone" in outcome.message
-    assert read_published(house.folder / "published", verify=True).equals(before)
+    assert read_published(installation.folder / "published", verify=True).equals(before)
 
 
 class Forbidden:
@@ -177,91 +182,93 @@ class Forbidden:
 
 
 def test_nothing_is_drawn_for_it(learning):
-    house = learning
-    house.released(*DAYS[:2])
-    assert revised(house, noise=Forbidden())[DAYS[0]].status is Status.PUBLISHED
-    assert house.release(DAYS[2], noise=Forbidden())[DAYS[2]].outcome.status is Status.FAILED  # control
+    installation = learning
+    installation.released(*DAYS[:2])
+    assert revised(installation, noise=Forbidden())[DAYS[0]].status is Status.PUBLISHED
+    assert (
+        installation.release(DAYS[2], noise=Forbidden())[DAYS[2]].outcome.status is Status.FAILED
+    )  # control
 
 
 def test_learning_that_fails_voids_no_day(learning, monkeypatch):
     """It runs before the draw is begun, so nothing was drawn: the next run goes on."""
-    house = learning
-    house.release(DAYS[0])
+    installation = learning
+    installation.release(DAYS[0])
 
     def fails(*_):
         raise MemoryError("as told")
 
     with monkeypatch.context() as patch:
         patch.setattr(HistoryInformedTree, "_refreshed", fails)
-        (work,) = house.release(DAYS[1]).values()
+        (work,) = installation.release(DAYS[1]).values()
     assert work.outcome.status is Status.FAILED
-    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
-    assert house.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
-    sound(house)
+    assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert installation.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    sound(installation)
 
 
-def test_days_of_another_mechanism_keep_their_estimate(house):
-    house.simulate(*DAYS)
-    house.released(DAYS[0])
-    path = house.folder / "optstream.toml"
+def test_days_of_another_mechanism_keep_their_estimate(installation):
+    installation.simulate(*DAYS)
+    installation.released(DAYS[0])
+    path = installation.folder / "optstream.toml"
     text = path.read_text().replace('name = "OptStream"', 'name = "HistoryInformed"')
     path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
-    assert house.settings.revise_days == 14
-    house.release(*DAYS[1:3])
-    done = revised(house)
+    assert installation.settings.revise_days == 14
+    installation.release(*DAYS[1:3])
+    done = revised(installation)
     assert done[DAYS[0]].status is Status.UNCHANGED
     assert done[DAYS[1]].status is Status.PUBLISHED
-    sound(house)
+    sound(installation)
 
 
-def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(house):
-    assert house.settings.revise_days == 0
-    house.release(date(2016, 6, 1), date(2016, 6, 2))
-    assert due(house.run()) == []
-    plain = house.settings.configuration_hash
-    path = house.folder / "optstream.toml"
+def test_other_mechanisms_revise_nothing_and_say_so_of_the_key(installation):
+    assert installation.settings.revise_days == 0
+    installation.release(date(2016, 6, 1), date(2016, 6, 2))
+    assert due(installation.run()) == []
+    plain = installation.settings.configuration_hash
+    path = installation.folder / "optstream.toml"
     path.write_text(path.read_text() + "\n[release]\nrevise_days = 0\n")
-    assert house.settings.configuration_hash == plain
-    house.configure("revise_days = 0", "revise_days = 3")
+    assert installation.settings.configuration_hash == plain
+    installation.configure("revise_days = 0", "revise_days = 3")
     with pytest.raises(ConfigurationError, match=r'release\.revise_days must be 0 .* it is for "HistoryInf'):
-        _ = house.settings
+        _ = installation.settings
 
 
-def blocks_before(house, day):
+def blocks_before(installation, day):
     """Where the blocks begin that the draw of a day knew of, of all levels."""
-    return {start for part in stored(house, day).parts for start in part.before["history"]["starts"]}
+    return {start for part in stored(installation, day).parts for start in part.before["history"]["starts"]}
 
 
 def test_nothing_goes_on_from_noise_that_others_know(learning):
     """A day that was drawn before the noise of an earlier one became known carries its blocks, and what was
     learned of them: nothing is remembered across it, neither by a night nor by a new estimate.
     """
-    house = learning
-    house.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
-    house.released(*DAYS[:3])
-    known = set(range(house.record(DAYS[0]).first_step, house.record(DAYS[1]).first_step))
-    assert blocks_before(house, DAYS[2]) & known
-    compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)
-    done = revised(house)
+    installation = learning
+    installation.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
+    installation.released(*DAYS[:3])
+    known = set(range(installation.record(DAYS[0]).first_step, installation.record(DAYS[1]).first_step))
+    assert blocks_before(installation, DAYS[2]) & known
+    compromise(installation.settings, installation.ledger, DAYS[0], "a leak", installation.now)
+    done = revised(installation)
     assert {day: one.status for day, one in done.items()} == {DAYS[1]: Status.UNCHANGED}
     assert "noise that others know" in done[DAYS[1]].message
-    assert listed(house)[DAYS[1]] == 0
-    done = night(house, DAYS[3])
-    assert blocks_before(house, DAYS[3]) == set()
+    assert listed(installation)[DAYS[1]] == 0
+    done = night(installation, DAYS[3])
+    assert blocks_before(installation, DAYS[3]) == set()
     assert {day: one.status for day, one in done.items()} == dict.fromkeys(DAYS[1:3], Status.PUBLISHED)
-    night(house, DAYS[4])
-    assert min(blocks_before(house, DAYS[4])) >= house.record(DAYS[3]).first_step
-    sound(house)
+    night(installation, DAYS[4])
+    assert min(blocks_before(installation, DAYS[4])) >= installation.record(DAYS[3]).first_step
+    sound(installation)
 
 
 def test_a_backfilled_day_whose_noise_is_known_takes_no_memory_along(learning):
     """What a later day remembers began after it."""
-    house = learning
-    house.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
-    house.released(*DAYS[2:4])
-    house.release(DAYS[0])
-    compromise(house.settings, house.ledger, DAYS[0], "a leak", house.now)
-    night(house, DAYS[4])
-    assert blocks_before(house, DAYS[4]) & set(
-        range(house.record(DAYS[2]).first_step, house.record(DAYS[3]).first_step)
+    installation = learning
+    installation.configure("n_blocks = 6\nblock_length = 2", "n_blocks = 8\nblock_length = 3")
+    installation.released(*DAYS[2:4])
+    installation.release(DAYS[0])
+    compromise(installation.settings, installation.ledger, DAYS[0], "a leak", installation.now)
+    night(installation, DAYS[4])
+    assert blocks_before(installation, DAYS[4]) & set(
+        range(installation.record(DAYS[2]).first_step, installation.record(DAYS[3]).first_step)
     )

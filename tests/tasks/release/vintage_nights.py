@@ -13,30 +13,32 @@ from tasks.storage.private_files import read_verified
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(6)]
 
 
-def night(house, *days, **changes):
+def night(installation, *days, **changes):
     """Release these days, then give earlier ones the estimates that are due; the latter by date."""
-    for work in house.release(*days, **changes).values():
+    for work in installation.release(*days, **changes).values():
         assert work.outcome.status is Status.PUBLISHED, work.outcome
-    return revised(house)
+    return revised(installation)
 
 
-def revised(house, **changes):
-    run = house.run(**changes)
+def revised(installation, **changes):
+    run = installation.run(**changes)
     ended = steps.publish_revisions(run, steps.revise_estimates(run, due(run)))
     return {day.day: day.outcome for day in ended}
 
 
-def listed(house):
-    return {entry.period: entry.vintage for entry in read_catalogue(house.folder / "published").entries}
+def listed(installation):
+    return {
+        entry.period: entry.vintage for entry in read_catalogue(installation.folder / "published").entries
+    }
 
 
-def stored(house, day):
-    record = house.record(day)
-    folder = house.settings.measurements_of(day, record.revision)
+def stored(installation, day):
+    record = installation.record(day)
+    folder = installation.settings.measurements_of(day, record.revision)
     return Measured.from_bytes(read_verified(folder, record.measurements_hash))
 
 
-def sound(house):
-    assert house.ledger.verify() == []
-    assert verify(house.settings, house.ledger).problems == ()
-    assert check_files(house.folder / "published") == []
+def sound(installation):
+    assert installation.ledger.verify() == []
+    assert verify(installation.settings, installation.ledger).problems == ()
+    assert check_files(installation.folder / "published") == []

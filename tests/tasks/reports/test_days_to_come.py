@@ -13,34 +13,34 @@ from tests.tasks.signing.test_sign import DAY
 FORGED = "2199-12-31"
 
 
-def forge(house, day):
-    path = house.folder / "published/catalogue.json"
+def forge(installation, day):
+    path = installation.folder / "published/catalogue.json"
     path.write_text(path.read_text().replace(str(DAY), day))
 
 
-def test_a_day_of_the_year_9999_is_refused_by_page_and_reader(house):
-    house.release(DAY)
-    forge(house, "9999-12-31")
-    written = write_pages(house.settings, house.ledger, house.now)
+def test_a_day_of_the_year_9999_is_refused_by_page_and_reader(installation):
+    installation.release(DAY)
+    forge(installation, "9999-12-31")
+    written = write_pages(installation.settings, installation.ledger, installation.now)
     assert "catalogue.json has a period outside the years 1970 to 2199" in written.problem
     with pytest.raises(PublicationError, match="outside the years"):
-        read_catalogue(house.folder / "published")
+        read_catalogue(installation.folder / "published")
 
 
-def test_a_day_to_come_stops_the_public_page_and_not_the_operators(house):
-    house.release(DAY)
-    write_pages(house.settings, house.ledger, house.now)
-    before = (house.folder / "published/index.html").read_bytes()
-    forge(house, FORGED)
-    written = write_pages(house.settings, house.ledger, house.now)
+def test_a_day_to_come_stops_the_public_page_and_not_the_operators(installation):
+    installation.release(DAY)
+    write_pages(installation.settings, installation.ledger, installation.now)
+    before = (installation.folder / "published/index.html").read_bytes()
+    forge(installation, FORGED)
+    written = write_pages(installation.settings, installation.ledger, installation.now)
     assert f"catalogue.json lists {FORGED}, which is still to come" in written.problem
-    assert (house.folder / "published/index.html").read_bytes() == before
-    assert house.settings.report_file.is_file()
+    assert (installation.folder / "published/index.html").read_bytes() == before
+    assert installation.settings.report_file.is_file()
 
 
-def test_a_day_may_end_earlier_elsewhere(house):
-    house.release(DAY)
-    catalogue = read_catalogue(house.folder / "published")
+def test_a_day_may_end_earlier_elsewhere(installation):
+    installation.release(DAY)
+    catalogue = read_catalogue(installation.folder / "published")
     check_days(catalogue, datetime(2016, 5, 31, 0, 0, tzinfo=UTC))
     with pytest.raises(PublicationError, match="still to come"):
         check_days(catalogue, datetime(2016, 5, 30, 23, 59, tzinfo=UTC))

@@ -14,7 +14,7 @@ from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
 from tests.tasks.reports.conftest import facts_of
 
-HOUSE = Path(__file__).parents[3]
+CHECKOUT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
 VOID = {"meta", "link", "path", "img"}
 
@@ -142,7 +142,9 @@ def test_the_page_says_where_the_newest_days_program_was_not_solved_to_the_end(f
 
 def test_no_page_calls_the_bands_error_bands_or_intervals(page):
     """In no source of the pages either: what is not on this page may be on another."""
-    sources = [path.read_text() for path in (HOUSE / "tasks/reports").rglob("*.*") if path.suffix != ".pyc"]
+    sources = [
+        path.read_text() for path in (CHECKOUT / "tasks/reports").rglob("*.*") if path.suffix != ".pyc"
+    ]
     for text in (page.decode(), *sources):
         text = text.replace("it makes no error band", "")  # the files' own words
         assert not re.search(r"error[ -]?bands?|error bars?|confidence|credible", text, re.IGNORECASE)

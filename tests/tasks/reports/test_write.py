@@ -30,43 +30,43 @@ DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 pytestmark = pytest.mark.slow
 
 
-def write(house):
-    ledger = house.ledger
+def write(installation):
+    ledger = installation.ledger
     try:
-        return write_pages(house.settings, ledger, house.now)
+        return write_pages(installation.settings, ledger, installation.now)
     finally:
         ledger.close()
 
 
-def page_of(house):
-    return (house.folder / "published/index.html").read_bytes()
+def page_of(installation):
+    return (installation.folder / "published/index.html").read_bytes()
 
 
-def report_of(house):
-    return house.settings.report_file.read_text()
+def report_of(installation):
+    return installation.settings.report_file.read_text()
 
 
-def test_the_public_page_is_a_function_of_the_published_folder_alone(house, tmp_path_factory):
+def test_the_public_page_is_a_function_of_the_published_folder_alone(installation, tmp_path_factory):
     """Rebuilt from a copy of that folder, without ledger, configuration or what was kept: the same bytes."""
-    house.release(DAY, NEXT)
-    written = write(house)
+    installation.release(DAY, NEXT)
+    written = write(installation)
     assert written.problem is None
     copy = tmp_path_factory.mktemp("a reader's") / "copy"
-    shutil.copytree(house.folder / "published", copy)
+    shutil.copytree(installation.folder / "published", copy)
     (copy / "index.html").unlink()
-    house.settings.trusted_folder.rename(house.folder / "gone")
+    installation.settings.trusted_folder.rename(installation.folder / "gone")
     write_public_page(copy)
-    assert (copy / "index.html").read_bytes() == page_of(house)
-    write_public_page(copy, house.folder / "page.html")
-    assert (house.folder / "page.html").read_bytes() == page_of(house)
+    assert (copy / "index.html").read_bytes() == page_of(installation)
+    write_public_page(copy, installation.folder / "page.html")
+    assert (installation.folder / "page.html").read_bytes() == page_of(installation)
 
 
-def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(house, whole_spans):
-    house.release(DAY, NEXT)
-    write(house)
-    report, public = report_of(house), page_of(house).decode()
-    (entry, _) = read_catalogue(house.folder / "published").entries
-    statement = read_statement(open_storage(house.folder / "published"), entry)
+def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(installation, whole_spans):
+    installation.release(DAY, NEXT)
+    write(installation)
+    report, public = report_of(installation), page_of(installation).decode()
+    (entry, _) = read_catalogue(installation.folder / "published").entries
+    statement = read_statement(open_storage(installation.folder / "published"), entry)
     assert [span.n_days for span in statement.long_spans] == [30, 365]
     for span in statement.long_spans:
         for page in (report, public):
@@ -74,148 +74,158 @@ def test_a_month_and_a_year_stand_on_both_pages_the_plans_and_what_was_charged(h
             assert f"The plain sum is {at_most(span.plain_sum)}." in page
     assert 'Epsilon at delta 1e-06</th><th scope="col">Plain sum, at delta 0' in report
     assert "Plain sum, at delta 0" not in public
-    for found in read_horizons(house.settings, house.ledger):
+    for found in read_horizons(installation.settings, installation.ledger):
         assert found.loss.plain == 2
         assert f'<td class="n">{at_most(found.loss.epsilon)}</td><td class="n">2</td>' in report
-    compromise(house.settings, house.ledger, DAY, "a stolen disk", house.now)
-    write(house)
-    assert '<td class="n">∞</td><td class="n">∞</td>' in report_of(house)
+    compromise(installation.settings, installation.ledger, DAY, "a stolen disk", installation.now)
+    write(installation)
+    assert '<td class="n">∞</td><td class="n">∞</td>' in report_of(installation)
 
 
-def test_the_sum_of_the_same_charges_is_composed_once(house, monkeypatch):
-    house.release(DAY)
-    write(house)
+def test_the_sum_of_the_same_charges_is_composed_once(installation, monkeypatch):
+    installation.release(DAY)
+    write(installation)
     monkeypatch.setattr(kept_figures, "composed", None)
-    write(house)
-    house.release(NEXT)
+    write(installation)
+    installation.release(NEXT)
     with pytest.raises(TypeError):  # control: another sum
-        write(house)
+        write(installation)
 
 
-def test_what_only_operators_know_is_on_their_page_alone(house):
-    house.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
-    house.release(DAY, NEXT)
-    write(house)
-    report, public = report_of(house), page_of(house).decode()
+def test_what_only_operators_know_is_on_their_page_alone(installation):
+    installation.configure("[trusted]", "[watch]\nfirst_day = 2016-05-31\n[trusted]")
+    installation.release(DAY, NEXT)
+    write(installation)
+    report, public = report_of(installation), page_of(installation).decode()
     for said in ("Charged to the worst window", "31 May 2016", "late", "alarm", "Share of epsilon", "1/2"):
         assert said in report, said
-    for hidden in ('"s-late"', "Charged", "alarm", "31 May 2016", "trusted/", str(house.folder), "reserved"):
+    for hidden in (
+        '"s-late"',
+        "Charged",
+        "alarm",
+        "31 May 2016",
+        "trusted/",
+        str(installation.folder),
+        "reserved",
+    ):
         assert hidden not in public, hidden
-    assert oct(house.settings.report_file.stat().st_mode & 0o777) == "0o600"
-    assert oct(house.settings.report_folder.stat().st_mode & 0o777) == "0o700"
+    assert oct(installation.settings.report_file.stat().st_mode & 0o777) == "0o600"
+    assert oct(installation.settings.report_folder.stat().st_mode & 0o777) == "0o700"
 
 
-def test_the_operators_page_links_to_the_published_files(house):
-    house.release(DAY)
-    write(house)
-    (entry,) = read_catalogue(house.folder / "published").entries
+def test_the_operators_page_links_to_the_published_files(installation):
+    installation.release(DAY)
+    write(installation)
+    (entry,) = read_catalogue(installation.folder / "published").entries
     link = f"../../../published/{entry.file}"
-    assert f'href="{link}"' in report_of(house)
-    assert (house.settings.report_folder / link).resolve().is_file()
+    assert f'href="{link}"' in report_of(installation)
+    assert (installation.settings.report_folder / link).resolve().is_file()
 
 
-def test_the_operators_page_links_to_the_data_docs_of_the_last_weeks_and_readers_do_not(house):
-    house.release(DAY)
-    write(house)
-    links = re.findall(r'href="(\.\./\.\./validation/[^"]+)"', report_of(house))
+def test_the_operators_page_links_to_the_data_docs_of_the_last_weeks_and_readers_do_not(installation):
+    installation.release(DAY)
+    write(installation)
+    links = re.findall(r'href="(\.\./\.\./validation/[^"]+)"', report_of(installation))
     suites = [link.rsplit("-", 1)[1] for link in links]
     assert sorted(suites) == ["private_period.html", "raw.html", "release.html"]
-    assert all((house.settings.report_folder / link).is_file() for link in links)
-    assert b"validation/" not in page_of(house)
-    house.later(days=29)
-    write(house)
-    assert "../../validation/" not in report_of(house)
+    assert all((installation.settings.report_folder / link).is_file() for link in links)
+    assert b"validation/" not in page_of(installation)
+    installation.later(days=29)
+    write(installation)
+    assert "../../validation/" not in report_of(installation)
 
 
-def test_no_reading_is_on_either_page(house):
+def test_no_reading_is_on_either_page(installation):
     """The dumps' own totals, as anybody would print them; the search itself sees published ones.
 
     False alarms: none. These dumps' totals are no round thousands, as the axes' numbers are, and a published
     number that the noise made look like a reading is not counted.
     """
-    house.release(DAY)
-    write(house)
-    dumps = pl.read_parquet(house.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
-    rows = pl.read_parquet(house.folder / "published/data", hive_partitioning=True)
+    installation.release(DAY)
+    write(installation)
+    dumps = pl.read_parquet(installation.folder / "dumps/region=84/date=2016-06-01/*.parquet")["load_mw"]
+    rows = pl.read_parquet(installation.folder / "published/data", hive_partitioning=True)
     published = {
         f">{value:,.0f}<"
         for (_,), own in rows.group_by("node")
         for value in (own["load_mw"].mean(), own["load_mw"].min(), own["load_mw"].max())
     }
-    pages = report_of(house) + page_of(house).decode()
+    pages = report_of(installation) + page_of(installation).decode()
     readings = {f">{value:,.0f}<" for value in (dumps.mean(), dumps.min(), dumps.max())} - published
     assert not [text for text in readings if text in pages]
     assert f">{rows.filter(pl.col('node') == '84')['load_mw'].mean():,.0f}<" in pages
 
 
-def test_a_withdrawn_day_leaves_both_pages(house):
-    house.release(DAY, NEXT)
-    write(house)
-    before = page_of(house)
-    run = house.run()
+def test_a_withdrawn_day_leaves_both_pages(installation):
+    installation.release(DAY, NEXT)
+    write(installation)
+    before = page_of(installation)
+    run = installation.run()
     each([Requested(NEXT)], Requested, partial(withdraw, run, reason="a wrong meter"))
-    assert b"being made anew" in page_of(house)
-    assert any("optstream report" in line for line in verify(house.settings, house.ledger).problems)
-    write(house)
-    after = page_of(house)
+    assert b"being made anew" in page_of(installation)
+    assert any(
+        "optstream report" in line for line in verify(installation.settings, installation.ledger).problems
+    )
+    write(installation)
+    after = page_of(installation)
     assert b"1 Jun 2016 to 1 Jun 2016" in after
     assert b"1 Jun 2016 to 2 Jun 2016" in before
     assert b"a wrong meter" not in after, "why is the ledger's to know"
-    assert "a wrong meter" in report_of(house)
-    assert verify(house.settings, house.ledger).problems == ()
+    assert "a wrong meter" in report_of(installation)
+    assert verify(installation.settings, installation.ledger).problems == ()
 
 
-def test_a_lost_file_is_named_and_the_other_days_are_shown(house):
-    house.release(DAY, NEXT)
-    write(house)
-    whole = page_of(house)
-    entry = read_catalogue(house.folder / "published").entry(DAY)
-    before = (house.folder / "published" / entry.file).read_bytes()
+def test_a_lost_file_is_named_and_the_other_days_are_shown(installation):
+    installation.release(DAY, NEXT)
+    write(installation)
+    whole = page_of(installation)
+    entry = read_catalogue(installation.folder / "published").entry(DAY)
+    before = (installation.folder / "published" / entry.file).read_bytes()
     for harm, what in ((b"spoilt", "damaged"), (None, "missing")):
-        (house.folder / "published" / entry.file).unlink()
+        (installation.folder / "published" / entry.file).unlink()
         if harm:
-            (house.folder / "published" / entry.file).write_bytes(harm)
-        written = write(house)
+            (installation.folder / "published" / entry.file).write_bytes(harm)
+        written = write(installation)
         assert (written.problem, written.lost) == (None, (DAY,))
-        assert f"1 Jun 2016 ({what})" in page_of(house).decode()
-        assert "optstream publish" not in page_of(house).decode()
-        assert "optstream publish 2016-06-01" in report_of(house)
-        assert "2 Jun 2016 as" not in report_of(house)
-        assert "2 Jun 2016</th><td" in page_of(house).decode(), "the table of the other day"
-    (house.folder / "published" / entry.file).write_bytes(before)
-    assert write(house).lost == ()
-    assert page_of(house) == whole
+        assert f"1 Jun 2016 ({what})" in page_of(installation).decode()
+        assert "optstream publish" not in page_of(installation).decode()
+        assert "optstream publish 2016-06-01" in report_of(installation)
+        assert "2 Jun 2016 as" not in report_of(installation)
+        assert "2 Jun 2016</th><td" in page_of(installation).decode(), "the table of the other day"
+    (installation.folder / "published" / entry.file).write_bytes(before)
+    assert write(installation).lost == ()
+    assert page_of(installation) == whole
 
 
-def test_a_folder_that_cannot_be_read_stops_nothing_and_is_said(house):
-    house.release(DAY)
-    (house.folder / "published/catalogue.json").write_bytes(b"{")
-    assert "not JSON" in write(house).problem
-    assert "unlisted" in report_of(house), "the alarm of the watch"
+def test_a_folder_that_cannot_be_read_stops_nothing_and_is_said(installation):
+    installation.release(DAY)
+    (installation.folder / "published/catalogue.json").write_bytes(b"{")
+    assert "not JSON" in write(installation).problem
+    assert "unlisted" in report_of(installation), "the alarm of the watch"
 
 
-def test_before_the_first_release_operators_have_a_page_and_readers_none(house):
-    house.run()
-    written = write(house)
+def test_before_the_first_release_operators_have_a_page_and_readers_none(installation):
+    installation.run()
+    written = write(installation)
     assert (written.public, written.problem) == (None, None)
-    assert "No day is published." in report_of(house)
-    assert not (house.folder / "published").exists()
+    assert "No day is published." in report_of(installation)
+    assert not (installation.folder / "published").exists()
 
 
-def test_another_ledger_writes_no_operators_page(house, monkeypatch):
-    house.release(DAY)
+def test_another_ledger_writes_no_operators_page(installation, monkeypatch):
+    installation.release(DAY)
 
     def away(*_arguments, **_named):
         raise LedgerError("the database is away")
 
     monkeypatch.setattr("tasks.reports.operator.watch", away)
     with pytest.raises(LedgerError, match="is away"):
-        write(house)
+        write(installation)
 
 
-def test_old_files_are_not_read_again(house, monkeypatch):
-    house.release(DAY, NEXT)
-    write(house)
+def test_old_files_are_not_read_again(installation, monkeypatch):
+    installation.release(DAY, NEXT)
+    write(installation)
     from tasks.reports import summaries
 
     read = []
@@ -226,22 +236,22 @@ def test_old_files_are_not_read_again(house, monkeypatch):
         return real(place, entry, *wanted)
 
     monkeypatch.setattr(summaries, "read_columns", noted)
-    write(house)
+    write(installation)
     assert read == []
-    house.simulate(THIRD)
-    house.release(THIRD)
-    write(house)
+    installation.simulate(THIRD)
+    installation.release(THIRD)
+    write(installation)
     assert read == [THIRD]
-    assert check_files(house.folder / "published") == []
+    assert check_files(installation.folder / "published") == []
 
 
-def test_a_day_in_markdown_is_made_of_its_published_file(house):
-    house.release(DAY)
-    text = day_in_markdown(house.settings.published_folder, DAY)
-    (entry,) = read_catalogue(house.folder / "published").entries
+def test_a_day_in_markdown_is_made_of_its_published_file(installation):
+    installation.release(DAY)
+    text = day_in_markdown(installation.settings.published_folder, DAY)
+    (entry,) = read_catalogue(installation.folder / "published").entries
     assert entry.rows_hash in text
     assert entry.file in text
     pictures = [b64decode(one) for one in re.findall(r"\(data:image/png;base64,([^)]+)\)", text)]
     assert [one[:8] for one in pictures] == [b"\x89PNG\r\n\x1a\n"] * 2
-    house.settings.trusted_folder.rename(house.folder / "gone")
-    assert day_in_markdown(house.settings.published_folder, DAY) == text
+    installation.settings.trusted_folder.rename(installation.folder / "gone")
+    assert day_in_markdown(installation.settings.published_folder, DAY) == text

@@ -35,38 +35,38 @@ def validator(name):
 
 
 @pytest.fixture(scope="module")
-def house(tmp_path_factory):
+def installation(tmp_path_factory):
     """A stream with a day in every state that alarms, and one of each that is fine but for running."""
     folder = tmp_path_factory.mktemp("watched")
     text = CONFIGURATION.replace("[input]\n", "[input]\nraw_retention_days = 9\n")
     text = text.replace('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/10"')
     accepted = WATCH.replace("max_runtime", "accepted_gaps = [2016-06-06]\nmax_runtime")
     (folder / "optstream.toml").write_text(text + accepted)
-    house = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
-    house.simulate(*DAYS)
-    house.released(*DAYS[:3])
-    house.release(DAYS[1], restate=True)
-    withdraw(house.run(), Requested(DAYS[0]), reason="a wrong meter")
-    house.release(DAYS[3], steps=STEPS[:6])
-    house.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", house.now)
-    compromise(house.settings, house.ledger, DAYS[2], "a stolen disk", house.now)
+    installation = Watched(folder, datetime(2016, 6, 9, 12, tzinfo=UTC))
+    installation.simulate(*DAYS)
+    installation.released(*DAYS[:3])
+    installation.release(DAYS[1], restate=True)
+    withdraw(installation.run(), Requested(DAYS[0]), reason="a wrong meter")
+    installation.release(DAYS[3], steps=STEPS[:6])
+    installation.ledger.void("two-regions", str(DAYS[3]), 0, "a person said so", installation.now)
+    compromise(installation.settings, installation.ledger, DAYS[2], "a stolen disk", installation.now)
     (folder / f"dumps/region=84/date={DAYS[5]}/_SUCCESS").unlink()
     (folder / f"dumps/region=84/date={DAYS[6]}").rename(folder / "84")
     (folder / f"dumps/region=FR-AURA/date={DAYS[6]}").mkdir(parents=True)
-    keep_audit(house.settings, {"passed": False}, house.now)
-    return house
+    keep_audit(installation.settings, {"passed": False}, installation.now)
+    return installation
 
 
-def status(house):
-    return json.loads(json.dumps(status_document(house.settings, house.watch())))
+def status(installation):
+    return json.loads(json.dumps(status_document(installation.settings, installation.watch())))
 
 
 @pytest.fixture(scope="module")
-def documents(house):
-    folder = house.folder / "published"
+def documents(installation):
+    folder = installation.folder / "published"
     manifests = [json.loads(path.read_text()) for path in sorted((folder / "manifests").iterdir())]
     return {
-        "optstream.status-3": [status(house)],
+        "optstream.status-3": [status(installation)],
         "optstream.manifest-1": manifests,
         "optstream.catalogue-1": [json.loads((folder / "catalogue.json").read_text())],
     }

@@ -30,26 +30,26 @@ from tests.tasks.signing.test_sign import (
 __all__ = ["signed"]
 
 
-def listed(house):
-    return read_catalogue(house.settings.published_folder)
+def listed(installation):
+    return read_catalogue(installation.settings.published_folder)
 
 
-def put_listed(house, **changes):
-    put(house, "catalogue.json", replace(listed(house), **changes).to_bytes())
+def put_listed(installation, **changes):
+    put(installation, "catalogue.json", replace(listed(installation), **changes).to_bytes())
 
 
-def put_file(house, name, data):
-    folder = house.settings.published_folder
-    if isinstance(folder, type(house.folder)):
+def put_file(installation, name, data):
+    folder = installation.settings.published_folder
+    if isinstance(folder, type(installation.folder)):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
-    put(house, name, data)
+    put(installation, name, data)
 
 
-def again(house, *days):
+def again(installation, *days):
     return [
         work.outcome
         for work in each(
-            [Requested(day) for day in days], Requested, partial(publish_again, house.run(), days=days)
+            [Requested(day) for day in days], Requested, partial(publish_again, installation.run(), days=days)
         )
     ]
 
@@ -176,44 +176,44 @@ def test_what_is_refused_removes_no_manifest(signed):
     assert get(signed, listed(signed).entry(DAY).manifest) == manifest
 
 
-def test_no_run_begins_with_a_broken_key(house):
+def test_no_run_begins_with_a_broken_key(installation):
     """Else its days would be drawn, and none published."""
-    sign_with(house, "signing.pem")
-    public = new_key(house.settings.signing_key_file)
-    check_trusted(house.settings)
-    key = house.settings.signing_key_file.read_bytes()
-    house.settings.signing_key_file.write_bytes(key[:60])
+    sign_with(installation, "signing.pem")
+    public = new_key(installation.settings.signing_key_file)
+    check_trusted(installation.settings)
+    key = installation.settings.signing_key_file.read_bytes()
+    installation.settings.signing_key_file.write_bytes(key[:60])
     with pytest.raises(ConfigurationError, match=r"nothing was read or drawn: .* must be an Ed25519 key"):
-        check_trusted(house.settings)
-    house.settings.signing_key_file.write_bytes(key)
-    house.configure('"trusted/signing.pem"', '"trusted/signing.pem"\npublic_keys = ["gone.pub"]')
+        check_trusted(installation.settings)
+    installation.settings.signing_key_file.write_bytes(key)
+    installation.configure('"trusted/signing.pem"', '"trusted/signing.pem"\npublic_keys = ["gone.pub"]')
     with pytest.raises(ConfigurationError, match=r"nothing was read or drawn: the public key .*gone\.pub"):
-        check_trusted(house.settings)
+        check_trusted(installation.settings)
     assert public.is_file()
 
 
-def test_a_key_is_not_made_under_its_public_key_s_name(house):
-    sign_with(house, "signing.pub")
+def test_a_key_is_not_made_under_its_public_key_s_name(installation):
+    sign_with(installation, "signing.pub")
     with pytest.raises(ConfigurationError, match=r"must not end in \.pub"):
-        new_key(house.settings.signing_key_file)
-    assert not house.settings.signing_key_file.exists()
+        new_key(installation.settings.signing_key_file)
+    assert not installation.settings.signing_key_file.exists()
 
 
-def test_without_a_key_forged_revisions_stop_no_night(house):
+def test_without_a_key_forged_revisions_stop_no_night(installation):
     """The catalogue's time counts revisions, and anyone may have written millions."""
-    house.release(DAY)
-    entry = listed(house).entries[0]
+    installation.release(DAY)
+    entry = listed(installation).entries[0]
     old = (
         replace(entry, period=DAY.replace(year=1970, month=month, day=day), revision=2**31 - 1)
         for month in range(1, 13)
         for day in range(1, 29)
     )
-    put_listed(house, entries=(*old, entry))
-    assert statuses(house.release(NEXT)) == [Status.PUBLISHED]
+    put_listed(installation, entries=(*old, entry))
+    assert statuses(installation.release(NEXT)) == [Status.PUBLISHED]
 
 
-def test_a_number_without_a_key_stays_a_number(house):
-    house.release(DAY)
-    put_listed(house, sequence=LARGEST_SEQUENCE - 1)
-    assert statuses(house.release(NEXT)) == [Status.PUBLISHED]
-    assert read_published(house.settings.published_folder)["date"].n_unique() == 2
+def test_a_number_without_a_key_stays_a_number(installation):
+    installation.release(DAY)
+    put_listed(installation, sequence=LARGEST_SEQUENCE - 1)
+    assert statuses(installation.release(NEXT)) == [Status.PUBLISHED]
+    assert read_published(installation.settings.published_folder)["date"].n_unique() == 2

@@ -33,40 +33,40 @@ from tasks.signing.key import new_key, read_key
 DAY, NEXT = date(2016, 6, 1), date(2016, 6, 2)
 
 
-def sign_with(house, name):
-    house.configure(
+def sign_with(installation, name):
+    installation.configure(
         'value = "load_mw"\n[trusted]', f'value = "load_mw"\nsigning_key = "trusted/{name}"\n[trusted]'
     )
 
 
 @pytest.fixture(params=["path", pytest.param("s3", marks=pytest.mark.nightly)])
-def signed(house, request):
+def signed(installation, request):
     """The small stream, published in a folder, by night in a store too, with a signing key."""
     if request.param == "s3":
         bucket = request.getfixturevalue("s3_bucket")
-        house.configure('folder = "published"', f'folder = "s3://{bucket}/public"')
-    sign_with(house, "signing.pem")
-    house.public = new_key(house.settings.signing_key_file)
-    return house
+        installation.configure('folder = "published"', f'folder = "s3://{bucket}/public"')
+    sign_with(installation, "signing.pem")
+    installation.public = new_key(installation.settings.signing_key_file)
+    return installation
 
 
-def problems(house):
-    return list(verify(house.settings, house.ledger).problems)
+def problems(installation):
+    return list(verify(installation.settings, installation.ledger).problems)
 
 
-def days_in(house, key=None):
-    rows = read_published(house.settings.published_folder, public_key=key or house.public)
+def days_in(installation, key=None):
+    rows = read_published(installation.settings.published_folder, public_key=key or installation.public)
     return rows["date"].unique().sort().to_list()
 
 
-def put(house, name, data):
+def put(installation, name, data):
     """Write a file of the published folder, as anybody who may."""
-    with fsspec.open(f"{house.settings.published_folder}/{name}", "wb") as file:
+    with fsspec.open(f"{installation.settings.published_folder}/{name}", "wb") as file:
         file.write(data)
 
 
-def get(house, name):
-    with fsspec.open(f"{house.settings.published_folder}/{name}", "rb") as file:
+def get(installation, name):
+    with fsspec.open(f"{installation.settings.published_folder}/{name}", "rb") as file:
         return file.read()
 
 
@@ -74,8 +74,8 @@ def statuses(done):
     return [work.outcome.status for work in done.values()]
 
 
-def take_back(house, day):
-    (work,) = each([Requested(day)], Requested, partial(withdraw, house.run(), reason="why"))
+def take_back(installation, day):
+    (work,) = each([Requested(day)], Requested, partial(withdraw, installation.run(), reason="why"))
     return work.outcome
 
 
@@ -94,16 +94,16 @@ def test_what_a_night_publishes_is_signed_and_verified(signed):
     assert problems(signed) == []
 
 
-def forged(house, day):
+def forged(installation, day):
     """A consistent release of made-up values in the place of a day's, published without the ledger."""
-    folder = house.settings.published_folder
+    folder = installation.settings.published_folder
     entry = read_catalogue(folder).entry(day)
     statement = read_statement(open_storage(folder), entry)
     rows = read_published(folder).filter(date=day)
     staged = stage(rows.with_columns(load_mw=rows["load_mw"] + 1000), statement)
     catalogue = read_catalogue(folder)
     others = [one for one in catalogue.entries if one.period != day]
-    put(house, "catalogue.json", replace(catalogue, entries=tuple(others), sequence=None).to_bytes())
+    put(installation, "catalogue.json", replace(catalogue, entries=tuple(others), sequence=None).to_bytes())
     publish(folder, [(staged, statement)], lambda known: known)
 
 
@@ -152,33 +152,33 @@ def test_a_forged_tombstone_is_not_signed(signed):
     assert f"calls {DAY} withdrawn, and the ledger does not" in done[NEXT].outcome.message
 
 
-def test_a_stream_that_begins_to_sign_and_changes_its_key(house):
-    house.release(DAY)
-    sign_with(house, "one.pem")
-    one = new_key(house.settings.signing_key_file)
-    assert "not signed" in " ".join(problems(house))
-    house.release(NEXT)
-    assert days_in(house, one) == [DAY, NEXT]
-    assert problems(house) == []
-    house.configure('signing_key = "trusted/one.pem"', 'signing_key = "trusted/two.pem"')
-    two = new_key(house.settings.signing_key_file)
-    assert "not signed" in " ".join(problems(house))
-    house.configure('"trusted/two.pem"', '"trusted/two.pem"\npublic_keys = ["trusted/one.pub"]')
-    assert problems(house) == []
-    assert take_back(house, DAY).status is Status.WITHDRAWN
-    assert days_in(house, [one, two]) == days_in(house, two) == [NEXT]
-    assert problems(house) == []
+def test_a_stream_that_begins_to_sign_and_changes_its_key(installation):
+    installation.release(DAY)
+    sign_with(installation, "one.pem")
+    one = new_key(installation.settings.signing_key_file)
+    assert "not signed" in " ".join(problems(installation))
+    installation.release(NEXT)
+    assert days_in(installation, one) == [DAY, NEXT]
+    assert problems(installation) == []
+    installation.configure('signing_key = "trusted/one.pem"', 'signing_key = "trusted/two.pem"')
+    two = new_key(installation.settings.signing_key_file)
+    assert "not signed" in " ".join(problems(installation))
+    installation.configure('"trusted/two.pem"', '"trusted/two.pem"\npublic_keys = ["trusted/one.pub"]')
+    assert problems(installation) == []
+    assert take_back(installation, DAY).status is Status.WITHDRAWN
+    assert days_in(installation, [one, two]) == days_in(installation, two) == [NEXT]
+    assert problems(installation) == []
 
 
-def test_a_key_changes_no_hash_of_a_configuration(house):
-    before = house.settings.configuration_hash
-    sign_with(house, "signing.pem")
-    assert house.settings.configuration_hash == before
+def test_a_key_changes_no_hash_of_a_configuration(installation):
+    before = installation.settings.configuration_hash
+    sign_with(installation, "signing.pem")
+    assert installation.settings.configuration_hash == before
 
 
-def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(house):
-    sign_with(house, "keys/signing.pem")
-    path = house.settings.signing_key_file
+def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(installation):
+    sign_with(installation, "keys/signing.pem")
+    path = installation.settings.signing_key_file
     before = os.umask(0)
     try:
         public = new_key(path)
@@ -195,20 +195,20 @@ def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(house):
     path.write_bytes(kept)
     path.chmod(0o640)
     with pytest.raises(ConfigurationError, match=f"chmod 600 {path}"):
-        check_trusted(house.settings)
+        check_trusted(installation.settings)
 
 
-def test_without_its_key_no_run_begins(house):
-    sign_with(house, "signing.pem")
+def test_without_its_key_no_run_begins(installation):
+    sign_with(installation, "signing.pem")
     with pytest.raises(ConfigurationError, match=r"nothing was read or drawn.*`optstream keys new`"):
-        check_trusted(house.settings)
+        check_trusted(installation.settings)
 
 
 @pytest.mark.parametrize(
     "text", ["", "no key", "-----BEGIN PRIVATE KEY-----\nc2VjcmV0\n-----END PRIVATE KEY-----\n"]
 )
-def test_what_is_no_key_is_refused_and_not_shown(house, text):
-    path = house.folder / "key"
+def test_what_is_no_key_is_refused_and_not_shown(installation, text):
+    path = installation.folder / "key"
     path.write_text(text)
     with pytest.raises(ConfigurationError, match="must be an Ed25519 key") as caught:
         read_key(path)
@@ -217,10 +217,12 @@ def test_what_is_no_key_is_refused_and_not_shown(house, text):
 
 
 @pytest.mark.parametrize("place", ["signing.pem", "published/signing.pem", "trusted/../signing.pem"])
-def test_the_key_lies_in_the_trusted_folder(house, place):
-    house.configure('value = "load_mw"\n[trusted]', f'value = "load_mw"\nsigning_key = "{place}"\n[trusted]')
+def test_the_key_lies_in_the_trusted_folder(installation, place):
+    installation.configure(
+        'value = "load_mw"\n[trusted]', f'value = "load_mw"\nsigning_key = "{place}"\n[trusted]'
+    )
     with pytest.raises(ConfigurationError, match=r"published\.signing_key must be .* in trusted\.folder"):
-        load_settings(house.folder / "optstream.toml")
+        load_settings(installation.folder / "optstream.toml")
 
 
 def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
@@ -242,5 +244,5 @@ def test_the_key_is_in_no_log_message_or_published_file(signed, caplog):
         assert form not in everything
 
 
-def read_catalogue_manifest(house):
-    return re.search(r"manifests/release-[0-9a-f]{64}\.json", get(house, "catalogue.json").decode())[0]
+def read_catalogue_manifest(installation):
+    return re.search(r"manifests/release-[0-9a-f]{64}\.json", get(installation, "catalogue.json").decode())[0]

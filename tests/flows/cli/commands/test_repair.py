@@ -12,7 +12,7 @@ from tasks.release.day import Requested
 from tasks.release.each import each
 from tasks.reports import write_pages
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAYS = [date(2016, 6, number) for number in (1, 2, 3)]
 
@@ -23,21 +23,21 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path)
-    house.simulate(*DAYS)
-    house.release(*DAYS)
-    each([Requested(DAYS[1])], Requested, partial(withdraw, house.run(), reason="a wrong meter"))
-    ledger = house.ledger
-    write_pages(house.settings, ledger, house.now)
+    installation = Installation(tmp_path)
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    each([Requested(DAYS[1])], Requested, partial(withdraw, installation.run(), reason="a wrong meter"))
+    ledger = installation.ledger
+    write_pages(installation.settings, ledger, installation.now)
     ledger.close()
     for path in (tmp_path / "published/data").rglob("*.parquet"):
         path.unlink()
-    return house
+    return installation
 
 
-def there(house):
-    catalogue = read_catalogue(house.folder / "published")
-    return [day for day in DAYS if (house.folder / "published" / catalogue.entry(day).file).is_file()]
+def there(installation):
+    catalogue = read_catalogue(installation.folder / "published")
+    return [day for day in DAYS if (installation.folder / "published" / catalogue.entry(day).file).is_file()]
 
 
 def test_a_day_by_itself(here):

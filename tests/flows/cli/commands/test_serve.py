@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.flows.served import (
-    HOUSE,
+    CHECKOUT,
     descendants,
     events_of,
     gone,
@@ -94,7 +94,7 @@ def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     command = [sys.executable, "-m", "flows.cli.main", "serve", "-c", str(nights.settings.file)]
     environment = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT_")}
     done = subprocess.run(
-        command, env=environment, cwd=HOUSE, capture_output=True, text=True, check=False, timeout=60
+        command, env=environment, cwd=CHECKOUT, capture_output=True, text=True, check=False, timeout=60
     )
     assert done.returncode == 2
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
@@ -155,7 +155,7 @@ def test_a_run_whose_worker_is_killed_is_marked_and_its_day_drawn_once_by_a_late
     assert killed.events_of(day).count("drawn") == 1
     verified = subprocess.run(
         [sys.executable, "-m", "flows.cli.main", "ledger", "verify", "-c", str(killed.settings.file)],
-        cwd=HOUSE,
+        cwd=CHECKOUT,
         capture_output=True,
         text=True,
         check=False,

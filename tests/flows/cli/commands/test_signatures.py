@@ -9,7 +9,7 @@ import pytest
 from optstream.catalogue import read_catalogue
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from tests.flows.command import invoke
-from tests.tasks.two_regions import CONFIGURATION, House
+from tests.tasks.two_regions import CONFIGURATION, Installation
 
 DAYS = [date(2016, 6, 1), date(2016, 6, 2)]
 ARMOUR = "-----BEGIN PUBLIC KEY-----"
@@ -20,9 +20,9 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
-    house = House(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
-    house.simulate(*DAYS)
-    return house
+    installation = Installation(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation.simulate(*DAYS)
+    return installation
 
 
 def test_a_key_is_made_named_and_used(here):

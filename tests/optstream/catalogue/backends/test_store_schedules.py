@@ -96,7 +96,7 @@ STAGED = {
 }
 
 
-class House:
+class Installation:
     """A folder, its ledger, and what everybody has seen so far."""
 
     def __init__(self) -> None:
@@ -172,29 +172,29 @@ class House:
             self.broken.append("a day that the ledger gave up is listed")
 
 
-def scenarios(house):
-    first, second, third = (house.publisher((DAY, revision)) for revision in (1, 2, 3))
-    both = house.publisher((DAY, 2), (NEXT, 1))
+def scenarios(installation):
+    first, second, third = (installation.publisher((DAY, revision)) for revision in (1, 2, 3))
+    both = installation.publisher((DAY, 2), (NEXT, 1))
     return {
         "revisions": [first, second, second, third],
-        "withdrawal": [second, both, house.withdrawal, house.publisher((NEXT, 1))],
-        "withdrawal and restatement": [first, second, house.withdrawal, third],
+        "withdrawal": [second, both, installation.withdrawal, installation.publisher((NEXT, 1))],
+        "withdrawal and restatement": [first, second, installation.withdrawal, third],
     }
 
 
 def play(monkeypatch, name, seed):
     """One schedule: what it broke."""
-    house = House()
-    actors = scenarios(house)[name]
+    installation = Installation()
+    actors = scenarios(installation)[name]
     if seed % 2:
-        house.publisher((DAY, 1))()
-    schedule = Schedule(seed, house.look)
+        installation.publisher((DAY, 1))()
+    schedule = Schedule(seed, installation.look)
     with monkeypatch.context() as patch:
         for method in REQUESTS:
             patch.setattr(MemoryStore, method, schedule.request(getattr(MemoryStore, method)))
         schedule.run(actors)
-    house.judge(actors)
-    return house.broken
+    installation.judge(actors)
+    return installation.broken
 
 
 @pytest.mark.parametrize("n_schedules", few([40, 120], 1))

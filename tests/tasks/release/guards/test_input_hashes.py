@@ -19,61 +19,63 @@ FIRST, SECOND = date(2016, 6, 1), date(2016, 6, 2)
 DUMP = f"region=84/date={FIRST}/part-0.parquet"
 
 
-def stated(house, number=0):
+def stated(installation, number=0):
     """What the lineage says of its inputs' files."""
-    line = (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()[number]
+    line = (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()[number]
     return [source["facets"]["optstream_inputs"]["hmac_sha256"] for source in json.loads(line)["inputs"]]
 
 
-def expected(house, name):
-    key = (house.folder / "trusted/input.key").read_bytes()
-    return hmac.new(key, (house.folder / "dumps" / name).read_bytes(), hashlib.sha256).hexdigest()
+def expected(installation, name):
+    key = (installation.folder / "trusted/input.key").read_bytes()
+    return hmac.new(key, (installation.folder / "dumps" / name).read_bytes(), hashlib.sha256).hexdigest()
 
 
-def test_with_the_key_an_auditor_can_tell_which_files_a_release_came_from(house):
-    house.released(FIRST)
-    files = {name: tag for source in stated(house) for name, tag in source.items()}
+def test_with_the_key_an_auditor_can_tell_which_files_a_release_came_from(installation):
+    installation.released(FIRST)
+    files = {name: tag for source in stated(installation) for name, tag in source.items()}
     assert files == {
         f"region={leaf}/date={FIRST}/part-0.parquet": expected(
-            house, f"region={leaf}/date={FIRST}/part-0.parquet"
+            installation, f"region={leaf}/date={FIRST}/part-0.parquet"
         )
         for leaf in ("84", "11")
     }
 
 
-def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere(house):
-    house.released(FIRST)
-    data = (house.folder / "dumps" / DUMP).read_bytes()
-    keyed = expected(house, DUMP).encode()
-    assert not [path for path, bytes_ in house.files("published").items() if keyed in bytes_]
-    assert [path for path, bytes_ in house.files("trusted").items() if keyed in bytes_]
+def test_no_hash_of_an_input_stands_in_the_public_zone_and_no_plain_one_anywhere(installation):
+    installation.released(FIRST)
+    data = (installation.folder / "dumps" / DUMP).read_bytes()
+    keyed = expected(installation, DUMP).encode()
+    assert not [path for path, bytes_ in installation.files("published").items() if keyed in bytes_]
+    assert [path for path, bytes_ in installation.files("trusted").items() if keyed in bytes_]
     for algorithm in ("md5", "sha1", "sha256", "sha512", "blake2b", "blake2s"):
         plain = hashlib.new(algorithm, data).hexdigest().encode()
-        assert not [path for path, bytes_ in house.files("published", "trusted").items() if plain in bytes_]
+        assert not [
+            path for path, bytes_ in installation.files("published", "trusted").items() if plain in bytes_
+        ]
 
 
-def test_the_key_is_made_once_for_its_owner_alone(house):
-    key = input_key(house.settings)
-    assert input_key(house.settings) == key
-    file = house.folder / "trusted/input.key"
+def test_the_key_is_made_once_for_its_owner_alone(installation):
+    key = input_key(installation.settings)
+    assert input_key(installation.settings) == key
+    file = installation.folder / "trusted/input.key"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [path.name for path in file.parent.iterdir()] == ["input.key"]
     file.write_bytes(b"short")
     with pytest.raises(LedgerError, match="must hold 32 bytes"):
-        input_key(house.settings)
+        input_key(installation.settings)
 
 
-def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(house):
-    house.release(FIRST, steps=STEPS[:6])
-    drawn_from = expected(house, DUMP)
-    path = house.folder / "dumps" / DUMP
+def test_a_draw_that_a_later_run_finishes_names_the_files_it_was_drawn_from(installation):
+    installation.release(FIRST, steps=STEPS[:6])
+    drawn_from = expected(installation, DUMP)
+    path = installation.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
-    house.later(hours=1)
-    house.release(FIRST)
-    assert stated(house)[0][DUMP] == drawn_from != expected(house, DUMP)
+    installation.later(hours=1)
+    installation.release(FIRST)
+    assert stated(installation)[0][DUMP] == drawn_from != expected(installation, DUMP)
 
 
-def test_a_redraw_names_the_files_of_the_draw_that_counted(house, monkeypatch):
+def test_a_redraw_names_the_files_of_the_draw_that_counted(installation, monkeypatch):
     class Killed(BaseException):
         pass
 
@@ -85,26 +87,26 @@ def test_a_redraw_names_the_files_of_the_draw_that_counted(house, monkeypatch):
         patched.setattr("tasks.release.draw.DrawingFile.fill", killed)
         patched.setattr("tasks.release.draw._give_up", lambda *_: None)
         with pytest.raises(Killed):
-            house.release(FIRST)
-    path = house.folder / "dumps" / DUMP
+            installation.release(FIRST)
+    path = installation.folder / "dumps" / DUMP
     pl.read_parquet(path).with_columns(pl.col("load_mw") + 1).write_parquet(path)
-    house.later(hours=1)
-    assert house.release(FIRST)[FIRST].outcome.status is Status.PUBLISHED
-    assert stated(house)[0][DUMP] == expected(house, DUMP)
+    installation.later(hours=1)
+    assert installation.release(FIRST)[FIRST].outcome.status is Status.PUBLISHED
+    assert stated(installation)[0][DUMP] == expected(installation, DUMP)
 
 
-def test_a_release_without_record_says_unknown(house):
-    house.release(FIRST, steps=STEPS[:6])
-    for path in (house.folder / "trusted/inputs").rglob("*.json"):
+def test_a_release_without_record_says_unknown(installation):
+    installation.release(FIRST, steps=STEPS[:6])
+    for path in (installation.folder / "trusted/inputs").rglob("*.json"):
         path.unlink()
-    house.later(hours=1)
-    house.release(FIRST)
-    assert stated(house) == [UNKNOWN, UNKNOWN]
+    installation.later(hours=1)
+    installation.release(FIRST)
+    assert stated(installation) == [UNKNOWN, UNKNOWN]
 
 
 @pytest.mark.parametrize("how", ["written to", "replaced"])
-def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(house, monkeypatch, how):
-    path, real = house.folder / "dumps" / DUMP, steps.ingest
+def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(installation, monkeypatch, how):
+    path, real = installation.folder / "dumps" / DUMP, steps.ingest
 
     def meanwhile(settings, dumps):
         read = real(settings, dumps)
@@ -115,16 +117,16 @@ def test_a_file_that_changes_while_it_is_read_refuses_its_day_alone(house, monke
         return read
 
     monkeypatch.setattr(steps, "ingest", meanwhile)
-    works = house.release(FIRST, SECOND)
+    works = installation.release(FIRST, SECOND)
     assert works[FIRST].outcome.status is Status.REFUSED
     assert works[FIRST].outcome.message.startswith(f"{DUMP} changed while it was read")
     assert works[SECOND].outcome.status is Status.PUBLISHED
-    assert house.record(FIRST) is None
+    assert installation.record(FIRST) is None
 
 
-def test_a_file_that_cannot_be_hashed_is_unknown(house):
-    dump = next(iter(steps.discover(house.settings, [FIRST]).values()))
-    (house.folder / "dumps" / DUMP).unlink()
-    with hashing(house.settings, [dump]) as inputs_of:
+def test_a_file_that_cannot_be_hashed_is_unknown(installation):
+    dump = next(iter(steps.discover(installation.settings, [FIRST]).values()))
+    (installation.folder / "dumps" / DUMP).unlink()
+    with hashing(installation.settings, [dump]) as inputs_of:
         pass
     assert inputs_of(dump)[DUMP] == UNKNOWN

@@ -9,30 +9,30 @@ from sqlalchemy.pool import NullPool
 from optstream.ledger.database.schema import metadata
 
 
-def back_up(house, *folders):
+def back_up(installation, *folders):
     """Copy the ledger and these folders; what is returned brings them back."""
-    bring_ledger = _back_up_ledger(house)
-    kept = house.folder / "backup"
+    bring_ledger = _back_up_ledger(installation)
+    kept = installation.folder / "backup"
     shutil.rmtree(kept, ignore_errors=True)
     for folder in folders:
-        if (house.folder / folder).exists():
-            shutil.copytree(house.folder / folder, kept / folder)
+        if (installation.folder / folder).exists():
+            shutil.copytree(installation.folder / folder, kept / folder)
 
     def restore():
         bring_ledger()
         for folder in folders:
-            shutil.rmtree(house.folder / folder, ignore_errors=True)
+            shutil.rmtree(installation.folder / folder, ignore_errors=True)
             if (kept / folder).exists():
-                shutil.copytree(kept / folder, house.folder / folder)
+                shutil.copytree(kept / folder, installation.folder / folder)
 
     return restore
 
 
-def _back_up_ledger(house):
-    url = house.settings.ledger_url
+def _back_up_ledger(installation):
+    url = installation.settings.ledger_url
     if url.startswith("sqlite"):
-        copy = house.copy_ledger()
-        return lambda: house.bring_back(copy)
+        copy = installation.copy_ledger()
+        return lambda: installation.bring_back(copy)
     with _connected(url) as connection:
         rows = {
             table: [dict(row) for row in connection.execute(table.select()).mappings()]

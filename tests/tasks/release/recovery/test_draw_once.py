@@ -48,18 +48,18 @@ class FailingNoise:
 
 
 @pytest.mark.parametrize("error", [MemoryError("71234"), OSError("71234"), ValueError("71234")], ids=str)
-def test_an_exception_after_the_first_sample_voids_and_stays_charged(house, error):
-    works = house.release(FIRST, noise=FailingNoise(error))
+def test_an_exception_after_the_first_sample_voids_and_stays_charged(installation, error):
+    works = installation.release(FIRST, noise=FailingNoise(error))
     assert not works[FIRST].outcome.status.is_good
     assert "71234" not in works[FIRST].outcome.message
-    record = house.record(FIRST)
+    record = installation.record(FIRST)
     assert record.state is ReleaseState.VOID
     assert record.spends
-    assert house.files("trusted/measurements") == {}
-    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+    assert installation.files("trusted/measurements") == {}
+    assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
 
 
-def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(house):
+def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(installation):
     class Stopped(BaseException):
         pass
 
@@ -74,66 +74,66 @@ def test_a_stop_signal_in_the_draw_waits_until_it_is_durable(house):
     before = signal.signal(signal.SIGTERM, stop)
     try:
         with pytest.raises(Stopped):
-            house.release(FIRST, noise=StoppingNoise(None))
+            installation.release(FIRST, noise=StoppingNoise(None))
     finally:
         signal.signal(signal.SIGTERM, before)
-    assert house.record(FIRST).state is ReleaseState.DRAWN
-    house.later(hours=1)
-    assert status(house.release(FIRST), FIRST) is Status.PUBLISHED
+    assert installation.record(FIRST).state is ReleaseState.DRAWN
+    installation.later(hours=1)
+    assert status(installation.release(FIRST), FIRST) is Status.PUBLISHED
 
 
-def die_while_drawing(house, owner):
+def die_while_drawing(installation, owner):
     """Reserve, begin the draw, leave orphan bytes, and be gone: what a killed process leaves behind."""
-    works = house.release(FIRST, steps=STEPS[:5], owner=owner)
+    works = installation.release(FIRST, steps=STEPS[:5], owner=owner)
     reservation = works[FIRST].reservation
     assert reservation is not None, works[FIRST].outcome
-    house.ledger.begin_draw(reservation, house.now)
-    folder = house.folder / f"trusted/measurements/two-regions/{FIRST}-r0"
+    installation.ledger.begin_draw(reservation, installation.now)
+    folder = installation.folder / f"trusted/measurements/two-regions/{FIRST}-r0"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / f"{reservation.fencing_token}.drawing").write_bytes(b"orphan")
     (folder / f"{reservation.fencing_token}-{'ab' * 16}").write_bytes(b"orphan")
-    house.later(hours=1)
+    installation.later(hours=1)
     return reservation
 
 
-def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(house):
-    assert die_while_drawing(house, "first").redraws == 0
-    assert die_while_drawing(house, "second").redraws == 1
-    works = house.release(FIRST, owner="third")
+def test_a_dead_draw_is_drawn_afresh_and_its_orphan_bytes_are_destroyed(installation):
+    assert die_while_drawing(installation, "first").redraws == 0
+    assert die_while_drawing(installation, "second").redraws == 1
+    works = installation.release(FIRST, owner="third")
     assert status(works, FIRST) is Status.PUBLISHED
-    assert house.record(FIRST).redraws == 2
-    (kept,) = house.files("trusted/measurements").values()
+    assert installation.record(FIRST).redraws == 2
+    (kept,) = installation.files("trusted/measurements").values()
     assert kept != b"orphan"
 
 
-def test_the_third_redraw_voids_the_day(house):
+def test_the_third_redraw_voids_the_day(installation):
     for owner in ("first", "second", "third"):
-        die_while_drawing(house, owner)
-    works = house.release(FIRST, owner="fourth")
+        die_while_drawing(installation, owner)
+    works = installation.release(FIRST, owner="fourth")
     assert not works[FIRST].outcome.status.is_good
-    assert house.record(FIRST).state is ReleaseState.VOID
-    assert budget_of(house.settings, house.ledger).spent > Fraction(9, 10)
+    assert installation.record(FIRST).state is ReleaseState.VOID
+    assert budget_of(installation.settings, installation.ledger).spent > Fraction(9, 10)
 
 
 def failing(*_):
     raise LedgerError("the ledger cannot be reached")
 
 
-def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(house, monkeypatch):
+def test_an_owner_that_raised_and_could_not_say_so_is_not_taken_for_dead(installation, monkeypatch):
     """The draw raised and the ledger was away: the next run must void, not draw again."""
-    run = house.run(noise=FailingNoise(MemoryError()))
+    run = installation.run(noise=FailingNoise(MemoryError()))
     monkeypatch.setattr(type(run.ledger), "void", failing)
-    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
-    assert house.record(FIRST).state is ReleaseState.RESERVED
+    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert installation.record(FIRST).state is ReleaseState.RESERVED
     monkeypatch.undo()
-    house.later(hours=1)
-    works = house.release(FIRST)
+    installation.later(hours=1)
+    works = installation.release(FIRST)
     assert not works[FIRST].outcome.status.is_good
-    assert house.record(FIRST).state is ReleaseState.VOID
-    assert not (house.folder / "published").exists()
+    assert installation.record(FIRST).state is ReleaseState.VOID
+    assert not (installation.folder / "published").exists()
 
 
-def test_the_word_that_a_draw_raised_needs_no_space(house, monkeypatch):
+def test_the_word_that_a_draw_raised_needs_no_space(installation, monkeypatch):
     """The disk is full for the trusted folder and for the ledger: a rename still leaves the word."""
 
     write = private_files._write
@@ -143,24 +143,24 @@ def test_the_word_that_a_draw_raised_needs_no_space(house, monkeypatch):
             raise OSError(errno.ENOSPC, "No space left on device")
         write(path, *arguments)
 
-    monkeypatch.setattr(type(house.ledger), "void", failing)
+    monkeypatch.setattr(type(installation.ledger), "void", failing)
     monkeypatch.setattr(private_files, "_write", full)
-    house.release(FIRST, noise=FailingNoise(MemoryError()))
-    assert house.record(FIRST).drawing
+    installation.release(FIRST, noise=FailingNoise(MemoryError()))
+    assert installation.record(FIRST).drawing
     monkeypatch.undo()
-    house.later(hours=1)
-    works = house.release(FIRST)
+    installation.later(hours=1)
+    works = installation.release(FIRST)
     assert not works[FIRST].outcome.status.is_good
-    assert house.record(FIRST).state is ReleaseState.VOID
+    assert installation.record(FIRST).state is ReleaseState.VOID
 
 
-def test_where_not_even_a_rename_leaves_the_word_a_person_is_told(house, monkeypatch):
+def test_where_not_even_a_rename_leaves_the_word_a_person_is_told(installation, monkeypatch):
     def broken(file):
         raise OSError(errno.EROFS, "Read-only file system")
 
-    monkeypatch.setattr(type(house.ledger), "void", failing)
+    monkeypatch.setattr(type(installation.ledger), "void", failing)
     monkeypatch.setattr(DrawingFile, "mark_raised", broken)
-    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
     assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
 
 
@@ -168,101 +168,101 @@ def read_only(*_):
     raise OSError(errno.EROFS, "Read-only file system")
 
 
-def test_a_folder_that_became_read_only_keeps_no_word_from_the_ledger(house, monkeypatch):
+def test_a_folder_that_became_read_only_keeps_no_word_from_the_ledger(installation, monkeypatch):
     monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
     monkeypatch.setattr(release, "destroy_raw", read_only)
-    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
     assert not works[FIRST].outcome.status.is_good
-    assert house.record(FIRST).state is ReleaseState.VOID
+    assert installation.record(FIRST).state is ReleaseState.VOID
 
 
-def test_neither_folder_nor_ledger_can_be_told_and_a_person_is(house, monkeypatch):
+def test_neither_folder_nor_ledger_can_be_told_and_a_person_is(installation, monkeypatch):
     monkeypatch.setattr(DrawingFile, "mark_raised", read_only)
     monkeypatch.setattr(release, "destroy_raw", read_only)
-    monkeypatch.setattr(type(house.ledger), "void", failing)
-    works = house.release(FIRST, noise=FailingNoise(MemoryError()))
+    monkeypatch.setattr(type(installation.ledger), "void", failing)
+    works = installation.release(FIRST, noise=FailingNoise(MemoryError()))
     assert "do not run it again before a person has made it VOID" in works[FIRST].outcome.message
 
 
-def test_a_day_that_is_drawn_is_not_given_up_for_a_mark_that_cannot_be_removed(house, monkeypatch):
+def test_a_day_that_is_drawn_is_not_given_up_for_a_mark_that_cannot_be_removed(installation, monkeypatch):
     monkeypatch.setattr(DrawingFile, "settle", read_only)
-    assert status(house.release(FIRST), FIRST) is Status.PUBLISHED
+    assert status(installation.release(FIRST), FIRST) is Status.PUBLISHED
 
 
-def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(house, monkeypatch):
-    monkeypatch.setattr(type(house.ledger), "record_drawn", failing)
-    house.release(FIRST)
+def test_what_was_drawn_is_destroyed_when_it_cannot_be_recorded(installation, monkeypatch):
+    monkeypatch.setattr(type(installation.ledger), "record_drawn", failing)
+    installation.release(FIRST)
     monkeypatch.undo()
-    assert house.record(FIRST).state is ReleaseState.VOID
-    assert house.files("trusted/measurements") == {}
+    assert installation.record(FIRST).state is ReleaseState.VOID
+    assert installation.files("trusted/measurements") == {}
 
 
-def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(house, monkeypatch):
+def test_an_owner_that_stalls_after_beginning_destroys_nothing_of_its_successor(installation, monkeypatch):
     """It wakes between begin_draw and the sweep of orphans, when another run has drawn and published."""
     stall = DrawingFile.destroy_orphans
 
     def stalled(file):
         monkeypatch.setattr(DrawingFile, "destroy_orphans", stall)
-        house.later(hours=1)
-        assert status(house.release(FIRST, owner="successor"), FIRST) is Status.PUBLISHED
+        installation.later(hours=1)
+        assert status(installation.release(FIRST, owner="successor"), FIRST) is Status.PUBLISHED
         stall(file)
 
     monkeypatch.setattr(DrawingFile, "destroy_orphans", stalled)
-    works = house.release(FIRST, owner="sleeper")
+    works = installation.release(FIRST, owner="sleeper")
     assert not works[FIRST].outcome.status.is_good
-    record = house.record(FIRST)
+    record = installation.record(FIRST)
     assert record.state is ReleaseState.PUBLISHED
-    (kept,) = house.files("trusted/measurements").values()
+    (kept,) = installation.files("trusted/measurements").values()
     assert hashlib.sha256(kept).hexdigest() == record.measurements_hash
 
 
-def test_terms_that_change_while_a_run_is_under_way_are_noticed(house):
+def test_terms_that_change_while_a_run_is_under_way_are_noticed(installation):
     """Enrolled under alpha 1; before it reserves, the file says 10 and another run enrols."""
-    run, works = house.run(), [release.Requested(FIRST)]
+    run, works = installation.run(), [release.Requested(FIRST)]
     for step in STEPS[:4]:
         works = step(run, works)
-    house.configure('alpha = "1"', 'alpha = "10"')
-    house.run()
+    installation.configure('alpha = "1"', 'alpha = "10"')
+    installation.run()
     (work,) = steps.reserve_budget(run, works)
     assert "changed while this run was under way" in work.outcome.message
-    assert house.record(FIRST) is None
+    assert installation.record(FIRST) is None
 
 
 @pytest.mark.parametrize("forgotten", [FIRST, SECOND], ids=["the first day", "the second day"])
-def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(house, forgotten):
+def test_a_ledger_that_forgot_a_published_day_may_not_draw_it_again(installation, forgotten):
     other = SECOND if forgotten == FIRST else FIRST
-    house.released(other)
-    older = house.copy_ledger()
-    house.release(forgotten)
-    house.bring_back(older)
-    drawn = house.files("trusted/measurements")
-    works = house.release(forgotten)
+    installation.released(other)
+    older = installation.copy_ledger()
+    installation.release(forgotten)
+    installation.bring_back(older)
+    drawn = installation.files("trusted/measurements")
+    works = installation.release(forgotten)
     assert status(works, forgotten) is Status.FAILED
-    assert house.files("trusted/measurements") == drawn
+    assert installation.files("trusted/measurements") == drawn
 
 
-def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(house):
+def test_an_older_ledger_that_knows_a_drawn_day_may_neither_publish_nor_reserve(installation):
     """Were it to publish, its head would be the newest, and stand for a day that it never heard of."""
-    house.release(FIRST, steps=BEFORE_ESTIMATE)
-    assert house.record(FIRST).state is ReleaseState.DRAWN
-    older = house.copy_ledger()
-    assert status(house.release(SECOND), SECOND) is Status.PUBLISHED
-    house.bring_back(older)
-    kept = house.files("published", "trusted/measurements")
+    installation.release(FIRST, steps=BEFORE_ESTIMATE)
+    assert installation.record(FIRST).state is ReleaseState.DRAWN
+    older = installation.copy_ledger()
+    assert status(installation.release(SECOND), SECOND) is Status.PUBLISHED
+    installation.bring_back(older)
+    kept = installation.files("published", "trusted/measurements")
     never = date(2016, 6, 3)
-    house.simulate(never)
+    installation.simulate(never)
     for day in (FIRST, never):
-        works = house.release(day)
+        works = installation.release(day)
         assert status(works, day) is Status.FAILED
         assert "restored from an older copy" in works[day].outcome.message
-    assert house.files("published", "trusted/measurements") == kept
-    assert house.record(FIRST).state is ReleaseState.DRAWN
-    assert house.record(never) is None
+    assert installation.files("published", "trusted/measurements") == kept
+    assert installation.record(FIRST).state is ReleaseState.DRAWN
+    assert installation.record(never) is None
 
 
-def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
+def test_the_newest_head_of_a_catalogue_stands_for_all(installation, monkeypatch):
     """Two runs publish at once: whichever is last in the folder carries a head that has the other's."""
-    run = house.run()
+    run = installation.run()
     works = [release.Requested(FIRST), release.Requested(SECOND)]
     for step in STEPS[:-1]:
         works = step(run, works)
@@ -275,44 +275,44 @@ def test_the_newest_head_of_a_catalogue_stands_for_all(house, monkeypatch):
 
     monkeypatch.setattr(publish_module, "publish_releases", another_comes_first)
     steps.publish_releases(run, works[:1])
-    catalogue = read_catalogue(house.settings.published_folder)
+    catalogue = read_catalogue(installation.settings.published_folder)
     first, second = (catalogue.entry(day).ledger_head for day in (FIRST, SECOND))
     assert catalogue.ledger_head == first
-    with closing(sqlite3.connect(house.folder / "trusted/ledger.sqlite")) as ledger:
+    with closing(sqlite3.connect(installation.folder / "trusted/ledger.sqlite")) as ledger:
         number = dict(ledger.execute("SELECT hash, number FROM events"))
     assert number[first] > number[second]
 
 
-def test_a_lost_catalogue_stops_every_reservation(house):
-    house.released(FIRST)
-    (house.folder / "published/catalogue.json").unlink()
-    works = house.release(SECOND)
+def test_a_lost_catalogue_stops_every_reservation(installation):
+    installation.released(FIRST)
+    (installation.folder / "published/catalogue.json").unlink()
+    works = installation.release(SECOND)
     assert "holds data but no catalogue" in works[SECOND].outcome.message
-    assert house.record(SECOND) is None
+    assert installation.record(SECOND) is None
 
 
-def test_a_void_release_is_not_published(house):
-    house.release(FIRST, steps=STEPS[:7])
-    run = house.run()
+def test_a_void_release_is_not_published(installation):
+    installation.release(FIRST, steps=STEPS[:7])
+    run = installation.run()
     works = [release.Requested(FIRST)]
     for step in (STEPS[0], STEPS[6]):
         works = step(run, works)
-    house.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", house.now)
+    installation.ledger.void("two-regions", FIRST.isoformat(), 0, "a person said so", installation.now)
     (work,) = steps.publish_releases(run, works)
     assert work.outcome.status is Status.FAILED
-    assert not list((house.folder / "published").glob("[!.]*"))
+    assert not list((installation.folder / "published").glob("[!.]*"))
 
 
-def test_a_stale_owner_that_wakes_up_destroys_nothing(house):
-    stale_run = house.run(owner="first")
+def test_a_stale_owner_that_wakes_up_destroys_nothing(installation):
+    stale_run = installation.run(owner="first")
     works = [release.Requested(FIRST)]
     for step in STEPS[:5]:
         works = step(stale_run, works)
-    house.later(hours=1)
-    house.release(FIRST, owner="second")
-    kept = house.files("trusted/measurements", "published")
+    installation.later(hours=1)
+    installation.release(FIRST, owner="second")
+    kept = installation.files("trusted/measurements", "published")
     woken = steps.draw_measurements(stale_run, works)[0]
     assert woken.outcome.status is Status.FAILED
-    after = house.files("trusted/measurements", "published")
+    after = installation.files("trusted/measurements", "published")
     assert {path: data for path, data in after.items() if path in kept} == kept
-    assert house.record(FIRST).state is ReleaseState.PUBLISHED
+    assert installation.record(FIRST).state is ReleaseState.PUBLISHED

@@ -30,32 +30,32 @@ def failing(monkeypatch, folder):
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])
-def database(request, house):
+def database(request, installation):
     if request.param == "postgresql":
-        house.configure("sqlite:///trusted/ledger.sqlite", request.getfixturevalue("postgresql_url"))
-    return house
+        installation.configure("sqlite:///trusted/ledger.sqlite", request.getfixturevalue("postgresql_url"))
+    return installation
 
 
 def test_days_that_are_listed_are_not_called_unpublished(database, monkeypatch):
-    house = database
-    house.simulate(DAYS[1] + timedelta(days=1))
-    house.release(DAYS[1] + timedelta(days=1))
-    with failing(monkeypatch, house.folder / "published"):
-        done = house.release(*DAYS)
-    catalogue = read_catalogue(house.folder / "published")
+    installation = database
+    installation.simulate(DAYS[1] + timedelta(days=1))
+    installation.release(DAYS[1] + timedelta(days=1))
+    with failing(monkeypatch, installation.folder / "published"):
+        done = installation.release(*DAYS)
+    catalogue = read_catalogue(installation.folder / "published")
     for day in DAYS:
         outcome = done[day].outcome
         assert outcome.status is Status.FAILED
         assert "it is listed and readers have it" in outcome.message
         assert outcome.file == catalogue.entry(day).file
-        assert house.record(day).state is ReleaseState.DRAWN
-    house.later(hours=1)
-    again = house.release(*DAYS)
+        assert installation.record(day).state is ReleaseState.DRAWN
+    installation.later(hours=1)
+    again = installation.release(*DAYS)
     assert [again[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 2
-    assert verify(house.settings, house.ledger).problems == ()
+    assert verify(installation.settings, installation.ledger).problems == ()
 
 
-def test_a_day_without_its_lineage_is_published(house, monkeypatch):
+def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
     """The control: a folder that cannot be written before anything is listed publishes nothing."""
 
     def full(*_arguments):
@@ -63,12 +63,12 @@ def test_a_day_without_its_lineage_is_published(house, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr("tasks.release.records.lineage._append", full)
-        outcome = house.release(DAYS[0])[DAYS[0]].outcome
+        outcome = installation.release(DAYS[0])[DAYS[0]].outcome
     assert outcome.status is Status.FAILED
     assert "it is published and recorded, and its lineage event could not be written" in outcome.message
-    assert outcome.file == read_catalogue(house.folder / "published").entry(DAYS[0]).file
-    assert house.release(DAYS[0])[DAYS[0]].outcome.status is Status.UNCHANGED
+    assert outcome.file == read_catalogue(installation.folder / "published").entry(DAYS[0]).file
+    assert installation.release(DAYS[0])[DAYS[0]].outcome.status is Status.UNCHANGED
     with monkeypatch.context() as patch:
         patch.setattr("optstream.catalogue.backends.local.write_new", full)
-        outcome = house.release(DAYS[1])[DAYS[1]].outcome
+        outcome = installation.release(DAYS[1])[DAYS[1]].outcome
     assert (outcome.status, outcome.file) == (Status.FAILED, None)

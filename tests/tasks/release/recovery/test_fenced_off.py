@@ -87,10 +87,10 @@ def test_a_recording_whose_answer_was_lost_and_whose_release_was_adopted(either,
 
 
 @pytest.fixture
-def served(house, postgresql_url):
+def served(installation, postgresql_url):
     """The small stream with its ledger on a database that has a clock of its own."""
-    house.configure("sqlite:///trusted/ledger.sqlite", postgresql_url)
-    return house
+    installation.configure("sqlite:///trusted/ledger.sqlite", postgresql_url)
+    return installation
 
 
 @pytest.mark.parametrize("behind", [timedelta(hours=1), timedelta(0)], ids=["behind", "right"])

@@ -29,9 +29,9 @@ ABSURD = {
 }
 
 
-def forge(house, change):
+def forge(installation, change):
     """Put a consistent file of other rows in the place of the day's, under its own statement."""
-    folder = house.folder / "published"
+    folder = installation.folder / "published"
     catalogue = read_catalogue(folder)
     (entry,) = catalogue.entries
     data = (folder / entry.file).read_bytes()
@@ -45,43 +45,45 @@ def forge(house, change):
 
 
 @pytest.mark.parametrize("change", ABSURD.values(), ids=list(ABSURD))
-def test_a_page_names_a_forged_file_as_damaged(house, change):
-    house.released(DAY)
-    forge(house, change)
-    written = write_pages(house.settings, house.ledger, house.now)
+def test_a_page_names_a_forged_file_as_damaged(installation, change):
+    installation.released(DAY)
+    forge(installation, change)
+    written = write_pages(installation.settings, installation.ledger, installation.now)
     assert (written.problem, written.lost) == (None, (DAY,))
 
 
-def test_folders_in_folders_are_strays_however_deep(house):
-    house.released(DAY)
-    deep = house.folder.joinpath("published/data", *["a"] * 300)
+def test_folders_in_folders_are_strays_however_deep(installation):
+    installation.released(DAY)
+    deep = installation.folder.joinpath("published/data", *["a"] * 300)
     deep.mkdir(parents=True)
-    (line,) = check_files(house.folder / "published")
+    (line,) = check_files(installation.folder / "published")
     assert "'data/a/a/a/a/a/a/a/a/a' is not listed" in line
 
 
 @pytest.mark.parametrize("text", [b"\xff\xfe{", b"[" * 200_000, b'{"statement": ' + b"1" * 5000 + b"}"])
-def test_a_forged_manifest_is_no_statement(house, monkeypatch, text):
+def test_a_forged_manifest_is_no_statement(installation, monkeypatch, text):
     """The file is lost, the staging purged, and the version another one."""
-    house.release(DAY)
-    folder = house.folder / "published"
+    installation.release(DAY)
+    folder = installation.folder / "published"
     (entry,) = read_catalogue(folder).entries
     (folder / entry.file).unlink()
     (folder / entry.manifest).write_bytes(text)
-    for path in house.settings.staging_of(DAY, 0).iterdir():
+    for path in installation.settings.staging_of(DAY, 0).iterdir():
         path.unlink()
     real = again.statement_of
     monkeypatch.setattr(again, "statement_of", lambda *facts: replace(real(*facts), code_version="9"))
-    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, house.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, installation.run()))
     assert work.outcome.status is Status.FAILED
     assert "bring trusted/staging or the published file back from a copy" in work.outcome.message
 
 
-def test_a_folder_in_the_place_of_a_file_is_named(house):
-    house.released(DAY)
-    path = house.folder / "published" / read_catalogue(house.folder / "published").entries[0].file
+def test_a_folder_in_the_place_of_a_file_is_named(installation):
+    installation.released(DAY)
+    path = (
+        installation.folder / "published" / read_catalogue(installation.folder / "published").entries[0].file
+    )
     path.unlink()
     path.mkdir()
-    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, house.run()))
+    (work,) = each([Requested(DAY)], Requested, partial(again.publish_again, installation.run()))
     assert work.outcome.status is Status.FAILED
     assert "is a folder, and a file should be there: remove it" in work.outcome.message

@@ -32,10 +32,10 @@ STEPS = {
 
 
 @pytest.mark.parametrize("step", STEPS)
-def test_a_panic_costs_its_own_day_and_its_text_is_withheld(house, monkeypatch, step):
+def test_a_panic_costs_its_own_day_and_its_text_is_withheld(installation, monkeypatch, step):
     module, name, days_of = STEPS[step]
     monkeypatch.setattr(module, name, panics_on(DAY, getattr(module, name), days_of))
-    works = house.release(DAY, OTHER)
+    works = installation.release(DAY, OTHER)
     assert works[DAY].outcome.status is Status.FAILED
     assert "unexpected PanicException" in works[DAY].outcome.message
     assert "71234" not in works[DAY].outcome.message

@@ -38,9 +38,9 @@ def away(ledger, monkeypatch, times):
     return calls
 
 
-def measurements(house):
+def measurements(installation):
     """What is drawn, by the hash in its name, whoever's token it has."""
-    found = house.files("trusted/measurements")
+    found = installation.files("trusted/measurements")
     return {path.name.partition("-")[2]: data for path, data in found.items() if "-" in path.name}
 
 

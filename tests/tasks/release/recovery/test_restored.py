@@ -9,7 +9,7 @@ from optstream.noise import secure_noise
 from tasks.doctor import examine
 from tasks.release.day import Drawn, Status
 from tests.tasks.release.recovery.backups import back_up
-from tests.tasks.two_regions import STEPS, House
+from tests.tasks.two_regions import STEPS, Installation
 
 FIRST, SECOND, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
 TELLING = ("witness", "measurements", "staging", "lineage")
@@ -28,17 +28,17 @@ class CountingNoise:
         return secure_noise().discrete_laplace(scale, size)
 
 
-def refused(house, day=SECOND):
+def refused(installation, day=SECOND):
     """What a run says that must draw nothing."""
     noise = CountingNoise()
-    works = house.release(day, noise=noise)
+    works = installation.release(day, noise=noise)
     assert works[day].outcome.status is Status.FAILED, works[day].outcome
     assert noise.calls <= 1
     return works[day].outcome.message
 
 
-def told_by_doctor(house):
-    return [one.rule for one in examine(house.settings, {}, house.now, lambda _: None)]
+def told_by_doctor(installation):
+    return [one.rule for one in examine(installation.settings, {}, installation.now, lambda _: None)]
 
 
 @pytest.mark.parametrize("telling", TELLING)
@@ -121,22 +121,22 @@ def test_a_witness_that_is_behind_follows_and_one_that_is_broken_is_told(either)
 
 
 @pytest.mark.parametrize("shared", ["published", "witness"])
-def test_a_copied_trusted_folder_run_elsewhere(house, tmp_path_factory, shared):
+def test_a_copied_trusted_folder_run_elsewhere(installation, tmp_path_factory, shared):
     """Two machines, a ledger each: the second notices the first before it draws."""
     if shared == "witness":
-        place = house.folder / "second"
-        house.configure(
+        place = installation.folder / "second"
+        installation.configure(
             '[trusted]\nfolder = "trusted"', f'[trusted]\nfolder = "trusted"\nwitness = "{place}"'
         )
     else:
-        place = house.folder / "published"
-        house.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
-    house.released(FIRST)
-    house.ledger.close()
-    elsewhere = House(tmp_path_factory.mktemp("elsewhere") / "copy", house.now)
-    shutil.copytree(house.folder, elsewhere.folder)
+        place = installation.folder / "published"
+        installation.configure('[published]\nfolder = "published"', f'[published]\nfolder = "{place}"')
+    installation.released(FIRST)
+    installation.ledger.close()
+    elsewhere = Installation(tmp_path_factory.mktemp("elsewhere") / "copy", installation.now)
+    shutil.copytree(installation.folder, elsewhere.folder)
     if shared == "published":
         shutil.rmtree(elsewhere.folder / "published")
-    assert house.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
+    assert installation.release(SECOND)[SECOND].outcome.status is Status.PUBLISHED
     assert "bring" in refused(elsewhere).lower()
     assert elsewhere.record(SECOND) is None

@@ -13,120 +13,128 @@ from tasks.release.due import due
 from tests.tasks.release.vintage_nights import DAYS, listed, revised, sound
 
 
-def stages(house, work):
+def stages(installation, work):
     """A new estimate up to where its bytes are recorded and not shown."""
-    run = house.run()
+    run = installation.run()
     (staged,) = steps.revise_estimates(run, [work])
     assert isinstance(staged, revise.StagedVintage)
     return run, staged
 
 
-def half_shown(house):
+def half_shown(installation):
     """The new estimate of the first of two released days, `stages` of it."""
-    house.released(*DAYS[:2])
-    (work,) = due(house.run())
-    return stages(house, work)
+    installation.released(*DAYS[:2])
+    (work,) = due(installation.run())
+    return stages(installation, work)
 
 
 def test_a_withdrawal_in_between_is_not_undone(learning):
-    house = learning
-    run, staged = half_shown(house)
-    withdraw(house.run(), Requested(DAYS[0]), "wrong dump")
+    installation = learning
+    run, staged = half_shown(installation)
+    withdraw(installation.run(), Requested(DAYS[0]), "wrong dump")
     (late,) = steps.publish_revisions(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "was withdrawn" in late.outcome.message
-    assert read_published(house.folder / "published")["date"].unique().to_list() == [DAYS[1]]
+    assert read_published(installation.folder / "published")["date"].unique().to_list() == [DAYS[1]]
 
 
 def test_an_owner_that_was_thought_dead_shows_nothing(learning):
-    house = learning
-    run, stale = half_shown(house)
-    house.later(hours=1)
-    assert {day: one.status for day, one in revised(house).items()} == {DAYS[0]: Status.PUBLISHED}
-    after = house.files("published")
+    installation = learning
+    run, stale = half_shown(installation)
+    installation.later(hours=1)
+    assert {day: one.status for day, one in revised(installation).items()} == {DAYS[0]: Status.PUBLISHED}
+    after = installation.files("published")
     with pytest.raises(LedgerError, match="taken over"):
         publish.publish(run, [stale])
-    assert house.files("published") == after
-    assert listed(house)[DAYS[0]] == 1
-    sound(house)
+    assert installation.files("published") == after
+    assert listed(installation)[DAYS[0]] == 1
+    sound(installation)
 
 
 def test_a_run_that_died_before_it_showed_is_finished_with_the_same_bytes(learning):
-    house = learning
-    _, staged = half_shown(house)
-    assert listed(house)[DAYS[0]] == 0
-    house.later(hours=1)
-    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
-    entry = read_catalogue(house.folder / "published").entry(DAYS[0])
+    installation = learning
+    _, staged = half_shown(installation)
+    assert listed(installation)[DAYS[0]] == 0
+    installation.later(hours=1)
+    assert revised(installation)[DAYS[0]].status is Status.PUBLISHED
+    entry = read_catalogue(installation.folder / "published").entry(DAYS[0])
     assert (entry.vintage, entry.file_hash) == (1, staged.staged.file_hash)
-    sound(house)
+    sound(installation)
 
 
 def test_what_was_listed_and_not_recorded_is_told_and_recorded(learning):
-    house = learning
-    run, staged = half_shown(house)
+    installation = learning
+    run, staged = half_shown(installation)
     publish.publish(run, [staged])
-    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
-    house.later(hours=1)
-    assert revised(house)[DAYS[0]].status is Status.PUBLISHED
-    sound(house)
+    assert any(
+        "listed and not recorded" in line
+        for line in verify(installation.settings, installation.ledger).problems
+    )
+    installation.later(hours=1)
+    assert revised(installation)[DAYS[0]].status is Status.PUBLISHED
+    sound(installation)
 
 
 def test_what_was_listed_is_recorded_though_its_day_is_never_due_again(learning):
-    house = learning
-    house.released(*DAYS[:3])
-    work = next(work for work in due(house.run()) if work.day == DAYS[0])
-    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(house, work)))
-    house.later(hours=1)
-    house.release(DAYS[3])
-    assert DAYS[0] not in [work.day for work in due(house.run())]
-    assert any("listed and not recorded" in line for line in verify(house.settings, house.ledger).problems)
-    revise.record_listed(house.run())
-    sound(house)
-    head = house.ledger.head("two-regions")
-    revise.record_listed(house.run())
-    assert house.ledger.head("two-regions") == head
+    installation = learning
+    installation.released(*DAYS[:3])
+    work = next(work for work in due(installation.run()) if work.day == DAYS[0])
+    publish.publish(*(lambda run, staged: (run, [staged]))(*stages(installation, work)))
+    installation.later(hours=1)
+    installation.release(DAYS[3])
+    assert DAYS[0] not in [work.day for work in due(installation.run())]
+    assert any(
+        "listed and not recorded" in line
+        for line in verify(installation.settings, installation.ledger).problems
+    )
+    revise.record_listed(installation.run())
+    sound(installation)
+    head = installation.ledger.head("two-regions")
+    revise.record_listed(installation.run())
+    assert installation.ledger.head("two-regions") == head
 
 
 def test_what_a_listed_estimate_replaced_leaves_data_though_its_run_died_before(learning):
     """Else whoever reads data/ without the catalogue finds the day twice."""
-    house = learning
-    run, staged = half_shown(house)
-    before = next((house.folder / "published" / "data").glob(f"date={DAYS[0]}/*"))
+    installation = learning
+    run, staged = half_shown(installation)
+    before = next((installation.folder / "published" / "data").glob(f"date={DAYS[0]}/*"))
     kept = before.read_bytes()
     publish.publish(run, [staged])
     before.write_bytes(kept)
     assert len(list(before.parent.iterdir())) == 2
-    house.later(hours=1)
-    revise.record_listed(house.run())
+    installation.later(hours=1)
+    revise.record_listed(installation.run())
     assert len(list(before.parent.iterdir())) == 1
-    assert before.name in [path.name for path in (house.folder / "published" / "superseded").rglob("*")]
-    sound(house)
+    assert before.name in [
+        path.name for path in (installation.folder / "published" / "superseded").rglob("*")
+    ]
+    sound(installation)
 
 
 @pytest.mark.parametrize("taken_back", ["withdrawn", "known", "restated"])
 def test_what_rests_on_a_day_that_was_taken_back_meanwhile_is_not_shown(learning, taken_back):
-    house = learning
-    run, staged = half_shown(house)
+    installation = learning
+    run, staged = half_shown(installation)
     if taken_back == "withdrawn":
-        withdraw(house.run(), Requested(DAYS[1]), "wrong dump")
+        withdraw(installation.run(), Requested(DAYS[1]), "wrong dump")
     elif taken_back == "known":
-        compromise(house.settings, house.ledger, DAYS[1], "a stolen disk", house.now)
+        compromise(installation.settings, installation.ledger, DAYS[1], "a stolen disk", installation.now)
     else:
-        assert house.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
+        assert installation.release(DAYS[1], restate=True)[DAYS[1]].outcome.status is Status.PUBLISHED
     (late,) = steps.publish_revisions(run, [staged])
     assert late.outcome.status is Status.FAILED
     assert "that rests on it is not shown" in late.outcome.message
-    assert listed(house)[DAYS[0]] == 0
+    assert listed(installation)[DAYS[0]] == 0
 
 
 def test_what_was_staged_is_not_taken_up_once_it_rests_on_known_noise(learning):
-    house = learning
-    house.released(*DAYS[:3])
-    work = next(work for work in due(house.run()) if work.day == DAYS[1])
-    stages(house, work)
-    compromise(house.settings, house.ledger, DAYS[0], "a stolen disk", house.now)
-    house.later(hours=1)
-    assert revised(house)[DAYS[1]].status is Status.UNCHANGED
-    assert listed(house)[DAYS[1]] == 0
-    assert house.ledger.verify() == []
+    installation = learning
+    installation.released(*DAYS[:3])
+    work = next(work for work in due(installation.run()) if work.day == DAYS[1])
+    stages(installation, work)
+    compromise(installation.settings, installation.ledger, DAYS[0], "a stolen disk", installation.now)
+    installation.later(hours=1)
+    assert revised(installation)[DAYS[1]].status is Status.UNCHANGED
+    assert listed(installation)[DAYS[1]] == 0
+    assert installation.ledger.verify() == []

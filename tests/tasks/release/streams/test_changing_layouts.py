@@ -26,52 +26,54 @@ BEFORE = 'value = "load_mw"\n[published]'
 
 
 @pytest.fixture
-def archive(house, monkeypatch):
-    """Another folder of dumps, for the house's own lie in the old layout; archive(schema)."""
+def archive(installation, monkeypatch):
+    """Another folder of dumps, for the installation's own lie in the old layout; archive(schema)."""
 
     def make(schema="aggregated"):
-        house.configure(BEFORE, CHANGES)
-        house.configure('folder = "dumps"', 'folder = "archive"')
-        house.configure('schema = "aggregated"', f'schema = "{schema}"')
-        house.simulate(*DAYS)
-        return house
+        installation.configure(BEFORE, CHANGES)
+        installation.configure('folder = "dumps"', 'folder = "archive"')
+        installation.configure('schema = "aggregated"', f'schema = "{schema}"')
+        installation.simulate(*DAYS)
+        return installation
 
     return make
 
 
-def dump(house, day, region="84"):
-    return pl.read_parquet(house.settings.input_folder / f"region={region}/date={day}/part-0.parquet")
+def dump(installation, day, region="84"):
+    return pl.read_parquet(installation.settings.input_folder / f"region={region}/date={day}/part-0.parquet")
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_the_simulation_writes_each_days_layout(archive, schema):
-    house = archive(schema)
-    before, after = dump(house, DAYS[1]), dump(house, DAYS[2])
+    installation = archive(schema)
+    before, after = dump(installation, DAYS[1]), dump(installation, DAYS[2])
     people = [["customer_id"], ["meter"]] if schema == "metered" else [[], []]
     assert sorted(before.columns) == sorted([*people[0], "timestamp", "load_mw"])
     assert sorted(after.columns) == sorted([*people[1], "when", "kilowatts"])
     assert 500 < after["kilowatts"].mean() / before["load_mw"].mean() < 2000
     for day, marker in ((DAYS[1], "_SUCCESS"), (DAYS[2], "DONE")):
-        names = sorted(path.name for path in (house.folder / f"archive/region=84/date={day}").iterdir())
+        names = sorted(
+            path.name for path in (installation.folder / f"archive/region=84/date={day}").iterdir()
+        )
         assert names == sorted([marker, "part-0.parquet"])
-    house.simulate(*DAYS)  # again, the same
+    installation.simulate(*DAYS)  # again, the same
 
 
 @pytest.mark.parametrize("schema", ["aggregated", "metered"])
 def test_a_chunk_across_the_change_is_released(archive, schema):
-    house = archive(schema)
-    works = house.release(*DAYS)
+    installation = archive(schema)
+    works = installation.release(*DAYS)
     assert [works[day].outcome.status for day in DAYS] == [Status.PUBLISHED] * 4
-    assert [house.verdict(day)["alarms"] for day in DAYS] == [[]] * 4
-    rows = read_published(house.folder / "published", verify=True)
+    assert [installation.verdict(day)["alarms"] for day in DAYS] == [[]] * 4
+    rows = read_published(installation.folder / "published", verify=True)
     assert rows.height == 4 * 3 * 48
-    again = house.release(*DAYS)
+    again = installation.release(*DAYS)
     assert [again[day].outcome.status for day in DAYS] == [Status.UNCHANGED] * 4
 
 
-def test_what_is_measured_does_not_depend_on_the_layout(house, archive):
-    house.simulate(*DAYS)
-    plain = house.release(*DAYS, steps=READING)
+def test_what_is_measured_does_not_depend_on_the_layout(installation, archive):
+    installation.simulate(*DAYS)
+    plain = installation.release(*DAYS, steps=READING)
     changed = archive().release(*DAYS, steps=READING)
     for day in DAYS:
         periods = [open_private_period(works[day].period) for works in (plain, changed)]
@@ -80,10 +82,11 @@ def test_what_is_measured_does_not_depend_on_the_layout(house, archive):
 
 
 def test_lineage_names_the_raw_column_of_each_day(archive):
-    house = archive()
-    house.released(*DAYS)
+    installation = archive()
+    installation.released(*DAYS)
     events = [
-        json.loads(line) for line in (house.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
+        json.loads(line)
+        for line in (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
     ]
     raw = {}
     for event in events:

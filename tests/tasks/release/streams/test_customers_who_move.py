@@ -34,12 +34,12 @@ class Silent:
 
 
 @pytest.fixture
-def movers(house):
+def movers(installation):
     """movers("Laplace", window=1): metered, bounds [0, alpha], eight leaves; a keeper in each leaf, and rows
     of one customer."""
 
     def make(mechanism, window, step="3h"):
-        path = house.folder / "optstream.toml"
+        path = installation.folder / "optstream.toml"
         text = (
             path.read_text()
             .replace('name = "OptStream"', mechanism)
@@ -52,17 +52,17 @@ def movers(house):
         text = text.replace('schema = "aggregated"\nvalue = "load_mw"', 'schema = "metered"\nvalue = "kwh"')
         leaves = "".join(f'R{number} = "FR"\n' for number in range(REGIONS))
         path.write_text(text.replace('84 = "FR"\n11 = "FR"\n', leaves))
-        return house
+        return installation
 
     return make
 
 
-def write(house, rows):
+def write(installation, rows):
     """Dumps of both days. rows: of the customer, (running step, leaf), each with the reading alpha."""
-    shutil.rmtree(house.folder / "dumps", ignore_errors=True)
+    shutil.rmtree(installation.folder / "dumps", ignore_errors=True)
     running = 0
     for day in DAYS:
-        stamps = list(house.settings.calendar.utc_times(day))
+        stamps = list(installation.settings.calendar.utc_times(day))
         for leaf in range(REGIONS):
             own = [
                 stamps[step - running]
@@ -77,36 +77,44 @@ def write(house, rows):
                     "kwh": [0.25] * len(stamps) + [1.0] * len(own),
                 }
             )
-            folder = house.folder / f"dumps/region=R{leaf}/date={day}"
+            folder = installation.folder / f"dumps/region=R{leaf}/date={day}"
             folder.mkdir(parents=True)
             frame.write_parquet(folder / "part-0.parquet")
             (folder / "_SUCCESS").touch()
         running += len(stamps)
 
 
-def periods(house, rows):
-    write(house, rows)
-    return [day.period for day in ingest(house.settings, list(discover(house.settings, DAYS).values()))]
+def periods(installation, rows):
+    write(installation, rows)
+    return [
+        day.period
+        for day in ingest(installation.settings, list(discover(installation.settings, DAYS).values()))
+    ]
 
 
-def charged(house):
+def charged(installation):
     """Both days through the flow: what the ledger says that any window loses."""
-    done = house.release(*DAYS)
+    done = installation.release(*DAYS)
     assert [work.outcome.status for work in done.values()] == [Status.PUBLISHED] * 2
     spends = []
     for day in DAYS:
-        steps = len(house.settings.calendar.utc_times(day)), house.settings.calendar.first_step(day)
-        own = house.record(day).spends
-        assert list(own) == list(mechanism_for(house.settings, day).plan(*steps)), "priced as it is drawn"
+        steps = (
+            len(installation.settings.calendar.utc_times(day)),
+            installation.settings.calendar.first_step(day),
+        )
+        own = installation.record(day).spends
+        assert list(own) == list(mechanism_for(installation.settings, day).plan(*steps)), (
+            "priced as it is drawn"
+        )
         spends += own
-    return worst_window(spends, house.settings.privacy.window).epsilon
+    return worst_window(spends, installation.settings.privacy.window).epsilon
 
 
-def lost(house, one, other):
+def lost(installation, one, other):
     """The exact loss between two histories, by the scales of the plans that the ledger charged."""
     total = 0
     for day, mine, theirs in zip(DAYS, one, other, strict=True):
-        whole = mechanism_for(house.settings, day)
+        whole = mechanism_for(installation.settings, day)
         sides = [whole.measure(side, noise=Silent()).parts for side in (mine, theirs)]
         for (_, mechanism), *answers in zip(whole.levels, *sides, strict=True):
             plan = mechanism.plan(mine.n_steps, mine.first_step)[0]
@@ -120,15 +128,15 @@ def lost(house, one, other):
 @pytest.mark.parametrize("window", [1, 4, 8])
 def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
     """The customer is in the last leaf all along, and in the first at the window around midnight."""
-    house = movers('name = "Laplace"', window)
-    length = len(house.settings.calendar.utc_times(DAYS[0]))
+    installation = movers('name = "Laplace"', window)
+    length = len(installation.settings.calendar.utc_times(DAYS[0]))
     steps = range(length - window // 2 - window % 2, length + window // 2)
     always = [(step, REGIONS - 1) for step in range(2 * length)]
     visits = [(step, 0) for step in steps]
     stayed = [row for row in always if row[0] not in steps]
-    write(house, always + visits)
-    epsilon = charged(house)
-    histories = [periods(house, rows) for rows in (always + visits, always, stayed, stayed + visits)]
+    write(installation, always + visits)
+    epsilon = charged(installation)
+    histories = [periods(installation, rows) for rows in (always + visits, always, stayed, stayed + visits)]
     for one in histories:
         for other in histories:
             gaps = np.concatenate(
@@ -141,21 +149,21 @@ def test_one_absent_row_or_window_changes_its_own_steps_alone(movers, window):
     # rows that come or go: at most epsilon, and it is met
     both, always_only, absent, moved = histories
     for pair in ((both, always_only), (both, moved), (always_only, absent), (absent, moved)):
-        assert lost(house, *pair) <= epsilon <= 1
-    assert lost(house, always_only, absent) > 0.99 * epsilon
+        assert lost(installation, *pair) <= epsilon <= 1
+    assert lost(installation, always_only, absent) > 0.99 * epsilon
     # rows that change leaf: one that goes and one that comes
-    assert epsilon < lost(house, always_only, moved) <= 2 * epsilon
+    assert epsilon < lost(installation, always_only, moved) <= 2 * epsilon
 
 
 def test_fourier_is_priced_for_who_is_in_another_leaf_at_each_step(movers):
     """Its charge grows as the root of the steps only for one who stays in a leaf, which no row need do."""
-    house = movers('name = "Fourier"\nn_coefficients = 4', 8)
+    installation = movers('name = "Fourier"\nn_coefficients = 4', 8)
     rows = [(step, step % REGIONS) for step in range(8)]
-    write(house, rows)
-    epsilon = charged(house)
-    present, absent = periods(house, rows), periods(house, [])
-    loss = lost(house, present, absent)
+    write(installation, rows)
+    epsilon = charged(installation)
+    present, absent = periods(installation, rows), periods(installation, [])
+    loss = lost(installation, present, absent)
     assert loss <= epsilon <= 1
-    staying = Fourier(house.settings.model, 4, shortest_period=8)
-    assert loss * mechanism_for(house.settings, DAYS[0]).levels[0][1].scale / staying.scale > 1
-    assert house.settings.describe_mechanism()["leaves_per_period"] == REGIONS
+    staying = Fourier(installation.settings.model, 4, shortest_period=8)
+    assert loss * mechanism_for(installation.settings, DAYS[0]).levels[0][1].scale / staying.scale > 1
+    assert installation.settings.describe_mechanism()["leaves_per_period"] == REGIONS

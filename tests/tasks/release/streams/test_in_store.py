@@ -33,29 +33,31 @@ DAY, NEXT = DAYS
 
 
 @pytest.fixture(params=["memory", pytest.param("s3", marks=pytest.mark.nightly)])
-def moved(house, request):
-    """The small house with its dumps in a store, and its published folder there as well.
+def moved(installation, request):
+    """The small installation with its dumps in a store, and its published folder there as well.
 
     In a server's store by night: the requests are the same.
     """
-    root = f"/{house.folder.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
+    root = (
+        f"/{installation.folder.name}" if request.param == "memory" else request.getfixturevalue("s3_bucket")
+    )
     filesystem = fsspec.filesystem(request.param, use_listings_cache=False)
-    for path in sorted((house.folder / "dumps").rglob("*")):
+    for path in sorted((installation.folder / "dumps").rglob("*")):
         if path.is_file():
-            filesystem.pipe_file(f"{root}/{path.relative_to(house.folder)}", path.read_bytes())
+            filesystem.pipe_file(f"{root}/{path.relative_to(installation.folder)}", path.read_bytes())
     url = f"{request.param}://{root.lstrip('/')}"
-    house.configure('folder = "dumps"', f'folder = "{url}/dumps"')
-    house.configure('folder = "published"', f'folder = "{url}/public"')
-    house.filesystem, house.root = filesystem, root
-    return house
+    installation.configure('folder = "dumps"', f'folder = "{url}/dumps"')
+    installation.configure('folder = "published"', f'folder = "{url}/public"')
+    installation.filesystem, installation.root = filesystem, root
+    return installation
 
 
 def statuses(done):
     return [work.outcome.status for work in done.values()]
 
 
-def problems(house):
-    return list(verify(house.settings, house.ledger).problems)
+def problems(installation):
+    return list(verify(installation.settings, installation.ledger).problems)
 
 
 @pytest.mark.parametrize("moved", ["memory", "s3"], indirect=True)

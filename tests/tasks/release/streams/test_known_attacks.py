@@ -19,38 +19,40 @@ from tasks.release import run
 from tasks.release.day import Judged, Requested, Status
 from tasks.release.reserve import look_at_folders, reserve
 from tasks.release.run import terms_of
-from tests.tasks.two_regions import CONFIGURATION, STEPS, House
+from tests.tasks.two_regions import CONFIGURATION, STEPS, Installation
 
 DAYS = [date(2016, 6, 1) + timedelta(days=number) for number in range(4)]
 
 
 @pytest.fixture
-def pegasus(house):
-    path = house.folder / "optstream.toml"
+def pegasus(installation):
+    path = installation.folder / "optstream.toml"
     text = path.read_text().replace('name = "OptStream"', 'name = "PeGaSus"\nthreshold = "100000"')
     path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
-    house.simulate(*DAYS)
-    return house
+    installation.simulate(*DAYS)
+    return installation
 
 
-def raws(house):
-    return {path.as_posix() for path in house.files("trusted") if path.suffix == ".raw"}
+def raws(installation):
+    return {path.as_posix() for path in installation.files("trusted") if path.suffix == ".raw"}
 
 
-def groups_of(house, day):
+def groups_of(installation, day):
     from optstream.stream import Measured
     from tasks.storage.private_files import read_verified
 
-    record = house.record(day)
+    record = installation.record(day)
     found = Measured.from_bytes(
-        read_verified(house.settings.measurements_of(day, record.revision), record.measurements_hash)
+        read_verified(installation.settings.measurements_of(day, record.revision), record.measurements_hash)
     )
     return [part.choices["groups"] for part in found.parts]
 
 
-def opened_before(house, day):
-    first = house.settings.calendar.first_step(day)
-    return any(start < first for level in groups_of(house, day) for series in level for start in series[:1])
+def opened_before(installation, day):
+    first = installation.settings.calendar.first_step(day)
+    return any(
+        start < first for level in groups_of(installation, day) for series in level for start in series[:1]
+    )
 
 
 def test_no_threshold_of_a_compromised_day_is_used_again(pegasus):
@@ -129,7 +131,7 @@ def test_an_owner_that_wakes_up_cannot_void_its_successors_day(pegasus, monkeypa
     assert pegasus.record(DAYS[0]).state is ReleaseState.DRAWN
 
 
-def crash_before_recorded(house, day, monkeypatch):
+def crash_before_recorded(installation, day, monkeypatch):
     from optstream.ledger import Ledger
 
     with monkeypatch.context() as patch:
@@ -138,96 +140,96 @@ def crash_before_recorded(house, day, monkeypatch):
             raise LedgerError("away")
 
         patch.setattr(Ledger, "record_published", dies)
-        house.release(day)
-    house.later(hours=1)
+        installation.release(day)
+    installation.later(hours=1)
 
 
-def test_a_listed_day_is_not_made_void(house, monkeypatch):
+def test_a_listed_day_is_not_made_void(installation, monkeypatch):
     """Crash between catalogue and ledger; then the trusted files are lost: VOID, while readers have it."""
     import shutil
 
     day = date(2016, 6, 1)
-    crash_before_recorded(house, day, monkeypatch)
-    assert find_catalogue(house.settings.published_folder).entry(day)
-    shutil.rmtree(house.settings.staging_of(day, 0))
-    shutil.rmtree(house.settings.measurements_of(day, 0))
-    assert house.release(day)[day].outcome.status is Status.PUBLISHED
-    assert house.record(day).state is ReleaseState.PUBLISHED
-    assert read_published(house.settings.published_folder, verify=True).height == 3 * 48
+    crash_before_recorded(installation, day, monkeypatch)
+    assert find_catalogue(installation.settings.published_folder).entry(day)
+    shutil.rmtree(installation.settings.staging_of(day, 0))
+    shutil.rmtree(installation.settings.measurements_of(day, 0))
+    assert installation.release(day)[day].outcome.status is Status.PUBLISHED
+    assert installation.record(day).state is ReleaseState.PUBLISHED
+    assert read_published(installation.settings.published_folder, verify=True).height == 3 * 48
 
 
-def test_a_listed_day_that_is_void_can_be_withdrawn(house, monkeypatch):
+def test_a_listed_day_that_is_void_can_be_withdrawn(installation, monkeypatch):
     day = date(2016, 6, 1)
-    crash_before_recorded(house, day, monkeypatch)
-    house.ledger.void("two-regions", day.isoformat(), 0, "measurements are gone", house.now)
-    withdraw(house.run(), Requested(day), "a wrong dump")
-    assert find_catalogue(house.settings.published_folder).entry(day).withdrawn
-    assert list(verify(house.settings, house.ledger).problems) == []
+    crash_before_recorded(installation, day, monkeypatch)
+    installation.ledger.void("two-regions", day.isoformat(), 0, "measurements are gone", installation.now)
+    withdraw(installation.run(), Requested(day), "a wrong dump")
+    assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
+    assert list(verify(installation.settings, installation.ledger).problems) == []
 
 
-def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waited(house, monkeypatch):
+def test_a_withdrawal_tells_the_ledger_of_a_restatement_published_while_it_waited(installation, monkeypatch):
     """`latest` is read before the publishers' lock: the tombstone names revision 1, the ledger hears of 0."""
-    house.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
     day = date(2016, 6, 1)
-    house.release(day)
+    installation.release(day)
     import tasks.operations.withdraw as module
 
     genuine = module.withdraw_published
 
     def waits(*arguments, **named):
-        house.release(day, restate=True)
+        installation.release(day, restate=True)
         return genuine(*arguments, **named)
 
     monkeypatch.setattr(module, "withdraw_published", waits)
-    withdraw(house.run(), Requested(day), "a wrong dump")
-    assert find_catalogue(house.settings.published_folder).entry(day).withdrawn
+    withdraw(installation.run(), Requested(day), "a wrong dump")
+    assert find_catalogue(installation.settings.published_folder).entry(day).withdrawn
     monkeypatch.undo()
-    assert house.release(day)[day].outcome.status is Status.WITHDRAWN
+    assert installation.release(day)[day].outcome.status is Status.WITHDRAWN
 
 
-def test_a_withdrawal_writes_nothing_into_an_older_ledger(house, monkeypatch):
+def test_a_withdrawal_writes_nothing_into_an_older_ledger(installation, monkeypatch):
     day = date(2016, 6, 1)
-    house.release(day, steps=STEPS[:7])
-    copy = house.copy_ledger()
-    house.later(hours=1)
-    house.release(day)
-    house.bring_back(copy)
-    house.later(hours=1)
-    head = house.ledger.head("two-regions")
+    installation.release(day, steps=STEPS[:7])
+    copy = installation.copy_ledger()
+    installation.later(hours=1)
+    installation.release(day)
+    installation.bring_back(copy)
+    installation.later(hours=1)
+    head = installation.ledger.head("two-regions")
     with pytest.raises(LedgerError):
-        withdraw(house.run(), Requested(day), "a wrong dump")
-    assert house.ledger.head("two-regions") == head
+        withdraw(installation.run(), Requested(day), "a wrong dump")
+    assert installation.ledger.head("two-regions") == head
 
 
-def test_restatements_use_no_more_than_their_share(house):
+def test_restatements_use_no_more_than_their_share(installation):
     """A plan that does not look at its past is held to the grant's sum alone: first releases go short."""
-    house.configure("window = 48", "window = 96")
-    house.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
+    installation.configure("window = 48", "window = 96")
+    installation.configure('levels = ["1/2", "1/2"]', 'levels = ["1/2", "1/2"]\nrestatement_share = "1/2"')
     first, second = date(2016, 6, 1), date(2016, 6, 2)
-    house.released(first)
+    installation.released(first)
     for _ in range(3):  # each costs a quarter: two use up the half that is kept back
-        house.release(first, restate=True)
-        house.later(hours=1)
-    assert house.release(second)[second].outcome.status is Status.PUBLISHED
+        installation.release(first, restate=True)
+        installation.later(hours=1)
+    assert installation.release(second)[second].outcome.status is Status.PUBLISHED
 
 
-def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_published_since(house):
+def test_an_older_ledger_is_refused_where_another_stream_of_the_population_has_published_since(installation):
     """It holds the newest head of this stream's folder, and not what the other has spent."""
-    text = (house.folder / "optstream.toml").read_text()
+    text = (installation.folder / "optstream.toml").read_text()
     own, other = text, text.replace('"two-regions"', '"twins"').replace('"published"', '"elsewhere"')
 
     def release_as(configuration, day):
-        (house.folder / "optstream.toml").write_text(configuration)
-        return house.release(day)[day].outcome
+        (installation.folder / "optstream.toml").write_text(configuration)
+        return installation.release(day)[day].outcome
 
     assert release_as(own, DAYS[0]).status is Status.PUBLISHED
-    (house.folder / "optstream.toml").write_text(other)
-    run.enrol(house.run())
-    copy = house.copy_ledger()
-    house.simulate(*DAYS)
+    (installation.folder / "optstream.toml").write_text(other)
+    run.enrol(installation.run())
+    copy = installation.copy_ledger()
+    installation.simulate(*DAYS)
     assert release_as(other, DAYS[3]).status is Status.PUBLISHED
     assert release_as(own, DAYS[3]).status is Status.REFUSED  # the population's window is full
-    house.bring_back(copy)
+    installation.bring_back(copy)
     refused = release_as(own, DAYS[3])
     assert refused.status is Status.FAILED
     assert "restored from an older copy" in refused.message
@@ -240,11 +242,11 @@ def test_a_hierarchy_that_was_amended_is_not_remembered_in_the_old_shape(tmp_pat
     )
     text = text[: text.index("[sampling]")] + text[text.index("[input]") :]
     (tmp_path / "optstream.toml").write_text(text)
-    house, days = House(tmp_path), [date(2016, 6, number) for number in (1, 2, 3)]
-    house.simulate(*days)
-    assert house.release(days[0])[days[0]].outcome.status is Status.PUBLISHED
-    house.configure('11 = "FR"', '11 = "FR"\n24 = "FR"')
-    house.simulate(*days)
-    house.ledger.amend(terms_of(house.settings), "a region more", house.now)
+    installation, days = Installation(tmp_path), [date(2016, 6, number) for number in (1, 2, 3)]
+    installation.simulate(*days)
+    assert installation.release(days[0])[days[0]].outcome.status is Status.PUBLISHED
+    installation.configure('11 = "FR"', '11 = "FR"\n24 = "FR"')
+    installation.simulate(*days)
+    installation.ledger.amend(terms_of(installation.settings), "a region more", installation.now)
     for day in days[1:]:
-        assert house.release(day)[day].outcome.status is Status.PUBLISHED
+        assert installation.release(day)[day].outcome.status is Status.PUBLISHED

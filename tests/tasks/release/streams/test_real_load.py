@@ -29,33 +29,35 @@ def check_published(folder, root, n_days):
     return rows
 
 
-def configure(house, configuration):
-    (house.folder / "optstream.toml").write_text(configuration(house.folder / "real"))
+def configure(installation, configuration):
+    (installation.folder / "optstream.toml").write_text(configuration(installation.folder / "real"))
 
 
 @pytest.mark.nightly
-def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(house, real_data):
+def test_february_2016_is_published_whole_and_a_second_run_changes_nothing(installation, real_data):
     february = days(date(2016, 2, 1), 29)
-    write_loads([read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], house.folder / "real")
-    configure(house, rte_configuration)
-    works = house.release(*february)
+    write_loads(
+        [read_load(file) for file in (real_data / "rte_2016_zips").iterdir()], installation.folder / "real"
+    )
+    configure(installation, rte_configuration)
+    works = installation.release(*february)
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    rows = check_published(house.folder, "FR", 29)
+    rows = check_published(installation.folder, "FR", 29)
     # 1,392 steps share little noise: a mean that is off by a hundredth is another month, or another unit.
     month = pl.col("timestamp_local").dt.date().is_between(february[0], february[-1])
     series = pl.read_parquet(real_data / "rte_regional_load_2013_2016.parquet")
     true = series.filter(month)["load_mw"].sum() / (29 * 48)
     assert rows.filter(node="FR")["load_mw"].mean() == pytest.approx(true, rel=0.01)
-    before = house.files("published")
-    again = house.release(*february)
+    before = installation.files("published")
+    again = installation.release(*february)
     assert {work.outcome.status for work in again.values()} == {Status.UNCHANGED}
-    assert house.files("published") == before
+    assert installation.files("published") == before
 
 
-def test_a_week_of_real_households_runs_end_to_end(house, real_data):
+def test_a_week_of_real_households_runs_end_to_end(installation, real_data):
     week = days(date(2013, 3, 1), 7)
-    lay_out_meters(real_data / "smart_meters_2013.parquet", week[0], week[-1], house.folder / "real")
-    configure(house, meters_configuration)
-    works = house.release(*week)
+    lay_out_meters(real_data / "smart_meters_2013.parquet", week[0], week[-1], installation.folder / "real")
+    configure(installation, meters_configuration)
+    works = installation.release(*week)
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}, works
-    check_published(house.folder, house.settings.tree.nodes[0], 7)
+    check_published(installation.folder, installation.settings.tree.nodes[0], 7)

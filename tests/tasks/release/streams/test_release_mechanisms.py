@@ -28,80 +28,82 @@ ADAPTIVE = [name for name in OTHERS if getattr(mechanisms, name).adaptive]
 
 
 @pytest.fixture
-def with_mechanism(house):
+def with_mechanism(installation):
     """The small stream, released by another mechanism: with_mechanism("Sample")."""
 
     def make(name, *simulated):
-        path = house.folder / "optstream.toml"
+        path = installation.folder / "optstream.toml"
         text = path.read_text().replace('name = "OptStream"', f'name = "{name}"')
         path.write_text(re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", text))
-        house.simulate(*DAYS)
-        return house
+        installation.simulate(*DAYS)
+        return installation
 
     return make
 
 
-def measured(house, day):
-    record = house.record(day)
+def measured(installation, day):
+    record = installation.record(day)
     return Measured.from_bytes(
-        read_verified(house.settings.measurements_of(day, record.revision), record.measurements_hash)
+        read_verified(installation.settings.measurements_of(day, record.revision), record.measurements_hash)
     )
 
 
-def release_of(house, day):
+def release_of(installation, day):
     """The release of a day, once more from its stored measurements, and its standard errors."""
-    release = mechanism_for(house.settings, day).estimate(measured(house, day))
+    release = mechanism_for(installation.settings, day).estimate(measured(installation, day))
     return release, (release.noise_standard_errors, release.standard_errors)
 
 
-def raw_files(house):
-    return [path for path in house.files("trusted") if path.suffix == ".raw"]
+def raw_files(installation):
+    return [path for path in installation.files("trusted") if path.suffix == ".raw"]
 
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_a_fortnights_start_is_published_and_costs_no_more_than_the_grant(with_mechanism, name):
-    house = with_mechanism(name)
-    works = house.release(*DAYS)
+    installation = with_mechanism(name)
+    works = installation.release(*DAYS)
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    assert Fraction(1, 4) < budget_of(house.settings, house.ledger).spent <= 1
-    rows = read_published(house.settings.published_folder, verify=True)
+    assert Fraction(1, 4) < budget_of(installation.settings, installation.ledger).spent <= 1
+    rows = read_published(installation.settings.published_folder, verify=True)
     assert rows.height == 4 * 3 * 48
     assert rows["load_mw"].min() >= 0
     wide = rows.pivot(on="node", index=["date", "step"], values="load_mw")
     assert (wide["FR"] - wide["84"] - wide["11"]).abs().max() < 1e-9
-    _, standard_errors = release_of(house, DAYS[-1])
+    _, standard_errors = release_of(installation, DAYS[-1])
     for column, errors in zip(("load_mw_noise_se", "load_mw_se"), standard_errors, strict=True):
         published = rows.filter(date=DAYS[-1]).pivot(on="step", index="node", values=column)
         found = published.sort("node").drop("node").to_numpy()
         if errors is None:
             assert np.isnan(found.astype(float)).all()
         else:
-            order = np.argsort(house.settings.tree.nodes)
+            order = np.argsort(installation.settings.tree.nodes)
             assert np.allclose(found.astype(float), errors[order], rtol=1e-5, atol=0, equal_nan=True)
-    manifests = [json.loads(data) for path, data in house.files("published/manifests").items()]
+    manifests = [json.loads(data) for path, data in installation.files("published/manifests").items()]
     assert len(manifests) == 4
     assert all(json.dumps(manifest).count(f'"name": "{name}"') == 1 for manifest in manifests)
 
 
 @pytest.mark.parametrize("name", few(OTHERS, 2))
 def test_a_second_run_does_nothing_and_a_dead_one_is_finished_from_its_measurements(with_mechanism, name):
-    house = with_mechanism(name)
-    house.released(DAYS[0])
-    house.release(DAYS[1], steps=STEPS[:6])
+    installation = with_mechanism(name)
+    installation.released(DAYS[0])
+    installation.release(DAYS[1], steps=STEPS[:6])
     drawn = {
-        path: data for path, data in house.files("trusted/measurements").items() if ".raw" not in path.name
+        path: data
+        for path, data in installation.files("trusted/measurements").items()
+        if ".raw" not in path.name
     }
-    house.later(hours=1)
-    works = house.release(DAYS[0], DAYS[1], noise=None)
+    installation.later(hours=1)
+    works = installation.release(DAYS[0], DAYS[1], noise=None)
     assert [works[day].outcome.status for day in DAYS[:2]] == [Status.UNCHANGED, Status.PUBLISHED]
-    assert drawn.items() <= house.files("trusted/measurements").items()
+    assert drawn.items() <= installation.files("trusted/measurements").items()
 
 
 @pytest.mark.parametrize("name", few([name for name in ADAPTIVE if not getattr(mechanisms, name).revises], 2))
 def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
-    house = with_mechanism(name)
-    house.released(*DAYS[:2])
-    first, second = measured(house, DAYS[0]), measured(house, DAYS[1])
+    installation = with_mechanism(name)
+    installation.released(*DAYS[:2])
+    first, second = measured(installation, DAYS[0]), measured(installation, DAYS[1])
     assert first.before is None or "levels" in first.before
     for level, left in first.state["levels"].items():
         begun = second.before["levels"][level]
@@ -110,9 +112,9 @@ def test_a_day_begins_with_what_the_day_before_left(with_mechanism, name):
 
 
 def test_what_was_measured_before_informs_the_next_day(with_mechanism):
-    house = with_mechanism("HistoryInformed")
-    house.released(*DAYS[:2])
-    first, second = measured(house, DAYS[0]), measured(house, DAYS[1])
+    installation = with_mechanism("HistoryInformed")
+    installation.released(*DAYS[:2])
+    first, second = measured(installation, DAYS[0]), measured(installation, DAYS[1])
     for place, level in enumerate(first.state["levels"].values()):
         assert second.parts[place].before["history"] == level["history"]
     assert second.before["prior"] == first.state["prior"]
@@ -120,40 +122,40 @@ def test_what_was_measured_before_informs_the_next_day(with_mechanism):
 
 @pytest.mark.parametrize("name", ADAPTIVE)
 def test_a_lost_memory_stops_no_day_and_overspends_nothing(with_mechanism, name):
-    house = with_mechanism(name)
-    house.released(*DAYS[:2])
-    for path in house.files("trusted/measurements"):
-        (house.folder / path).unlink()
-    works = house.release(DAYS[2])
+    installation = with_mechanism(name)
+    installation.released(*DAYS[:2])
+    for path in installation.files("trusted/measurements"):
+        (installation.folder / path).unlink()
+    works = installation.release(DAYS[2])
     assert works[DAYS[2]].outcome.status is Status.PUBLISHED
-    assert budget_of(house.settings, house.ledger).spent <= 1
+    assert budget_of(installation.settings, installation.ledger).spent <= 1
 
 
 @pytest.mark.parametrize("name", few(ADAPTIVE, 2))
 def test_a_late_day_is_released_after_the_days_around_it(with_mechanism, name):
-    house = with_mechanism(name)
-    works = house.release(DAYS[0], DAYS[2]) | house.release(DAYS[1])
+    installation = with_mechanism(name)
+    works = installation.release(DAYS[0], DAYS[2]) | installation.release(DAYS[1])
     assert {work.outcome.status for work in works.values()} == {Status.PUBLISHED}
-    assert budget_of(house.settings, house.ledger).spent <= 1
+    assert budget_of(installation.settings, installation.ledger).spent <= 1
 
 
 def test_the_open_groups_of_pegasus_lie_in_the_trusted_zone_until_the_next_day_takes_them(with_mechanism):
-    house = with_mechanism("PeGaSus")
-    house.released(DAYS[0])
-    (path,) = raw_files(house)
-    assert (house.folder / path).stat().st_mode & 0o077 == 0
-    assert path.parent == (house.settings.measurements_of(DAYS[0], 0)).relative_to(house.folder)
-    house.release(DAYS[1])
-    (later,) = raw_files(house)
+    installation = with_mechanism("PeGaSus")
+    installation.released(DAYS[0])
+    (path,) = raw_files(installation)
+    assert (installation.folder / path).stat().st_mode & 0o077 == 0
+    assert path.parent == (installation.settings.measurements_of(DAYS[0], 0)).relative_to(installation.folder)
+    installation.release(DAYS[1])
+    (later,) = raw_files(installation)
     assert str(DAYS[1]) in str(later)
 
 
 def test_no_raw_state_is_in_the_measurements(with_mechanism):
     """The raw file's own values and thresholds, sought in the measurements; seeded, so never by chance."""
-    house = with_mechanism("PeGaSus")
-    house.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
-    (path,) = raw_files(house)
-    raw = json.loads((house.folder / path).read_text())
+    installation = with_mechanism("PeGaSus")
+    installation.release(DAYS[0], noise=simulated_noise(1), steps=STEPS[:6])
+    (path,) = raw_files(installation)
+    raw = json.loads((installation.folder / path).read_text())
     groups = [
         group
         for level in raw["levels"].values()
@@ -162,14 +164,14 @@ def test_no_raw_state_is_in_the_measurements(with_mechanism):
     ]
     secrets = {str(value) for group in groups for value in (group["limit"], *group["exact"])}
     assert len(secrets) > 5
-    (data,) = (data for name, data in house.files("trusted/measurements").items() if name != path)
+    (data,) = (data for name, data in installation.files("trusted/measurements").items() if name != path)
     assert not secrets & set(re.findall(r"\d+", data.decode()))
 
 
 def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
     """The raw state was taken before the first sample, so the redraw cannot ask the same threshold again."""
-    house = with_mechanism("PeGaSus")
-    house.release(DAYS[0])
+    installation = with_mechanism("PeGaSus")
+    installation.release(DAYS[0])
 
     class Died(BaseException):
         pass
@@ -179,53 +181,53 @@ def test_a_draw_that_died_closes_the_open_groups(with_mechanism, monkeypatch):
 
     monkeypatch.setattr(draw.DrawingFile, "destroy_orphans", die)
     with pytest.raises(Died):
-        house.release(DAYS[1])
+        installation.release(DAYS[1])
     monkeypatch.undo()
-    assert house.record(DAYS[1]).state is ReleaseState.RESERVED
-    assert raw_files(house) == [path for path in raw_files(house) if str(DAYS[1]) in str(path)]
-    house.later(hours=1)
-    assert house.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
-    origin = measured(house, DAYS[1]).first_step
-    for part in measured(house, DAYS[1]).parts:
+    assert installation.record(DAYS[1]).state is ReleaseState.RESERVED
+    assert raw_files(installation) == [path for path in raw_files(installation) if str(DAYS[1]) in str(path)]
+    installation.later(hours=1)
+    assert installation.release(DAYS[1])[DAYS[1]].outcome.status is Status.PUBLISHED
+    origin = measured(installation, DAYS[1]).first_step
+    for part in measured(installation, DAYS[1]).parts:
         assert min(min(groups) for groups in part.choices["groups"]) >= origin
 
 
 def test_groups_run_on_across_midnight(with_mechanism):
-    house = with_mechanism("PeGaSus")
-    house.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000000"')
-    house.release(*DAYS[:2])
-    assert house.record(DAYS[1]).state is ReleaseState.PUBLISHED
-    origin = measured(house, DAYS[0]).first_step
-    for part in measured(house, DAYS[1]).parts:
+    installation = with_mechanism("PeGaSus")
+    installation.configure('name = "PeGaSus"', 'name = "PeGaSus"\nthreshold = "1000000000"')
+    installation.release(*DAYS[:2])
+    assert installation.record(DAYS[1]).state is ReleaseState.PUBLISHED
+    origin = measured(installation, DAYS[0]).first_step
+    for part in measured(installation, DAYS[1]).parts:
         assert {start for groups in part.choices["groups"] for start in groups} == {origin}
 
 
 def test_raw_state_that_belongs_to_other_measurements_is_not_taken(with_mechanism):
-    house = with_mechanism("PeGaSus")
-    house.released(DAYS[0])
-    (path,) = raw_files(house)
-    (house.folder / path).rename((house.folder / path).with_name("1-0000.raw"))
-    house.release(DAYS[1])
-    assert any(name.name == "1-0000.raw" for name in raw_files(house))
+    installation = with_mechanism("PeGaSus")
+    installation.released(DAYS[0])
+    (path,) = raw_files(installation)
+    (installation.folder / path).rename((installation.folder / path).with_name("1-0000.raw"))
+    installation.release(DAYS[1])
+    assert any(name.name == "1-0000.raw" for name in raw_files(installation))
     with pytest.raises(LedgerError, match="gone"):
-        read_verified(house.settings.measurements_of(DAYS[0], 0), "0" * 64)
+        read_verified(installation.settings.measurements_of(DAYS[0], 0), "0" * 64)
 
 
 def test_raw_state_is_destroyed_when_the_stream_turns_to_another_mechanism(with_mechanism):
-    house = with_mechanism("PeGaSus")
-    house.released(DAYS[0])
-    assert raw_files(house)
-    house.configure('name = "PeGaSus"', 'name = "Laplace"')
-    house.release(DAYS[2])
-    assert raw_files(house) == []
+    installation = with_mechanism("PeGaSus")
+    installation.released(DAYS[0])
+    assert raw_files(installation)
+    installation.configure('name = "PeGaSus"', 'name = "Laplace"')
+    installation.release(DAYS[2])
+    assert raw_files(installation) == []
 
 
 def test_raw_state_of_a_day_that_becomes_void_is_destroyed(with_mechanism):
-    house = with_mechanism("PeGaSus")
-    house.release(DAYS[0], steps=STEPS[:6])
-    (path,) = house.settings.measurements_of(DAYS[0], 0).glob("*[0-9a-f]")
+    installation = with_mechanism("PeGaSus")
+    installation.release(DAYS[0], steps=STEPS[:6])
+    (path,) = installation.settings.measurements_of(DAYS[0], 0).glob("*[0-9a-f]")
     path.write_bytes(b"altered")
-    house.later(hours=1)
-    house.release(DAYS[0])
-    assert house.record(DAYS[0]).state is ReleaseState.VOID
-    assert raw_files(house) == []
+    installation.later(hours=1)
+    installation.release(DAYS[0])
+    assert installation.record(DAYS[0]).state is ReleaseState.VOID
+    assert raw_files(installation) == []
