@@ -86,6 +86,7 @@ RELEASE = {
     "highest": "its highest value",
     "total": "the sum of its values",
     "children_minus_parent": "the largest difference at a step, in units of the resolution",
+    "not_whole": "steps whose value is no multiple of the resolution",
     "errors_not_positive": "standard errors that are not finite and greater than 0, nor null",
     "unknown_rows": "rows of no node or step of the day (in the root's row)",
     "unfit_features": "features that are no partition of the day's steps (in the root's row)",

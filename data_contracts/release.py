@@ -49,10 +49,11 @@ CONTRACT = Contract(
         ExpectColumnValuesToBeBetween(
             column="children_minus_parent",
             min_value=0,
-            max_value=0.5,
+            max_value=0,
             severity=FailureSeverity.CRITICAL,
-            meta={"says": "must have each node equal the sum of its children within half a resolution unit"},
+            meta={"says": "must have each node equal the sum of its children"},
         ),
+        none_of("not_whole", "must hold multiples of the resolution"),
         none_of("unfit_features", "must have each feature's parts cover the day's steps"),
         none_of(
             "errors_not_positive", "must have standard errors that are finite and greater than 0, or null"
@@ -77,6 +78,8 @@ LINEAGE = (
     "configuration_hash",
 )
 """What a release must state about itself."""
+FLOAT_ERROR = 2.0**-50
+"""Of a value in units of the resolution: so far a float may be from the multiple that it stands for."""
 
 
 def release_metrics(
@@ -118,6 +121,8 @@ def release_metrics(
     )
     finite = np.isfinite(values)
     values = np.where(finite, values, 0.0)  # what is not finite is counted, and stops the day by itself
+    units = values / float(resolution)
+    whole = np.rint(units)
     root = np.arange(len(tree.nodes)) == 0
     absent = sum(statement.get(key) in (None, "", [], {}) for key in LINEAGE)
     return counts.with_columns(
@@ -128,7 +133,8 @@ def release_metrics(
         lowest_allowed=_least(tree, resolution, lower_bound),
         highest=values.max(axis=1),
         total=values.sum(axis=1),
-        children_minus_parent=_children_minus_parent(values, tree) / float(resolution),
+        children_minus_parent=_children_minus_parent(whole, tree),
+        not_whole=(np.abs(units - whole) > FLOAT_ERROR * np.maximum(np.abs(units), 1.0)).sum(axis=1),
         unknown_rows=root * (placed.height - inside.height),
         unfit_features=root * sum(feature.n_steps != n_steps for feature in features),
         lineage_absent=root * absent,

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.optimality import Optimality
+
 
 @dataclass(frozen=True, eq=False)
 class Estimate:
@@ -16,8 +18,10 @@ class Estimate:
             smoothed value misses the truth is not in it, unless a mechanism says so.
         noise_variances: The same shape: what the noise of all measurements did to the value, exactly, given
             which were made; 0 where none enters it, nan where it is not known; None if it never is.
+        optimality: How near the values are to the optimum of the bounded program; None where none was solved.
     """
 
     values: NDArray[np.float64]
     variances: NDArray[np.float64]
     noise_variances: NDArray[np.float64] | None = None
+    optimality: Optimality | None = None

@@ -9,6 +9,8 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from optstream.estimation.hierarchy.solve import Consistent
+from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.values import as_period
 from optstream.noise import NoiseSource
@@ -67,7 +69,7 @@ class Mechanism(ABC):
         """Draw the measurements of one period, at most the plan's spends."""
 
     @abstractmethod
-    def _values(self, measured: Measured) -> NDArray[np.float64]:
+    def _consistent(self, measured: Measured) -> Consistent:
         """Return every node's value at every step, from the measurements alone; free."""
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
@@ -163,13 +165,15 @@ class Mechanism(ABC):
         Raises:
             ParameterError: For measurements of another kind than this mechanism draws, or of other levels.
         """
-        return self._release(measured, self._values(measured))
+        found = self._consistent(measured)
+        return self._release(measured, found.values, optimality=found.optimality)
 
     def _release(
         self,
         measured: Measured,
         values: NDArray[np.float64],
         standard_errors: NDArray[np.float64] | None = None,
+        optimality: Optimality | None = None,
     ) -> Release:
         return Release(
             values=values,
@@ -180,6 +184,7 @@ class Mechanism(ABC):
             state=measured.state,
             simulated=measured.simulated,
             standard_errors=standard_errors,
+            optimality=optimality,
             noise_of=partial(self._noise_standard_errors, measured),
         )
 

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation import Estimate, make_consistent
+from optstream.estimation import Estimate
 from optstream.estimation.hierarchy.error_propagation import reconciled_variances
+from optstream.estimation.hierarchy.solve import consistent
 from optstream.measurement.levels import level_period, together
 from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
@@ -33,7 +34,8 @@ class Hierarchical(OnlineMechanism):
     it decides once for all nodes of a level, so that a customer who changes leaf meets one set of decisions;
     PeGaSus decides for each node, which its lemma allows: a step costs the same at every node, whatever was
     decided there. Levels add up. The levels' estimates go through the same least squares as OptStream's, each
-    value weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`.
+    value weighted by what is known of its noise, so that nodes add up and no leaf lies below `lower_bound`;
+    where that is met, parents keep their estimates (`consistent`'s "held").
 
     Args:
         mechanism: The pattern, made with the whole stream's model.
@@ -172,8 +174,8 @@ class Hierarchical(OnlineMechanism):
         merged = self.merged(measured)
         unit = float(measured.resolution) ** 2
         assert merged.point_variances is not None
-        series = make_consistent(merged, self.tree, [], "variance", self.lower_bound)
-        return Estimate(series, merged.point_variances * unit)
+        found = consistent(merged, self.tree, [], "variance", self.lower_bound)
+        return Estimate(found.values, merged.point_variances * unit, optimality=found.optimality)
 
 
 @lru_cache(maxsize=256)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import Measured
 
@@ -27,6 +28,7 @@ class Release:
         simulated: Drawn with seeded noise, never publishable.
         standard_errors: Of the values, their shape and unit, where the mechanism knows how far they may be
             from the truth and not only how noisy they are; else None.
+        optimality: How near the values are to the optimum of the bounded program; None where none was solved.
         noise_of: Computes `noise_standard_errors`.
     """
 
@@ -38,6 +40,7 @@ class Release:
     state: Mapping[str, Any] | None
     simulated: bool
     standard_errors: NDArray[np.float64] | None = None
+    optimality: Optimality | None = None
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
 
     @cached_property

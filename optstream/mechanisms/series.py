@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
+from optstream.estimation.hierarchy.solve import Consistent
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
@@ -44,8 +45,9 @@ class SeriesMechanism(Mechanism):
             ParameterError: As `estimate`.
         """
 
-    def _values(self, measured: Measured) -> NDArray[np.float64]:
-        return self.fitted(measured).values
+    def _consistent(self, measured: Measured) -> Consistent:
+        found = self.fitted(measured)
+        return Consistent(found.values, found.optimality)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64] | None:
         """Return the noise variances of `fitted`."""

@@ -76,15 +76,18 @@ class AggregationTree:
     @cached_property
     def leaf_indices(self) -> NDArray[np.int64]:
         """Where the leaves stand in `nodes`, (n_leaves,)."""
-        inner = set(self.parents)
-        return np.array([index for index in range(len(self.nodes)) if index not in inner], dtype=np.int64)
+        children = np.bincount(np.array(self.parents[1:], dtype=np.int64), minlength=len(self.nodes))
+        return np.flatnonzero(children == 0)
 
     @cached_property
     def depths(self) -> NDArray[np.int64]:
         """The level of each node, root 0, (n_nodes,)."""
-        depths = np.zeros(len(self.nodes), dtype=np.int64)
-        for index, parent in enumerate(self.parents[1:], start=1):
-            depths[index] = depths[parent] + 1
+        # every node and its parent rise a level together, until all have reached the root
+        parents = np.maximum(np.array(self.parents, dtype=np.int64), 0)
+        depths, above = np.zeros(len(self.nodes), dtype=np.int64), np.arange(len(self.nodes))
+        while above[-1]:  # the last node is of the deepest level
+            depths += above > 0
+            above = parents[above]
         return depths
 
     @property

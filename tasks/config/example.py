@@ -71,6 +71,7 @@ marker = "_SUCCESS"             # a dump has arrived when this file is there; or
 [published]                     # the public zone: nothing else leaves
 folder = "published"
 value = "load_mw"
+# rounding = "unbiased"         # for many small counts, whose means over time are to stay; else "nearest"
 # not_before = "06:00"          # of the day after: a drawn day is held until then; a later run publishes it
 # signing_key = "trusted/signing.pem"  # `optstream keys new` makes it; readers check with its public key
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import math
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
@@ -178,6 +179,11 @@ class Settings(Folders):
         *_, latest = (one for one in self.layouts if one.valid_from is None or one.valid_from <= day)
         return latest
 
+    @property
+    def least_units(self) -> int:
+        """The lower bound of a leaf, in units of the resolution: raised to a whole one."""
+        return math.ceil(self.privacy.lower_bound / self.privacy.resolution)
+
     def publish_from(self, day: date) -> datetime | None:
         """Return the instant before which a day is not published.
 
@@ -222,5 +228,7 @@ class Settings(Folders):
         for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):
             if document["input"][key] == absent:
                 del document["input"][key]
+        if document["published"]["rounding"] == "nearest":
+            del document["published"]["rounding"]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

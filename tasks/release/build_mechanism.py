@@ -21,7 +21,7 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
     share of epsilon is kept back.
     """
     model, kind = settings.model_of(revision), settings.mechanism.kind
-    bound = float(settings.privacy.lower_bound)
+    bound = float(settings.least_units * settings.privacy.resolution)
     offered: dict[str, Callable[[], Any]] = {
         "tree": lambda: settings.tree,
         "level_shares": lambda: settings.level_shares,

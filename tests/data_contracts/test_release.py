@@ -34,7 +34,7 @@ def metrics_of(frame, *, lower_bound=Fraction(0), statement=STATEMENT, **changes
         TREE,
         changes.pop("features", FEATURES),
         value_column="load",
-        resolution=Fraction(1, 1000),
+        resolution=changes.pop("resolution", Fraction(1, 1000)),
         lower_bound=lower_bound,
         n_steps=4,
         statement=statement,
@@ -86,8 +86,20 @@ def test_what_must_not_be_published_is_refused_by_its_rule(frame, told):
     assert "the release of 2025-01-15 is not published" in str(caught.value)
 
 
-def test_children_may_differ_by_half_a_unit_of_the_resolution():
-    check(altered("FR", 1, VALUES[0, 1] + 0.00049))
+@pytest.mark.slow
+@pytest.mark.parametrize("by", [1e-6, 0.00049])
+def test_a_value_between_multiples_of_the_resolution_is_refused(by):
+    with pytest.raises(ContractError, match="must hold multiples of the resolution"):
+        check(altered("FR", 1, VALUES[0, 1] + by))
+
+
+@pytest.mark.parametrize("resolution", [Fraction(1, 1000), Fraction(1, 7), Fraction(3)])
+def test_multiples_that_add_up_are_no_further_off_than_their_floats(resolution):
+    """Of 10^12 units, as floats of the unit of the readings."""
+    units = TREE.add_up(np.random.default_rng(1).integers(0, 10**12, (3, 4)))
+    found = metrics_of(rows(units * resolution.numerator / resolution.denominator), resolution=resolution)
+    assert found["not_whole"].sum() == 0
+    assert found["children_minus_parent"].sum() == 0
 
 
 @pytest.mark.slow
@@ -157,7 +169,7 @@ def test_days_are_judged_together_and_each_has_its_own_verdict():
 def test_metrics_are_quantities_of_each_node():
     found = release_metrics(
         date(2025, 1, 15),
-        altered("FR", 1, VALUES[0, 1] + 0.0004),
+        altered("FR", 1, VALUES[0, 1] + 0.0024),
         TREE,
         FEATURES,
         value_column="load",
@@ -167,6 +179,7 @@ def test_metrics_are_quantities_of_each_node():
         statement={},
     )
     assert found["region"].to_list() == list(TREE.nodes)
-    assert found["children_minus_parent"].to_list() == pytest.approx([0.4, 0, 0, 0, 0], abs=1e-6)
-    assert found["total"].to_list() == pytest.approx([*VALUES.sum(axis=1)], abs=1e-3)
+    assert found["children_minus_parent"].to_list() == [2, 0, 0, 0, 0]
+    assert found["not_whole"].to_list() == [1, 0, 0, 0, 0]
+    assert found["total"].to_list() == pytest.approx([*VALUES.sum(axis=1)], abs=3e-3)
     assert found["lineage_absent"].to_list() == [len(LINEAGE), 0, 0, 0, 0]

@@ -23,7 +23,6 @@ from pathlib import Path
 CHECKOUT = Path(__file__).parents[2]
 LONGEST_CALL = 2**20
 WARM = (
-    "cvxpy",
     "dp_accounting.pld.privacy_loss_distribution",
     "opendp.prelude",
     "optstream.catalogue",

@@ -120,7 +120,6 @@ def _import_everything() -> None:
     import tempfile
 
     import alembic.command  # noqa: F401
-    import cvxpy  # noqa: F401
     import dp_accounting.pld.privacy_loss_distribution  # noqa: F401
     import opendp.prelude  # noqa: F401
     import pandas

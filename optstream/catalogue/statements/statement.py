@@ -8,11 +8,12 @@ from fractions import Fraction
 from typing import Any, get_args
 
 from optstream.catalogue.rows import check_value_column
-from optstream.catalogue.statements import long_spans
+from optstream.catalogue.statements import consistency, long_spans
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
 from optstream.errors import OptStreamError, ParameterError, PublicationError
+from optstream.estimation.optimality import Optimality
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.model import Calibration, PrivacyModel
 from optstream.stream.calendar import DayKind
@@ -50,6 +51,8 @@ class ReleaseStatement:
         supplier_rounding: The part of the model's alpha that is not one customer's change, but what the
             supplier's rounding of sums adds to it; less than alpha, in the unit of the values.
         long_spans: What a month and a year lose by the plan; () for a release from before it was stated.
+        optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
+            None where no value lay below the bound, and for a release from before it was stated.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -75,6 +78,7 @@ class ReleaseStatement:
     standard_errors: StandardErrors | None = None
     supplier_rounding: Fraction = Fraction(0)
     long_spans: tuple[LongSpan, ...] = ()
+    optimality: Optimality | None = None
 
     def __post_init__(self) -> None:
         for name in TEXTS:
@@ -201,6 +205,8 @@ class ReleaseStatement:
             document["long_spans"] = [span.to_document() for span in self.long_spans]
         if self.standard_errors:
             document["standard_errors"] = self.standard_errors.to_document(self.value_column)
+        if self.optimality:
+            document["consistency"] = consistency.to_document(self.optimality)
         return document
 
     @classmethod
@@ -219,7 +225,7 @@ class ReleaseStatement:
         try:
             if document["format"] != FORMAT:
                 raise ValueError
-            errors = document.get("standard_errors")
+            errors, certificate = document.get("standard_errors"), document.get("consistency")
             return cls(
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
@@ -231,6 +237,7 @@ class ReleaseStatement:
                 standard_errors=None if errors is None else StandardErrors.from_document(errors),
                 supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
                 long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
+                optimality=None if certificate is None else consistency.from_document(certificate),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

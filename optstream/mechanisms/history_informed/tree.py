@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation import Estimate, make_consistent
+from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import (
     MOST_FITTED,
     MOST_LEARNED,
@@ -21,6 +21,7 @@ from optstream.estimation.gaussian_process.filter import (
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.hyperparameters import learn
 from optstream.estimation.gaussian_process.tree_filter import events_of_tree, fit_tree, judged_tree, seen_tree
+from optstream.estimation.hierarchy.solve import consistent
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
@@ -210,7 +211,7 @@ class HistoryInformedTree(Hierarchical):
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
-        return self._release(measured, found.values, np.sqrt(found.variances))
+        return self._release(measured, found.values, np.sqrt(found.variances), found.optimality)
 
     def _estimate(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
@@ -223,7 +224,9 @@ class HistoryInformedTree(Hierarchical):
         bound = self.lower_bound
         if bound is not None and values[self.tree.leaf_indices].min() < bound:
             merged = measured.seen_as(values, variances)
-            values = make_consistent(merged, self.tree, [], "variance", bound)
+            # a posterior's leaves tell of their parents too, so none is held
+            found = consistent(merged, self.tree, [], "variance", bound, "joint")
+            return Estimate(found.values, variances, optimality=found.optimality)
         return Estimate(values, variances)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
-from optstream.estimation import make_consistent, reconstruct
+from optstream.estimation import reconstruct
 from optstream.estimation.hierarchy.error_propagation import interpolated_variances, noise_variances
+from optstream.estimation.hierarchy.solve import Consistent, consistent
 from optstream.estimation.hierarchy.unmeasured import with_unmeasured_leaves
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
@@ -52,7 +53,8 @@ class OptStream(Mechanism):
         calibration: "strict" costs at most epsilon in any window, without end; "paper" takes the paper's
             scales and costs more than it says, which `epsilon` of its releases states (with L1 sampling for
             periods of `shortest_period`: longer ones cost more).
-        lower_bound: Of every leaf, in the unit of the readings; None for no bound.
+        lower_bound: Of every leaf, in the unit of the readings; None for no bound. Where it is met, parents
+            keep their estimates (`estimation.make_consistent`'s "held") but for weights="paper".
         post_processing: False leaves out features and program: the perturbed points, reconstructed.
         shortest_period: Steps of the shortest period that will ever be released, at least 1; None for the
             features' length, or a window without features. Only L1 sampling needs it, for short periods meet
@@ -168,11 +170,11 @@ class OptStream(Mechanism):
             state=state,
         )
 
-    def _values(self, measured: Measured) -> NDArray[np.float64]:
+    def _consistent(self, measured: Measured) -> Consistent:
         if not self.post_processing:
-            return reconstruct(measured)
+            return Consistent(reconstruct(measured), None)
         seen = self._as_weighed(measured)
-        return make_consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
+        return consistent(seen, self.tree, self.features, self.weights, self.lower_bound)
 
     def noise_variances(self, measured: Measured) -> NDArray[np.float64]:
         """Return the noise of points and features through reconstruction and least squares."""

@@ -162,6 +162,7 @@ class Input(Section):
 class Published(Section):
     folder: str = Field(min_length=1, description=PLACE)
     value: Column = Field(description=COLUMN)
+    rounding: Literal["nearest", "unbiased"] = Field("nearest", description='"nearest" or "unbiased"')
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
     )

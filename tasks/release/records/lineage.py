@@ -17,6 +17,7 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, error_columns
 from optstream.catalogue.backends import Location, StoreUrl
+from optstream.catalogue.statements import consistency
 from optstream.storage.location import name_below
 from tasks.config import Settings
 from tasks.release.day import Staged
@@ -159,9 +160,12 @@ def lineage_event(
 
 
 def _estimate_words(statement: ReleaseStatement) -> str:
-    if not statement.vintage:
-        return "first estimate"
-    return "revised estimate of measurements that were charged before; nothing more is spent"
+    words = "first estimate"
+    if statement.vintage:
+        words = "revised estimate of measurements that were charged before; nothing more is spent"
+    if statement.optimality and not statement.optimality.converged:
+        words += f". {consistency.in_words(statement.optimality)}"
+    return words
 
 
 def _dataset(place: Location) -> tuple[str, str]:

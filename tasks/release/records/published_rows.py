@@ -8,6 +8,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue import error_columns
+from optstream.estimation.hierarchy.rounding import rounded_units
 from optstream.estimation.holding import UNKNOWN
 from optstream.mechanisms import Release
 from tasks.config import Settings
@@ -21,14 +22,20 @@ def published_rows(
 ) -> pl.DataFrame:
     """One row for every node and step, in the published columns.
 
-    Leaves are rounded to the resolution and every other node is the sum of its rounded leaves: whoever adds
-    up the file gets the file. Standard errors are of the estimate before that, at every node; what is not
-    known is null.
+    Every node is rounded up or down to a multiple of the resolution, such that it is the sum of its children
+    (`rounded_units`): whoever adds up the file gets the file. Standard errors are of the estimate before
+    that, at every node; what is not known is null.
     """
     tree, calendar = settings.tree, settings.calendar
     resolution = settings.privacy.resolution
-    leaves = np.rint(release.values[tree.leaf_indices] / float(resolution)).astype(np.int64)
-    units = tree.add_up(np.maximum(leaves, math.ceil(settings.privacy.lower_bound / resolution)))
+    units = rounded_units(
+        release.values,
+        tree,
+        resolution,
+        settings.published.rounding,
+        first_step=calendar.first_step(day),
+        least=settings.least_units,
+    )
     values = units * resolution.numerator / resolution.denominator
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 import optstream
 from optstream.catalogue import ReleaseStatement, StandardErrors
+from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
 from optstream.mechanisms import Release
@@ -46,6 +47,7 @@ def statement_of(
         standard_errors=errors,
         supplier_rounding=settings.input.supplier_rounding,
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
+        optimality=None if release.optimality is None else rounded(release.optimality),
     )
 
 

@@ -125,7 +125,7 @@ def machine() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} {platform.machine()}",
         "cores": os.cpu_count(),
-        **{name: version(name) for name in ("numpy", "scipy", "cvxpy", "polars")},
+        **{name: version(name) for name in ("numpy", "scipy", "polars")},
     }
 
 

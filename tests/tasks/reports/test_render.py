@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from optstream.estimation.optimality import Optimality
 from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
 from tests.tasks.reports.conftest import facts_of
@@ -129,6 +130,16 @@ def test_no_share_is_shown_where_the_release_states_none_for_each_level(forty_da
     table = levels_table(public_page(replace(facts, statement=replace(facts.statement, mechanism=mechanism))))
     assert "Share of epsilon" not in table
     assert re.search(r"\b0 1 samples: 400\b.*\b1 12 samples: 400\b", table)
+
+
+@pytest.mark.parametrize("converged", [True, False, None])
+def test_the_page_says_where_the_newest_days_program_was_not_solved_to_the_end(forty_days, converged):
+    facts = facts_of(forty_days)
+    certificate = None if converged is None else Optimality(0.02, 0.1, 50, converged)
+    stated = replace(facts, statement=replace(facts.statement, optimality=certificate))
+    words = Outline(public_page(stated)).words
+    assert ("not solved to the end" in words) == (converged is False)
+    assert ("0.2 of its own standard errors" in words) == (converged is False)
 
 
 def test_no_page_calls_the_bands_error_bands_or_intervals(page):

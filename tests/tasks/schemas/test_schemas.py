@@ -8,6 +8,8 @@ from importlib import resources
 import pytest
 from jsonschema import Draft202012Validator
 
+from optstream.catalogue.statements.consistency import to_document
+from optstream.estimation.optimality import Optimality
 from tasks.monitoring import Kind, Severity, State
 from tasks.monitoring.document import status_document
 from tasks.operations.compromise import compromise
@@ -79,6 +81,16 @@ def test_real_documents_fit_their_schema(documents, name):
         assert document["format"] == name.replace("-", "/")
 
 
+def test_a_manifest_with_a_certificate_fits_and_one_without_its_figures_does_not(documents):
+    judge, manifest = validator("optstream.manifest-1"), copy.deepcopy(documents["optstream.manifest-1"][0])
+    certificate = to_document(Optimality(1e-18, 1e-9, 8, True))
+    manifest["statement"]["consistency"] = certificate
+    assert [error.message for error in judge.iter_errors(manifest)] == []
+    for key in certificate:
+        manifest["statement"]["consistency"] = {**certificate, key: None}
+        assert not judge.is_valid(manifest), key
+
+
 def test_the_status_has_what_the_test_says_it_has(documents):
     (document,) = documents["optstream.status-3"]
     assert {"withdrawn", "restated", "published", "void", "missing", "late", "failed"} <= set(
@@ -127,7 +139,7 @@ def spoilt(document):
 
 FREE = {("counts",), ("statement", "mechanism")}
 OPTIONAL = {"waiting_for", "levels", "days_until_raw_expires", "accepted", "withdrawn", "standard_errors"}
-OPTIONAL |= {"long_spans"}
+OPTIONAL |= {"long_spans", "consistency"}
 
 
 @pytest.mark.parametrize("name", SCHEMAS)

@@ -1,6 +1,7 @@
 """The estimate against the program as the paper writes it, and against its own optimality conditions."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -8,9 +9,10 @@ import pytest
 from benchmarks.peers.naive_program import naive_program
 from optstream.errors import ParameterError
 from optstream.estimation import make_consistent, reconstruct
-from optstream.estimation.hierarchy import active_set
+from optstream.estimation.hierarchy import solve
 from optstream.estimation.hierarchy.closed_form import reconcile
 from optstream.estimation.hierarchy.problem import least_squares
+from optstream.estimation.hierarchy.solve import consistent
 from optstream.stream import AggregationTree, Feature, FeatureSums, Measured
 
 FRANCE = AggregationTree.from_parents({"FR": None} | {f"region {number}": "FR" for number in range(5)})
@@ -50,7 +52,7 @@ def noisy(tree, features, seed, level=50.0, separable=True):
 def test_the_answer_is_that_of_the_program_in_the_paper(weights, tree, features, level):
     for seed in range(3):
         measured = noisy(tree, features, seed, level)
-        found = make_consistent(measured, tree, features, weights)
+        found = make_consistent(measured, tree, features, weights, bound_rule="joint")
         expected, _ = naive_program(measured, tree, features, weights, **TIGHT)
         assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
         if level == 5.0:
@@ -61,7 +63,7 @@ def test_variances_that_do_not_separate_still_give_the_answer():
     measured = noisy(RAGGED, CHAIN, 4, separable=False)
     assert least_squares(measured, RAGGED, CHAIN, "variance").separated() is None
     expected, _ = naive_program(measured, RAGGED, CHAIN, "variance", **TIGHT)
-    found = make_consistent(measured, RAGGED, CHAIN, "variance")
+    found = make_consistent(measured, RAGGED, CHAIN, "variance", bound_rule="joint")
     assert np.allclose(found, expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())
 
 
@@ -71,7 +73,7 @@ def test_optimality_conditions_hold_at_the_bound(weights):
     for seed in range(10):
         measured = noisy(FRANCE, CHAIN, seed, level=5.0)
         problem = least_squares(measured, FRANCE, CHAIN, weights)
-        x = make_consistent(measured, FRANCE, CHAIN, weights)
+        x = make_consistent(measured, FRANCE, CHAIN, weights, bound_rule="joint")
         assert np.all(x >= 0)
         assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]), atol=1e-9)
         sums = FRANCE.add_up(np.eye(5))
@@ -165,7 +167,7 @@ def test_what_cannot_be_fitted_is_refused():
         make_consistent(hidden, FRANCE, [], "variance")
 
 
-def test_the_solver_neither_warns_nor_prints(capfd):
+def test_it_neither_warns_nor_prints(capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for seed in range(20):
@@ -186,7 +188,7 @@ def test_every_period_is_answered_feasible_and_nearly_optimal(noise_over_load):
         ]
         variances = [noise_over_load**2] + [81 * noise_over_load**2] * 2
         measured = Measured.from_public(truth + noise, sums, variances)
-        x = make_consistent(measured, FRANCE, CHAIN, "variance")
+        x = make_consistent(measured, FRANCE, CHAIN, "variance", bound_rule="joint")
         assert x.min() >= 0
         assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]), rtol=1e-12)
         problem = least_squares(measured, FRANCE, CHAIN, "variance")
@@ -200,15 +202,66 @@ def test_every_period_is_answered_feasible_and_nearly_optimal(noise_over_load):
         assert misfit(x) <= misfit(FRANCE.add_up(clipped)) * (1 + 1e-6)
 
 
-def test_a_solver_that_fails_still_gives_a_feasible_answer(monkeypatch):
-    import cvxpy
+def test_the_paper_weights_keep_the_papers_plain_program():
+    measured = noisy(RAGGED, CHAIN, 1, level=5.0)
+    plain = make_consistent(measured, RAGGED, CHAIN, "paper", bound_rule="joint")
+    assert np.array_equal(make_consistent(measured, RAGGED, CHAIN, "paper"), plain)
+    joint = make_consistent(measured, RAGGED, CHAIN, "variance", bound_rule="joint")
+    assert not np.allclose(make_consistent(measured, RAGGED, CHAIN, "variance"), joint, atol=1e-3)
 
-    def fail(*_, **__):
-        raise cvxpy.SolverError("no")
 
-    monkeypatch.setattr(cvxpy.Problem, "solve", fail)
-    monkeypatch.setattr(active_set, "LARGEST", 0)  # which would not need a solver
-    measured = noisy(FRANCE, CHAIN, 1, level=5.0)
-    x = make_consistent(measured, FRANCE, CHAIN, "variance")
-    assert x.min() == 0
-    assert np.allclose(x, FRANCE.add_up(x[FRANCE.leaf_indices]))
+@pytest.mark.parametrize("features", [[], CHAIN], ids=["none", "chain"])
+def test_a_held_parent_keeps_what_was_known_of_it(features):
+    """Twenty leaves of small counts, each as noisy as the root; the plain program is the control."""
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(20)})
+    moved = {"held": [], "joint": []}
+    for seed in range(10):
+        rng = np.random.default_rng(seed)
+        truth = tree.add_up(rng.poisson(2.0, (20, 8)).astype(float))
+        sums = [truth @ one.matrix.T + rng.laplace(0, 5, (21, one.n_parts)) for one in features]
+        variances = [2 * 3**2, *(2 * 5**2 for _ in features)]
+        measured = Measured.from_public(truth + rng.laplace(0, 3, truth.shape), sums, variances)
+        free = make_consistent(measured, tree, features, lower_bound=None)
+        for rule, root in moved.items():
+            bounded = make_consistent(measured, tree, features, bound_rule=rule)
+            assert bounded.min() >= 0
+            root.append((bounded[0] - free[0]).mean())
+    assert np.mean(moved["joint"]) > 0.2
+    assert np.abs(moved["held"]).mean() < 0.05 * np.mean(moved["joint"])
+
+
+def test_steps_that_the_bound_does_not_touch_are_left_as_they_are():
+    """Without features a step is a problem by itself: the closed form's bits stay."""
+    measured = noisy(RAGGED, [], 3, level=20.0)
+    free = make_consistent(measured, RAGGED, [], lower_bound=None)
+    below = (free[RAGGED.leaf_indices] < 0).any(axis=0)
+    assert below.any()
+    assert not below.all()
+    for rule in ("held", "joint"):
+        found = make_consistent(measured, RAGGED, [], bound_rule=rule)
+        assert np.array_equal(found[:, ~below], free[:, ~below])
+        assert found[RAGGED.leaf_indices].min() == 0
+
+
+def test_the_certificate_is_that_of_the_worst_period_and_absent_where_nothing_was_solved(monkeypatch):
+    touched, free = (noisy(FRANCE, [], 2, level) for level in (5.0, 5000.0))
+    assert consistent(free, FRANCE, []).optimality is None
+    assert consistent(touched, FRANCE, [], lower_bound=None).optimality is None
+    found = consistent(touched, FRANCE, []).optimality
+    assert found is not None
+    assert found.converged
+    assert found.distance < 1e-7
+    certificates = iter([replace(found, rounds=9), replace(found, gap=0.5, converged=False)])
+    monkeypatch.setattr(
+        solve, "solve_bounded", lambda one, tree, bound, free, families: (free, next(certificates))
+    )
+    series = np.stack([touched.interpolation] * 2)
+    batch = Measured.from_public(series, [], [touched.point_variances], touched.positions)
+    together = consistent(batch, FRANCE, []).optimality
+    assert together == replace(found, gap=0.5, rounds=9, converged=False)
+    assert together.distance == 1.0
+
+
+def test_another_rule_is_refused():
+    with pytest.raises(ParameterError, match=r"bound_rule must be one of .*got 'soft'"):
+        make_consistent(noisy(FRANCE, [], 2), FRANCE, [], bound_rule="soft")

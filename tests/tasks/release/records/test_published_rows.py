@@ -1,15 +1,113 @@
-"""Standard errors as they are published: what cannot be one is left out, and keeps no day from readers."""
+"""Published rows: whole units that add up, each node within one of its estimate; and standard errors."""
+
+from dataclasses import replace
+from datetime import date, timedelta
 
 import numpy as np
+import pytest
 
+from optstream.errors import ConfigurationError
 from optstream.estimation.holding import UNKNOWN
-from tasks.release.records.published_rows import known_errors
+from optstream.noise import simulated_noise
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.records.published_rows import known_errors, published_rows
 from tests.tasks.two_regions import CONFIGURATION
+
+DAY = date(2025, 1, 15)
+N_LEAVES = 30
+LEAVES = "".join(f'{1000 + leaf} = "FR"\n' for leaf in range(N_LEAVES))
+COUNTS = (
+    CONFIGURATION.replace('84 = "FR"\n11 = "FR"\n', LEAVES)
+    .replace('bounds = ["0", "20000"]', 'bounds = ["0", "20000"]\nresolution = "1"\nlower_bound = "0"')
+    .replace('epsilon = "1"', 'epsilon = "5"')
+)
+"""Thirty leaves of small counts, in whole numbers."""
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Load a configuration of this text."""
+
+    def load(text=COUNTS):
+        (tmp_path / "optstream.toml").write_text(text)
+        return load_settings(tmp_path / "optstream.toml")
+
+    return load
+
+
+def drawn(settings, seed=1):
+    values = np.random.default_rng(seed).poisson(0.3, (N_LEAVES, 48)).astype(float)
+    return mechanism_for(settings, DAY).release(values, noise=simulated_noise(seed))
+
+
+def units_of(settings, release, day=DAY):
+    rows = published_rows(settings, day, release, 0, 0)
+    values = rows["load_mw"].to_numpy().reshape(release.values.shape) / float(settings.privacy.resolution)
+    assert np.abs(values - np.rint(values)).max() < 1e-6
+    return np.rint(values).astype(int)
+
+
+def with_rule(rule, text=COUNTS):
+    return text.replace("[trusted]", f'rounding = "{rule}"\n[trusted]')
+
+
+@pytest.mark.parametrize("rule", ["nearest", "unbiased"])
+@pytest.mark.parametrize("resolution", ["1", "0.5"])
+def test_every_node_is_within_a_unit_of_its_estimate_and_adds_up(configured, rule, resolution):
+    """The control: leaves to the nearest unit, as it was, take the nation along by more."""
+    text = COUNTS.replace('resolution = "1"', f'resolution = "{resolution}"')
+    settings = configured(with_rule(rule, text))
+    release, tree = drawn(settings), settings.tree
+    units, exact = units_of(settings, release), release.values / float(resolution)
+    assert release.optimality is not None
+    assert np.abs(units - exact).max() < 1
+    assert np.array_equal(units, tree.add_up(units[tree.leaf_indices]))
+    assert units.min() >= 0
+    one_by_one = tree.add_up(np.rint(exact[tree.leaf_indices]))
+    assert np.abs(one_by_one - exact)[0].max() > 1
+
+
+def test_the_bound_is_raised_to_a_whole_unit_for_the_estimate_too(configured):
+    """Otherwise thirty leaves would rise by 0.7 at rounding, and the nation with them."""
+    settings = configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1.7"'))
+    release = drawn(settings)
+    assert release.values[settings.tree.leaf_indices].min() == -1.0
+    units = units_of(settings, release)
+    assert units.min() == -1
+    assert np.abs(units - release.values).max() < 1
+
+
+def test_an_estimate_below_the_bound_is_raised_to_it(configured):
+    """Of an estimate that knows no bound, such as that of points without post-processing."""
+    settings = configured()
+    release = drawn(settings)
+    low = replace(release, values=release.values - settings.tree.add_up(np.ones((N_LEAVES, 48))))
+    assert low.values[settings.tree.leaf_indices].min() == -1
+    assert units_of(settings, low)[settings.tree.leaf_indices].min() == 0
+
+
+def test_unbiased_rounding_goes_on_where_the_day_before_ended(configured):
+    settings = configured(with_rule("unbiased"))
+    release = drawn(settings)
+    days = [units_of(settings, release, DAY + timedelta(days=number)) for number in range(2)]
+    assert not np.array_equal(*days)
+    nearest = configured()
+    assert np.array_equal(*(units_of(nearest, release, DAY + timedelta(days=number)) for number in range(2)))
+
+
+def test_the_rule_is_configured_and_part_of_what_shapes_a_release(configured):
+    before = "335263f1e603f2bbbcff33a7d330864a08c3888bd2119cbfaff120c8c2da8ea4"  # there was such a key
+    assert configured(CONFIGURATION).configuration_hash == before
+    plain = configured().configuration_hash
+    assert configured(with_rule("nearest")).configuration_hash == plain
+    other = configured(with_rule("unbiased"))
+    assert other.configuration_hash != plain
+    with pytest.raises(ConfigurationError, match=r'published\.rounding must be "nearest" or "unbiased"'):
+        configured(with_rule("up"))
 
 
 def test_what_cannot_be_a_standard_error_is_not_known(tmp_path):
-    from tasks.config import load_settings
-
     (tmp_path / "optstream.toml").write_text(CONFIGURATION)
     settings = load_settings(tmp_path / "optstream.toml")
     nothing = np.sqrt(UNKNOWN) * float(settings.privacy.resolution)

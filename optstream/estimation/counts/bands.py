@@ -1,0 +1,56 @@
+"""Bands for counts, and means of what cannot lie below a bound."""
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import log_ndtr
+from scipy.stats import nbinom
+
+Floats = NDArray[np.float64]
+
+SMALLEST = 1e-6
+"""An expected count below it is taken for this."""
+
+
+def count_bands(
+    means: Floats, variances: Floats, count_variance: float, share: float = 0.95
+) -> tuple[Floats, Floats]:
+    """Return the lowest and the highest counts that a band holds.
+
+    What is expected is taken as gamma distributed, so a count is negative binomial, of mean m and variance
+    v + c m. A band of whole numbers holds at least `share`; where 0 alone has more, the band is 0 and holds
+    more.
+
+    Args:
+        means: expected counts; shapes are broadcast.
+        variances: of these expectations.
+        count_variance: c, the variance of a count whose expectation is 1.
+        share: what the band is to hold, in (0, 1).
+
+    Returns:
+        Whole numbers of at least 0, both included in the band.
+    """
+    mean = np.maximum(means, SMALLEST)
+    more = np.maximum(variances + (count_variance - 1.0) * mean, 1e-3 * mean**2 + 1e-12)
+    size = mean**2 / more
+    low, high = (nbinom.ppf(tail, size, size / (size + mean)) for tail in (0.5 - share / 2, 0.5 + share / 2))
+    return low, high
+
+
+def truncated_means(means: Floats, variances: Floats, bound: float) -> tuple[Floats, Floats]:
+    """Return means and variances of normal values that are known to be at least a bound.
+
+    Args:
+        means: of the values before; shapes are broadcast.
+        variances: of the values before.
+        bound: the least that a value can be.
+
+    Returns:
+        E[x | x >= bound], at least the bound, and the variance of x given that.
+    """
+    deviation = np.sqrt(np.maximum(variances, 1e-300))
+    below = (bound - means) / deviation
+    # the inverse Mills ratio, from logarithms: it lies far out in the tail
+    ratio = np.exp(-0.5 * below**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(-below))
+    found = means + deviation * ratio
+    spread = variances * np.maximum(1.0 + below * ratio - ratio**2, 0.0)
+    return np.maximum(found, bound), spread

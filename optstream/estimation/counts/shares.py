@@ -1,0 +1,184 @@
+"""Leaves that are small beside their noise: shares of a parent that is well known, with days of their own."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.counts.sizes import Mixture
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.calibration import (
+    ALIKE,
+    EXPECTED_FACTOR,
+    FACTOR_DOUBT,
+    LARGEST_FACTOR,
+)
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.stream.public_days import PublicDays
+
+Floats = NDArray[np.float64]
+Integers = NDArray[np.int64]
+
+STRENGTHS = np.geomspace(0.25, 16.0, 13)
+"""Of leaves' own parts, relative to those of their parents, that are tried."""
+STRENGTH_DOUBT = 1.0
+"""Standard deviation of the logarithm of that, around 0."""
+LEAST_SHAPE = 0.05
+"""Of a parent's mean: what a step of it counts at least, so that no step's leaves are all known to be 0."""
+
+
+@dataclass(frozen=True, eq=False)
+class LeafBlocks:
+    """Noisy sums of the leaves over the same blocks.
+
+    Attributes:
+        starts: (n_blocks,), running steps.
+        lengths: (n_blocks,), steps.
+        sums: (n_leaves, n_blocks).
+        noise: the variance of each sum.
+        parents: (n_leaves,), rows of the parents' series.
+    """
+
+    starts: Integers
+    lengths: Integers
+    sums: Floats
+    noise: float
+    parents: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class LeafEstimate:
+    """What blocks and parents tell of the leaves.
+
+    Attributes:
+        means: (n_leaves, n_steps), at least 0.
+        variances: the same shape: of the leaves' expected values, widened by `factor`, without what counts
+            vary around them.
+        sizes: (n_leaves,), mean values.
+        factor: by how much measurements show the model's variances, counts included, to be short.
+        strength: of the leaves' own parts, relative to their parents'.
+    """
+
+    means: Floats
+    variances: Floats
+    sizes: Floats
+    factor: float
+    strength: float
+
+
+@dataclass(frozen=True, eq=False)
+class _Family:
+    """Leaves of one parent, in the eigenbasis of what its blocks show of own parts.
+
+    Attributes:
+        leaves: (m,), their rows.
+        spectrum: (n_blocks,), variances of the modes.
+        residuals: (m, n_blocks), what the sizes leave of the sums.
+        across: (n_steps, n_blocks), covariance of the asked steps with each mode.
+        alone: (n_steps,), the asked steps' variance without blocks.
+    """
+
+    leaves: Integers
+    spectrum: Floats
+    residuals: Floats
+    across: Floats
+    alone: Floats
+
+
+def estimate_leaves(
+    blocks: LeafBlocks,
+    parents: Floats,
+    first: int,
+    asked: range,
+    prior: TemporalPrior,
+    days: PublicDays,
+    count: float,
+) -> LeafEstimate:
+    """Estimate the leaves from blocks of theirs and their parents' posterior means.
+
+    A leaf is s_i q_p(t) (1 + a g_i(t)): q_p its parent's series over its mean; s_i its size, by least squares
+    of its blocks on q_p and `Mixture`; g_i its own part, with the prior's own components but for the size,
+    and a their strength, the most likely one for all leaves. So a leaf that noise hides is small, and a busy
+    one has days of its own. Parents are taken as known: they are measured far better than leaves, or the
+    leaves would be part of their tree's posterior. Time n_blocks^3 for each parent and leaves times
+    n_blocks^2. Costs no privacy: noisy numbers only.
+
+    Args:
+        blocks: what was measured of the leaves.
+        parents: (n_parents, n_all), posterior means from running step `first` on, over all blocks and
+            `asked`.
+        first: running step of the parents' first column.
+        asked: running steps of which the leaves are asked.
+        prior: of the parents, as learned.
+        days: the public calendar of the running steps.
+        count: the variance of a count of mean 1; 0 for readings that are no counts.
+
+    Returns:
+        The leaves at the asked steps.
+    """
+    means = np.maximum(parents.mean(axis=1), 1e-12)
+    shape = np.maximum(parents / means[:, None], LEAST_SHAPE)
+    own = blocks.parents
+    cover = _block_sums(shape, blocks, first)
+    info = (cover**2).sum(axis=1)
+    observed, spread = (blocks.sums * cover[own]).sum(axis=1) / info[own], blocks.noise / info[own]
+    typical = (means / np.maximum(np.bincount(own, minlength=len(means)), 1))[own]
+    sizes, doubts = Mixture.learned(observed, spread, typical).posterior(observed, spread, typical)
+    left = blocks.sums - sizes[:, None] * cover[own]
+    families = _families(blocks, cover, left, asked, prior, days)
+    noise = blocks.noise + count * sizes * cover.mean(axis=1)[own]
+    strength = _strength(families, sizes, noise)
+    bent, unsure = np.zeros((len(sizes), len(asked))), np.zeros((len(sizes), len(asked)))
+    for one in families:
+        power = (strength * sizes[one.leaves, None]) ** 2
+        seen = power * one.spectrum + noise[one.leaves, None]
+        bent[one.leaves] = (power * one.residuals / seen) @ one.across.T
+        unsure[one.leaves] = power * np.maximum(one.alone - (power / seen) @ (one.across**2).T, 0.0)
+    doubt = (doubts[:, None] + unsure.mean(axis=1, keepdims=True)) * cover[own] ** 2
+    factor = _factor(left, blocks.noise, doubt + (noise - blocks.noise)[:, None])
+    now = shape[:, asked.start - first : asked.stop - first][own]
+    found = np.maximum((sizes[:, None] + bent) * now, 0.0)
+    return LeafEstimate(found, factor * (doubts[:, None] + unsure) * now**2, sizes, factor, strength)
+
+
+def _block_sums(series: Floats, blocks: LeafBlocks, first: int) -> Floats:
+    """Return sums of (n, n_all) over the blocks, (n, n_blocks)."""
+    running = np.concatenate([np.zeros((len(series), 1)), np.cumsum(series, axis=1)], axis=1)
+    start = blocks.starts - first
+    return np.asarray(running[:, start + blocks.lengths] - running[:, start])
+
+
+def _families(
+    blocks: LeafBlocks, cover: Floats, left: Floats, asked: range, prior: TemporalPrior, days: PublicDays
+) -> list[_Family]:
+    logs = prior.logs.copy()
+    logs[1] = -30.0  # the size, which is known otherwise
+    own = replace(prior, logs=logs)
+    clock, steps = days.clock(blocks.starts), days.clock(np.arange(asked.start, asked.stop))
+    wanted = Blocks.at(steps, kinds=days.kinds(steps))
+    alone, found = own.variances(wanted)[1], []
+    for parent in np.unique(blocks.parents):
+        leaves = np.flatnonzero(blocks.parents == parent)
+        seen = Blocks.at(clock, blocks.lengths, kinds=days.kinds(clock), worth=cover[parent] / blocks.lengths)
+        spectrum, basis = np.linalg.eigh(own.covariances(seen, seen)[1])
+        across = own.covariances(wanted, seen)[1] @ basis
+        found.append(_Family(leaves, np.maximum(spectrum, 0.0), left[leaves] @ basis, across, alone))
+    return found
+
+
+def _strength(families: list[_Family], sizes: Floats, noise: Floats) -> float:
+    """Return the strength of the own parts under which the leaves' residuals, and it, are most likely."""
+    scores = -0.5 * (np.log(STRENGTHS) / STRENGTH_DOUBT) ** 2
+    for number, strength in enumerate(STRENGTHS):
+        for one in families:
+            seen = (strength * sizes[one.leaves, None]) ** 2 * one.spectrum + noise[one.leaves, None]
+            scores[number] -= 0.5 * float((one.residuals**2 / seen + np.log(seen)).sum())
+    return float(STRENGTHS[np.argmax(scores)])
+
+
+def _factor(left: Floats, noise: float, doubt: Floats) -> float:
+    """As `calibration.variance_factor`, for residuals of known noise."""
+    unsure = 5.0 * noise**2 + 4.0 * noise * doubt + 2.0 * doubt**2
+    first = float(((left**2 - noise) * doubt / unsure).sum()) / ALIKE + EXPECTED_FACTOR / FACTOR_DOUBT**2
+    second = float((doubt**2 / unsure).sum()) / ALIKE + 1.0 / FACTOR_DOUBT**2
+    return float(np.clip(first / second, 1.0, LARGEST_FACTOR))

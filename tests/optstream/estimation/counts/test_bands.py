@@ -1,0 +1,34 @@
+"""Bands of counts hold what they say and respect 0; means under a bound are those of the truncated normal."""
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from optstream.estimation.counts.bands import count_bands, truncated_means
+
+
+@pytest.mark.parametrize("mean", [0.02, 0.3, 2.0, 40.0])
+def test_bands_hold_at_least_what_they_say_and_respect_0(mean):
+    """100,000 counts, false alarm 3e-7; the control leaves out what counts vary around their expectation."""
+    rng = np.random.default_rng(5)
+    expected = rng.gamma(4.0, mean / 4.0, 100_000)
+    counts = rng.poisson(expected)
+    low, high = count_bands(np.array(mean), np.array(mean**2 / 4), 1.0)
+    held = np.mean((counts >= low) & (counts <= high))
+    assert low >= 0
+    assert low == np.rint(low)
+    assert held > 0.95 - 5 * np.sqrt(0.05 * 0.95 / 1e5)
+    if mean >= 40:
+        assert held < 0.97
+    if mean < 40:  # there most of the doubt is the expectation's
+        naive = np.abs(counts - mean) <= 1.96 * mean / 2
+        assert naive.mean() < 0.9
+
+
+def test_truncated_means_are_those_of_the_truncated_normal():
+    means, variances = np.array([-30.0, -2.0, 0.0, 0.5, 10.0]), np.array([1.0, 4.0, 1.0, 0.1, 1.0])
+    found, spread = truncated_means(means, variances, 0.0)
+    exact = stats.truncnorm(-means / np.sqrt(variances), np.inf, means, np.sqrt(variances))
+    assert found[1:] == pytest.approx(exact.mean()[1:], rel=1e-6)
+    assert spread[1:] == pytest.approx(exact.var()[1:], rel=1e-4)
+    assert 0 < found[0] < 0.05

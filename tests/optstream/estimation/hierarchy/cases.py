@@ -1,0 +1,100 @@
+"""Bounded programs: random small ones of every shape, and large ones of small counts."""
+
+import itertools
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.hierarchy.problem import LeastSquares, least_squares
+from optstream.estimation.reconstruction import interpolation_matrix
+from optstream.stream import AggregationTree, Feature, Measured
+
+N_STEPS = 48
+
+
+def random_case(seed: int) -> tuple[LeastSquares, AggregationTree, float]:
+    """Return a program: ragged tree or one leaf, one step or several, zero-heavy counts, features that are
+    nested or not, levels that were not measured, weights that separate or not, shares near 0.
+    """
+    rng = np.random.default_rng(seed)
+    tree = random_tree(rng)
+    n_steps = int(rng.choice([1, 2, 5, 8, 12]))
+    rows = [np.eye(n_steps)]
+    for _ in range(int(rng.integers(0, 3))):
+        cuts = np.unique(np.concatenate([[0], rng.integers(0, n_steps, int(rng.integers(0, 3)))]))
+        spans = list(itertools.pairwise([*cuts.tolist(), n_steps]))
+        rows.append(np.array([[float(a <= t < b) for t in range(n_steps)] for a, b in spans]))
+    queries = np.concatenate(rows)
+    counts = rng.poisson(rng.choice([0.05, 0.5, 3.0]), (len(tree.leaves), n_steps))
+    truth = tree.add_up(counts.astype(float))
+    shares = np.maximum(rng.dirichlet(np.ones(tree.n_levels)), 0.02)
+    measured = rng.uniform(size=tree.n_levels) > 0.3
+    parts = len(queries) - n_steps
+    scale = np.concatenate([np.full(n_steps, rng.uniform(1, 4)), np.full(parts, rng.uniform(1, 20))])
+    kind = rng.integers(0, 3)
+    if kind == 0:
+        weights = np.outer(shares[tree.depths] ** 2, 1 / scale**2)
+    elif kind == 1:
+        uneven = np.exp(rng.normal(0, 1, (tree.n_levels, len(queries))))
+        weights = shares[tree.depths][:, None] ** 2 / (scale**2 * uneven)[tree.depths]
+    else:
+        weights = np.exp(rng.normal(0, 2, (len(tree.nodes), len(queries))))
+    is_leaf = np.isin(np.arange(len(tree.nodes)), tree.leaf_indices)
+    weights = weights * (measured[tree.depths] | is_leaf)[:, None]
+    noise = rng.laplace(0, 1, weights.shape) / np.sqrt(2 * np.maximum(weights, 1e-300))
+    targets = np.where(weights > 0, truth @ queries.T + noise, 0.0)
+    return LeastSquares(queries, targets, weights), tree, float(rng.choice([0.0, 0.0, -0.5, 1.0]))
+
+
+def random_tree(rng: np.random.Generator) -> AggregationTree:
+    """Return a tree of 1 to 14 nodes, ragged."""
+    n_nodes = int(rng.choice([1, 2, 3, 5, 9, 14]))
+    parents: dict[str, str | None] = {"0": None}
+    for node in range(1, n_nodes):
+        parents[str(node)] = str(int(rng.integers(max(0, node - 5), node)))
+    return AggregationTree.from_parents(parents)
+
+
+def wide_tree(n_leaves: int, width: int = 100) -> AggregationTree:
+    """Return a tree of three levels, families of at least `width` leaves."""
+    regions = max(1, n_leaves // width)
+    above = np.minimum(np.arange(n_leaves) // width, regions - 1) + 1
+    names = ("all", *(f"r{number}" for number in range(regions)), *map(str, range(n_leaves)))
+    return AggregationTree(names, (-1, *([0] * regions), *above.tolist()))
+
+
+def counts_case(
+    n_leaves: int, n_points: int = 10, seed: int = 0
+) -> tuple[Measured, AggregationTree, list[Feature], NDArray[np.float64]]:
+    """Return OptStream's measurements of Poisson(0.5), 48 steps, day parts, epsilon 1; and the truth."""
+    rng = np.random.default_rng(seed)
+    tree, features = wide_tree(n_leaves), Feature.day_parts(N_STEPS)
+    truth = tree.add_up(rng.poisson(0.5, (n_leaves, N_STEPS)).astype(float))
+    points = np.linspace(0, N_STEPS - 1, n_points).round().astype(int).tolist()
+    ones = np.ones((len(tree.nodes), 1))
+    of_points, of_sums = n_points * 2 * 3 * ones, N_STEPS * 2 * 2 * 3 * ones
+    noisy = truth + rng.laplace(0, 1, truth.shape) * of_points
+    sums = [truth @ one.matrix.T + rng.laplace(0, 1, (len(truth), one.n_parts)) * of_sums for one in features]
+    series = noisy[:, points] @ interpolation_matrix(tuple(points), N_STEPS)
+    variances = [2 * of_points**2, *(2 * of_sums**2 for _ in features)]
+    return Measured.from_public(series, sums, variances, points), tree, features, truth
+
+
+def counts_problem(n_leaves: int, n_points: int = 10) -> tuple[LeastSquares, AggregationTree]:
+    """Return the least squares of `counts_case`."""
+    measured, tree, features, _ = counts_case(n_leaves, n_points)
+    return least_squares(measured, tree, features, "variance"), tree
+
+
+def standard_errors(problem: LeastSquares, tree: AggregationTree) -> NDArray[np.float64]:
+    """Return the standard error of every node's value without the bound, by the dense inverse."""
+    sums, identity = tree.add_up(np.eye(len(tree.leaves))), np.eye(problem.rows.shape[1])
+    seen = np.kron(sums, problem.rows)
+    covariance = np.linalg.inv((seen.T * problem.weights.ravel()) @ seen)
+    asked = np.kron(sums, identity)
+    return np.sqrt(np.einsum("ij,jk,ik->i", asked, covariance, asked)).reshape(len(tree.nodes), -1)
+
+
+def objective(problem: LeastSquares, series: NDArray[np.float64]) -> float:
+    """Return what the program minimises."""
+    return 0.5 * float((problem.weights * (series @ problem.rows.T - problem.targets) ** 2).sum())

@@ -1,0 +1,220 @@
+"""The bounded estimate: the solver's answer, its optimality, a gap that is one, and parents that are held."""
+
+import numpy as np
+import pytest
+
+from optstream.estimation.hierarchy import dual
+from optstream.estimation.hierarchy.bounded import held_from_above, solve_bounded
+from optstream.estimation.hierarchy.closed_form import project
+from optstream.estimation.hierarchy.dual import Dual
+from optstream.estimation.hierarchy.families import Families
+from optstream.estimation.hierarchy.leaf_answers import Pulls
+from optstream.estimation.hierarchy.problem import LeastSquares
+from optstream.stream import AggregationTree
+from tests.optstream.estimation.hierarchy.cases import (
+    N_STEPS,
+    counts_problem,
+    objective,
+    random_case,
+    standard_errors,
+    wide_tree,
+)
+from tests.optstream.estimation.hierarchy.cvxpy_program import solve_program
+
+LATE = pytest.mark.nightly
+
+
+@pytest.mark.parametrize("seed", [*range(30), *(pytest.param(seed, marks=LATE) for seed in range(30, 500))])
+def test_it_is_the_solvers_answer(seed):
+    """To 1e-6 of each value's own standard error, feasible and no worse."""
+    problem, tree, bound = random_case(seed)
+    found, optimality = solve_bounded(problem, tree, bound, project(problem, tree))
+    solved = solve_program(problem, tree, bound)
+    assert optimality.converged
+    assert np.max(np.abs(found - solved) / standard_errors(problem, tree)) < 1e-6
+    assert objective(problem, found) <= objective(problem, solved) * (1 + 1e-12)
+    assert found[tree.leaf_indices].min() >= bound
+    assert np.allclose(found, tree.add_up(found[tree.leaf_indices]), rtol=1e-12, atol=1e-12)
+
+
+def test_the_optimality_conditions_hold():
+    """Feasible, gradient 0 off the bound, pushing into it on the bound: in standard deviations, 1,000
+    leaves.
+    """
+    problem, tree = counts_problem(1000)
+    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    pulls = (problem.weights * (problem.targets - found @ problem.rows.T)) @ problem.rows
+    for level in tree.levels[1:]:
+        at = slice(level.start, level.stop)
+        pulls[at] += pulls[np.array(tree.parents)[at]]
+    leaves = tree.leaf_indices
+    gradient = -pulls[leaves] / np.sqrt(problem.weights[leaves, :N_STEPS])
+    on_bound = found[leaves] == 0.0
+    assert on_bound.any()
+    assert not on_bound.all()
+    assert np.abs(gradient[~on_bound]).max() < 1e-8
+    assert gradient[on_bound].min() > -1e-8
+    assert optimality.residual < 1e-8
+
+
+def test_without_a_value_below_the_bound_it_is_the_closed_form():
+    problem, tree, _ = random_case(11)
+    free = project(problem, tree)
+    assert solve_bounded(problem, tree, -1e6, free)[0] == pytest.approx(free, rel=1e-9, abs=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_the_gap_bounds_the_distance_from_the_optimum_at_any_pulls(seed):
+    """Weak duality, and with it that the distance counts in standard errors; at pulls drawn at random."""
+    problem, tree, bound = random_case(seed)
+    rng, families = np.random.default_rng(seed), Families.of(tree)
+    found = Dual(problem, families, np.full((len(tree.leaves), problem.rows.shape[1]), bound))
+    n_steps, n_parts = problem.rows.shape[1], len(problem.rows) - problem.rows.shape[1]
+    leaves = families.leaves
+    moved = rng.normal(size=(len(families.inner), n_steps))
+    weights, targets = problem.weights[leaves, n_steps:], problem.targets[leaves, n_steps:]
+    claimed = targets + rng.normal(size=(len(leaves), n_parts))
+    start = found._start(None)
+    precise = np.einsum("qs,nq,qt->nst", problem.rows, problem.weights[families.inner], problem.rows)
+    above = np.einsum("nst,nt->ns", precise, -moved)
+    for level in families.levels[1:]:
+        above[level] += above[families.up[level]]
+    at = found._at(Pulls(above, start.claimed + moved, weights * (targets - claimed), claimed))
+    values = np.zeros((len(tree.nodes), n_steps))
+    values[leaves] = found.leaves.values(at.pulls)
+    values = tree.add_up(values[tree.leaf_indices])
+    best, _ = solve_bounded(problem, tree, bound, project(problem, tree))
+    assert objective(problem, values) - at.value == pytest.approx(at.gap, rel=1e-8, abs=1e-8)
+    assert objective(problem, values) - objective(problem, best) <= at.gap * (1 + 1e-9) + 1e-9
+    off = np.abs(values - best) / standard_errors(problem, tree)
+    assert off.max() <= np.sqrt(2 * at.gap) * (1 + 1e-9)
+
+
+@pytest.mark.parametrize("total", [-3.0, 0.1, 3.0])
+def test_leaves_of_which_nothing_is_known_share_evenly_what_their_parent_is_known_to_be(total):
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
+    weights = np.array([[1.0], [2.0**-100], [2.0**-100], [2.0**-100]])
+    problem = LeastSquares(np.eye(1), np.array([[total], [0.0], [0.0], [0.0]]), weights)
+    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    assert optimality.converged
+    assert found[:, 0] == pytest.approx([max(total, 0.0), *[max(total, 0.0) / 3] * 3], abs=1e-9)
+
+
+def test_a_leaf_of_which_nothing_is_known_takes_what_its_siblings_leave():
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
+    weights = np.array([[1.0], [2.0**-100], [1.0], [1.0]])
+    problem = LeastSquares(np.eye(1), np.array([[10.0], [0.0], [4.0], [-2.0]]), weights)
+    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    assert optimality.converged
+    assert found[:, 0] == pytest.approx([10.0, 6.0, 4.0, 0.0], abs=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e9])
+def test_large_values_beside_small_noise_cost_no_digits(size):
+    """A leaf at the bound beside one of 10^9 standard errors; the change is the same as beside 10^3."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
+    problem = LeastSquares(np.eye(1), np.array([[size], [size + 1.0], [-2.0]]), np.ones((3, 1)))
+    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    assert optimality.converged
+    assert found[:, 0] - [size, size, 0.0] == pytest.approx([0.5, 0.5, 0.0], abs=1e-6)
+
+
+@pytest.mark.parametrize("depth", [2, 12, 60])
+def test_a_deep_tree_converges_with_its_parents_held(depth):
+    """Chains of nodes, each with a sibling; leaves at every level."""
+    parents = {"0": None}
+    for level in range(1, depth):
+        parents |= {f"{level}": f"{level - 1}", f"leaf {level}": f"{level - 1}"}
+    tree, rng = AggregationTree.from_parents(parents), np.random.default_rng(1)
+    targets = tree.add_up(rng.uniform(0, 1, (len(tree.leaves), 2))) + rng.laplace(0, 3, (len(parents), 2))
+    problem = LeastSquares(np.eye(2), targets, np.ones(targets.shape))
+    free = project(problem, tree)
+    assert free[tree.leaf_indices].min() < 0
+    found, optimality = solve_bounded(held_from_above(problem, tree, free), tree, 0.0, free)
+    assert optimality.converged
+    assert found.min() >= 0
+
+
+def test_no_identity_is_larger_than_queries(monkeypatch):
+    """A matrix in the number of leaves is what 100,000 of them had no memory for."""
+    sizes, eye = [], np.eye
+    monkeypatch.setattr(np, "eye", lambda n, *args: sizes.append(n) or eye(n, *args))
+    problem, tree = counts_problem(2000)
+    _, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    assert optimality.converged
+    assert max(sizes) <= len(problem.rows)
+
+
+def test_what_does_not_converge_says_so(monkeypatch):
+    problem, tree = counts_problem(300)
+    monkeypatch.setattr(dual, "MOST_ROUNDS", 1)
+    found, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    assert not optimality.converged
+    assert optimality.distance > 1
+    assert found[tree.leaf_indices].min() >= 0.0
+
+
+def test_a_matrix_that_is_singular_in_floats_still_gives_a_feasible_answer(monkeypatch):
+    def fail(*_):
+        raise np.linalg.LinAlgError("Singular matrix")
+
+    problem, tree = counts_problem(300)
+    free = project(problem, tree)
+    monkeypatch.setattr(Dual, "_piece_maximum", fail)
+    found, optimality = solve_bounded(problem, tree, 0.0, free)
+    assert not optimality.converged
+    assert found[tree.leaf_indices].min() == 0.0
+    assert np.allclose(found, tree.add_up(found[tree.leaf_indices]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n_leaves", [100, 10_000])
+def test_rounds_do_not_grow_with_the_leaves(n_leaves):
+    problem, tree = counts_problem(n_leaves)
+    free = project(problem, tree)
+    _, optimality = solve_bounded(held_from_above(problem, tree, free), tree, 0.0, free)
+    assert optimality.converged
+    assert optimality.rounds <= 10
+
+
+@pytest.mark.parametrize("n_points", [10, 48])
+def test_newtons_steps_are_few_for_they_are_exact(n_points):
+    """A step that forgets how a leaf's steps hang together by its features takes several times as many."""
+    problem, tree = counts_problem(1000, n_points)
+    _, optimality = solve_bounded(problem, tree, 0.0, project(problem, tree))
+    assert optimality.converged
+    assert optimality.rounds <= 9
+
+
+def test_a_root_that_is_known_stays_though_its_leaves_are_clipped():
+    """What went wrong on taxi trips: 260 leaves near 0, noise of 4 each, moved a root of noise 1."""
+    tree, rng = wide_tree(260, 260), np.random.default_rng(3)
+    truth = tree.add_up(rng.poisson(0.3, (260, 24)).astype(float))
+    noise = np.where(tree.depths == 2, 4.0, 1.0)[:, None]
+    noisy = truth + noise * rng.normal(size=truth.shape)
+    problem = LeastSquares(np.eye(24), noisy, np.repeat(noise**-2, 24, axis=1))
+    free = project(problem, tree)
+    found, _ = solve_bounded(problem, tree, 0.0, free)
+    assert np.abs(found[0] - truth[0]).mean() < 3.0
+    clipped = tree.add_up(np.maximum(free[tree.leaf_indices], 0.0))  # the control
+    assert np.abs(clipped[0] - truth[0]).mean() > 100.0
+
+
+def test_a_held_root_keeps_its_estimate_where_the_plain_program_moves_it():
+    """1,000 leaves of Poisson(0.5), 48 steps; the plain program is the control: it moves the root up by
+    40.
+    """
+    problem, tree = counts_problem(1000)
+    free = project(problem, tree)
+    held, optimality = solve_bounded(held_from_above(problem, tree, free), tree, 0.0, free)
+    plain, _ = solve_bounded(problem, tree, 0.0, free)
+    assert optimality.converged
+    assert np.abs(held[0] - free[0]).mean() < 1.0
+    assert (plain[0] - free[0]).mean() > 30.0
+
+
+def test_where_no_value_lies_below_the_bound_holding_changes_nothing():
+    problem, tree = counts_problem(50)
+    free = project(problem, tree)
+    held, _ = solve_bounded(held_from_above(problem, tree, free), tree, float(free.min()) - 1.0, free)
+    assert held == pytest.approx(free, rel=1e-9, abs=1e-7)

@@ -1,0 +1,133 @@
+"""Controlled rounding: sums exact, every node rounded up or down, least distance or no bias, by brute
+force.
+"""
+
+from fractions import Fraction
+from itertools import product
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.estimation.hierarchy.rounding import GOLDEN, _in_runs, rounded_units
+from optstream.stream import AggregationTree
+from tests.optstream.estimation.hierarchy.cases import random_tree, wide_tree
+
+RULES = pytest.mark.parametrize("rule", ["nearest", "unbiased"])
+
+
+@RULES
+@pytest.mark.parametrize("resolution", ["1", "0.001", "3"])
+def test_sums_are_exact_and_every_node_is_rounded_up_or_down(rule, resolution):
+    for seed in range(60):
+        rng = np.random.default_rng(seed)
+        tree = random_tree(rng)
+        shape = (len(tree.leaves), 6)
+        leaves = rng.gamma(0.3, 2.0, shape) * rng.integers(0, 2, shape) - rng.integers(0, 2)
+        leaves[:, 0] = rng.integers(-4, 4, len(tree.leaves)) * float(resolution)
+        values = tree.add_up(leaves)
+        found = rounded_units(values, tree, Fraction(resolution), rule)
+        assert np.array_equal(found, tree.add_up(found[tree.leaf_indices]))
+        assert np.abs(found - values / float(resolution)).max() < 1
+        assert np.array_equal(found[:, 0], np.rint(values[:, 0] / float(resolution)))  # whole values stay
+        if rule == "nearest":
+            assert np.abs(found[0] - values[0] / float(resolution)).max() <= 0.5 + 1e-5
+        assert np.array_equal(found, rounded_units(values, tree, Fraction(resolution), rule))
+
+
+@RULES
+def test_float_errors_move_no_whole_value(rule):
+    """0.1 + 0.2 and thirds, and loads of 10^8 units less each other, whose float errors are 1e-8 units."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})
+    leaves = np.array([[0.1 + 0.2, 1e8 + 0.3], [0.7, -1e8 + 0.4], [-1e-13, 0.3]])
+    for first_step in range(50):
+        found = rounded_units(tree.add_up(leaves), tree, Fraction(1, 10), rule, first_step=first_step)
+        assert found[1:, 0].tolist() == [3, 7, 0]
+        assert found[:, 1].tolist() == [10, 10**9 + 3, -(10**9) + 4, 3]
+
+
+@RULES
+def test_leaves_are_raised_to_the_bound_and_sums_with_them(rule):
+    tree = wide_tree(12, 4)
+    leaves = np.random.default_rng(1).uniform(-3, 3, (12, 20))
+    found = rounded_units(tree.add_up(leaves), tree, Fraction(1), rule, least=-1)
+    assert found[tree.leaf_indices].min() == -1
+    assert np.array_equal(found, tree.add_up(found[tree.leaf_indices]))
+    assert np.abs(found - tree.add_up(np.maximum(leaves, -1.0))).max() < 1
+    assert rounded_units(tree.add_up(leaves), tree, Fraction(1), rule).min() < -1  # the control
+
+
+def test_nearest_is_the_least_distance_of_a_family():
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(6)})
+    rng = np.random.default_rng(1)
+    for _ in range(30):
+        values = tree.add_up(rng.uniform(0, 2, (6, 1)))
+        found = rounded_units(values, tree, Fraction(1))
+        leaves = values[tree.leaf_indices, 0]
+        options = [np.floor(leaves) + one for one in product((0, 1), repeat=6)]
+        fitting = [one for one in options if one.sum() == found[0, 0]]
+        least = min(float(((one - leaves) ** 2).sum()) for one in fitting)
+        assert float(((found[tree.leaf_indices, 0] - leaves) ** 2).sum()) == pytest.approx(least, abs=1e-5)
+
+
+def test_of_equal_remainders_the_first_are_rounded_up_whatever_their_last_bits():
+    """Leaves that were not measured share their parent evenly; another processor's last bits differ."""
+    tree = AggregationTree.from_parents({"all": None} | {f"leaf {number}": "all" for number in range(8)})
+    rng = np.random.default_rng(1)
+    for _ in range(20):
+        leaves = np.full((8, 1), 3 / 8) * (1 + rng.normal(0, 1e-15, (8, 1)))
+        assert rounded_units(tree.add_up(leaves), tree, Fraction(1))[:, 0].tolist() == [3, 1, 1, 1, *[0] * 5]
+
+
+def test_unbiased_keeps_the_mean_of_small_leaves_and_nearest_does_not():
+    """1,000 steps of 40 leaves near 0.1. Nearest, the control, publishes some of them as 0 throughout."""
+    tree = wide_tree(40, 10)
+    values = tree.add_up(np.random.default_rng(2).gamma(5.0, 0.02, (40, 1000)))
+    moved = rounded_units(values, tree, Fraction(1), "unbiased") - values
+    assert np.abs(moved.mean(axis=1)).max() < 5 * np.sqrt(0.1 / 1000)
+    assert abs(moved.mean()) < 1e-2
+    steady = np.repeat(np.linspace(0.06, 0.14, 40)[:, None], 1000, axis=1)
+    means = {
+        rule: rounded_units(tree.add_up(steady), tree, Fraction(1), rule)[tree.leaf_indices].mean(axis=1)
+        for rule in ("nearest", "unbiased")
+    }
+    assert means["unbiased"] == pytest.approx(steady[:, 0], abs=0.01)
+    assert (means["nearest"] == 0).sum() > 20
+
+
+def test_the_offset_goes_on_from_day_to_day():
+    """Two days are the two halves of both: no step of the day is favoured."""
+    tree = wide_tree(6, 3)
+    values = tree.add_up(np.random.default_rng(3).uniform(0, 1, (6, 96)))
+    whole = rounded_units(values, tree, Fraction(1), "unbiased", first_step=480)
+    days = [
+        rounded_units(values[:, start : start + 48], tree, Fraction(1), "unbiased", first_step=480 + start)
+        for start in (0, 48)
+    ]
+    assert np.array_equal(whole, np.concatenate(days, axis=1))
+    assert len({round(step * GOLDEN % 1.0, 3) for step in range(480, 576)}) == 96
+
+
+def test_every_nodes_leaves_are_a_run():
+    for seed in range(40):
+        tree = random_tree(np.random.default_rng(seed))
+        place = np.argsort(_in_runs(tree))
+        leaves = tree.leaf_indices.tolist()
+        for node in range(len(tree.nodes)):
+            below = [number for number, leaf in enumerate(leaves) if node in ancestors(tree, leaf)]
+            places = np.sort(place[below])
+            assert np.array_equal(places, np.arange(places[0], places[0] + len(places)))
+
+
+def ancestors(tree, node):
+    """The node itself among them."""
+    found = {node}
+    while (node := tree.parents[node]) >= 0:
+        found.add(node)
+    return found
+
+
+def test_another_rule_is_refused():
+    tree = wide_tree(4, 2)
+    with pytest.raises(ParameterError, match=r"rule of rounding must be one of .*got 'up'"):
+        rounded_units(np.zeros((len(tree.nodes), 1)), tree, Fraction(1), "up")
