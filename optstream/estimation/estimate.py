@@ -19,9 +19,12 @@ class Estimate:
         noise_variances: The same shape: what the noise of all measurements did to the value, exactly, given
             which were made; 0 where none enters it, nan where it is not known; None if it never is.
         optimality: How near the values are to the optimum of the bounded program; None where none was solved.
+        bands: The lowest and the highest count of a band of 95 %, of the values' shape each, nan where
+            nothing is known; None but for counts.
     """
 
     values: NDArray[np.float64]
     variances: NDArray[np.float64]
     noise_variances: NDArray[np.float64] | None = None
     optimality: Optimality | None = None
+    bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None

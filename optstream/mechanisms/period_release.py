@@ -29,6 +29,8 @@ class Release:
         standard_errors: Of the values, their shape and unit, where the mechanism knows how far they may be
             from the truth and not only how noisy they are; else None.
         optimality: How near the values are to the optimum of the bounded program; None where none was solved.
+        bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
+            each, both in the band, nan where nothing is known; None but for counts.
         noise_of: Computes `noise_standard_errors`.
     """
 
@@ -41,6 +43,7 @@ class Release:
     simulated: bool
     standard_errors: NDArray[np.float64] | None = None
     optimality: Optimality | None = None
+    bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
 
     @cached_property

@@ -12,7 +12,7 @@ SMALLEST = 1e-6
 
 
 def count_bands(
-    means: Floats, variances: Floats, count_variance: float, share: float = 0.95
+    means: Floats, variances: Floats, count_variance: float | Floats, share: float = 0.95
 ) -> tuple[Floats, Floats]:
     """Return the lowest and the highest counts that a band holds.
 

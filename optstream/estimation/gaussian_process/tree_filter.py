@@ -1,6 +1,6 @@
 """From the blocks of every level to every node's series: one posterior over the whole tree."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ from optstream.stream.public_days import PublicDays
 Floats = NDArray[np.float64]
 SAME = 1e-9
 """Relative: noise scales that differ by less are one."""
+Look = Callable[..., tuple[Seen, *tuple[Floats, ...]] | None]
+"""What `seen_tree` is, or `counts.tree_sizes.seen_counts`: what was seen, then what is known of sizes."""
 
 
 def fit_tree(
@@ -49,9 +51,13 @@ def events_of_tree(
     tree: AggregationTree,
     steps: range,
     scale: float | None,
+    look: Look | None = None,
 ) -> tuple[int, ...]:
-    """Return the days that are called events when `fit_tree` is asked the same, theirs included; free."""
-    known = seen_tree(histories, tree, belief.days, scale, belief.events)
+    """Return the days that are called events when `fit_tree` is asked the same, theirs included; free.
+
+    look: what is seen of the tree; None for `seen_tree`.
+    """
+    known = (look or seen_tree)(histories, tree, belief.days, scale, belief.events)
     return belief.events if known is None else tuple(sorted(belief.answer(known[0], steps)[1]))
 
 
@@ -61,16 +67,17 @@ def judged_tree(
     tree: AggregationTree,
     first_step: int,
     scale: float | None,
+    look: Look | None = None,
 ) -> FilterState:
     """Return the state judged as `FilterState.judged` does, for a tree: whether the last day before this
-    step's was an event.
+    step's was an event. look: as `events_of_tree`.
     """
     recent = {level: latest(history, MOST_FITTED) for level, history in histories.items()}
     if not next(iter(recent.values())).n_blocks:
         return belief
 
     def seen(events: Iterable[int]) -> Seen | None:
-        found = seen_tree(recent, tree, belief.days, scale, events)
+        found = (look or seen_tree)(recent, tree, belief.days, scale, events)
         return found and found[0]
 
     return belief.judged_by(seen, next(iter(recent.values())), first_step)

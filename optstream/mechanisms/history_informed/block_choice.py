@@ -33,7 +33,8 @@ class Figures:
 
     relative_noise: alpha * leaves / (epsilon * scale): the noise of the only block of a window, relative to a
     series' size; None where no scale is known. n_blocks, length: those that are given. components: of the
-    prior that expects.
+    prior that expects. count: that size, where readings are counts and vary around what is expected; else
+    None.
     """
 
     window_length: int
@@ -42,6 +43,7 @@ class Figures:
     n_blocks: int | None = None
     length: int | None = None
     components: tuple[Component, ...] = COMPONENTS
+    count: float | None = None
 
     @property
     def prior(self) -> TemporalPrior:

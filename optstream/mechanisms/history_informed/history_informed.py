@@ -63,10 +63,12 @@ class HistoryInformed(OnlineMechanism):
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
         components: Of the prior, with the medians that it starts from: general ones, or those of a public
             proxy (`mechanisms.history_informed.public_prior`).
+        counts: Whether readings are counts, of resolution 1: whole numbers that vary around what is expected
+            of them by as much as that is. `HistoryInformedTree` goes by it; plain series do not.
 
     Raises:
-        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
-            where the noise would outgrow the integers.
+        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
+            counts of another resolution; and where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
@@ -77,6 +79,7 @@ class HistoryInformed(OnlineMechanism):
     history_days: int = 56
     relearn_days: int = 28
     components: tuple[Component, ...] = COMPONENTS
+    counts: bool = False
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
     revises: ClassVar[bool] = True
@@ -88,6 +91,11 @@ class HistoryInformed(OnlineMechanism):
         if self.scale is not None and not 0 < self.scale < float("inf"):
             raise ParameterError(
                 f"scale of HistoryInformed must be a finite number greater than 0; got {self.scale!r}"
+            )
+        if self.counts and self.model.resolution != 1:
+            raise ParameterError(
+                f"counts of HistoryInformed need a resolution of 1, for counts are whole numbers; "
+                f"got {self.model.resolution}"
             )
         self._spend((), 0)
 
@@ -237,7 +245,9 @@ class HistoryInformed(OnlineMechanism):
         if self.scale is not None:
             noise = float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
         slots = self.public_days.steps_per_day
-        return Figures(model.window_length, slots, noise, self.n_blocks, self.block_length, self.components)
+        count = self.scale if self.counts else None
+        given = self.n_blocks, self.block_length, self.components
+        return Figures(model.window_length, slots, noise, *given, count)
 
     @property
     def scale_units(self) -> float | None:

@@ -11,6 +11,9 @@ from numpy.typing import NDArray
 
 from optstream.errors import ParameterError
 from optstream.estimation import Estimate
+from optstream.estimation.counts.published import published_counts
+from optstream.estimation.counts.tree_counts import fit_counts, typical_above
+from optstream.estimation.counts.tree_sizes import seen_counts
 from optstream.estimation.gaussian_process.filter import (
     MOST_FITTED,
     MOST_LEARNED,
@@ -20,18 +23,29 @@ from optstream.estimation.gaussian_process.filter import (
 )
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.hyperparameters import learn
-from optstream.estimation.gaussian_process.tree_filter import events_of_tree, fit_tree, judged_tree, seen_tree
+from optstream.estimation.gaussian_process.tree_filter import (
+    Look,
+    events_of_tree,
+    fit_tree,
+    judged_tree,
+    seen_tree,
+)
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
 from optstream.mechanisms.history_informed.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
-from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_tree_blocks
+from optstream.mechanisms.history_informed.small_counts import (
+    small_blocks,
+    small_leaf_level,
+    tree_of_common_blocks,
+)
+from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_plan_blocks
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
-from optstream.privacy.headroom import parts_with_headroom
+from optstream.privacy.headroom import Layer, layers_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 
@@ -39,6 +53,7 @@ ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
 LEARNED = ("prior", "began", "learned", "events")
 """What the tree's state holds beside its levels'."""
+Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
 @dataclass(frozen=True, init=False)
@@ -49,6 +64,11 @@ class HistoryInformedTree(Hierarchical):
     sharpen its regions and theirs the nation, as far as the learned prior says, and what comes out adds up
     (`estimation.gaussian_process.tree_posterior`, exact). Where the posterior takes a leaf below
     `lower_bound`, the least-squares fit to it by its variances that respects the bound is published.
+
+    Of counts the leaves may be so small that noise hides them at any block: then the deepest level has one
+    block a window of its own, and its leaves are shares of their parents (`estimation.counts`). Sizes are
+    learned apart for busy and empty nodes, a count varies around what is expected of it by as much as that
+    is, and bands are of whole numbers.
 
     Args:
         mechanism: A HistoryInformed, made with the whole stream's model; `scale` is of a typical leaf. Blocks
@@ -102,6 +122,11 @@ class HistoryInformedTree(Hierarchical):
         elsewhere = [spend_to_document(spend) for spend in charged if spend.level not in measured]
         return {**state, ELSEWHERE: elsewhere, **{key: known[key] for key in LEARNED if key in known}}
 
+    @property
+    def small_level(self) -> int | None:
+        """The level of small counts that is measured at blocks of its own (`small_leaf_level`); else None."""
+        return small_leaf_level(self.tree, self.pattern.figures, self.level_shares)
+
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the levels' plans in a row, at blocks for which all levels together have headroom."""
         return super().plan(n_steps, first_step, self._with_parts(state, n_steps, first_step))
@@ -110,27 +135,49 @@ class HistoryInformedTree(Hierarchical):
         """Return the state, each level told which blocks are measured: one choice for the tree (Lemma 13).
 
         A level that looked at its own past alone would not see what another level, or another plan's shares,
-        has spent: two that each have headroom may have none together.
+        has spent: two that each have headroom may have none together. Nor would the levels that share their
+        blocks see what a level of small counts takes beside them in the same night.
         """
-        levels, states = self._informed, level_states(state)
+        states = level_states(state)
         others = [one for known in states.values() for one in (known or {}).get("spends", ())]
         others += (state or {}).get(ELSEWHERE, [])
-        parts = parts_with_headroom(
-            levels[0][1].blocks.parts(first_step, n_steps),
+        sets = self._sets_of_levels
+        chosen = layers_with_headroom(
+            [self._layer(levels, first_step, n_steps) for levels in sets],
             first_step,
-            sum((own.unit_charge for _, own in levels), Fraction(0)),
             [spend_from_document(one) for one in others],
             self.model.window_length,
             self.model.epsilon,
         )
-        told = {PARTS: [[part.start, part.stop] for part in parts]}
         with_parts = {
-            str(level): {"mechanism": OWN, **(states.get(str(level)) or {}), **told} for level, _ in levels
+            str(level): {
+                "mechanism": OWN,
+                **(states.get(str(level)) or {}),
+                PARTS: [[part.start, part.stop] for (part,) in groups],
+            }
+            for levels, groups in zip(sets, chosen, strict=True)
+            for level, _ in levels
         }
         return {"mechanism": NAME, **(state or {}), "levels": with_parts}
 
+    def _layer(self, levels: Levels, first_step: int, n_steps: int) -> Layer:
+        """Return what levels measure at common blocks: every part by itself, at what they charge together."""
+        parts = levels[0][1].blocks.parts(first_step, n_steps)
+        return [(part,) for part in parts], sum((own.unit_charge for _, own in levels), Fraction(0))
+
     @property
-    def _informed(self) -> tuple[tuple[int, HistoryInformed], ...]:
+    def _sets_of_levels(self) -> tuple[Levels, ...]:
+        """The measured levels, those together that are measured at the same blocks; root first."""
+        small = tuple(one for one in self._informed if one[0] == self.small_level)
+        return tuple(levels for levels in (self._dense, small) if levels)
+
+    @property
+    def _dense(self) -> Levels:
+        """The levels that are measured at common blocks and have one posterior."""
+        return tuple(one for one in self._informed if one[0] != self.small_level)
+
+    @property
+    def _informed(self) -> Levels:
         """The `levels`, with their own type."""
         return tuple((level, own) for level, own in self.levels if isinstance(own, HistoryInformed))
 
@@ -153,7 +200,8 @@ class HistoryInformedTree(Hierarchical):
         belief, histories = self._known(measured)
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
-        return events_of_tree(belief, near, self.tree, steps, self.pattern.scale_units)
+        dense = {level: near[level] for level, _ in self._dense}
+        return events_of_tree(belief, dense, self._above, steps, self._typical, self._look)
 
     def _known(self, measured: Measured) -> tuple[FilterState, dict[int, BlockHistory]]:
         """Return what the tree had learned before, and each level's blocks, the period's own among them.
@@ -211,13 +259,17 @@ class HistoryInformedTree(Hierarchical):
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
     def _with_errors(self, measured: Measured, found: Estimate) -> Release:
-        return self._release(measured, found.values, np.sqrt(found.variances), found.optimality)
+        release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality)
+        return release if found.bands is None else replace(release, bands=found.bands)
 
     def _estimate(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
     ) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
         near = {level: nearest(history, steps, MOST_FITTED) for level, history in histories.items()}
+        if self.pattern.counts:
+            fit = fit_counts(belief, near, self.tree, self.small_level, steps, self.pattern.scale_units)
+            return published_counts(fit, measured, self.tree, self.lower_bound)
         values, variances = fit_tree(belief, near, self.tree, steps, self.pattern.scale_units)
         unit = float(measured.resolution)
         values, variances = values * unit, variances * unit**2
@@ -238,7 +290,8 @@ class HistoryInformedTree(Hierarchical):
         assert drawn.state is not None
         end = period.first_step + period.n_steps
         seen = self.pattern._still_seen([spend_from_document(one) for one in elsewhere], end)
-        began = drawn.parts[-1].state["began"] if drawn.parts[-1].state else None
+        own = drawn.parts[len(self._dense) - 1].state
+        began = own["began"] if own else None
         learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
         after = {**learned, "began": began if belief.began is None else belief.began}
         return replace(
@@ -257,16 +310,31 @@ class HistoryInformedTree(Hierarchical):
         """Return what the tree learned so far, learned again when due."""
         levels = level_states(state)
         belief = self.pattern._belief(_learned(state), 0)
-        histories = {level: self._belief(levels.get(str(level))).history for level, _ in self.levels}
-        scale = self.pattern.scale_units
-        belief = judged_tree(belief, histories, self.tree, first_step, scale)
+        histories = {level: self._belief(levels.get(str(level))).history for level, _ in self._dense}
+        tree, scale = self._above, self._typical
+        belief = judged_tree(belief, histories, tree, first_step, scale, self._look)
         if not belief.is_due(first_step, self.pattern.relearn_days):
             return belief
         recent = {level: latest(history, MOST_LEARNED) for level, history in histories.items()}
-        found = seen_tree(recent, self.tree, belief.days, scale, belief.events)
+        found = self._look(recent, tree, belief.days, scale, belief.events)
         if found is None:
             return belief
         return replace(belief, prior=learn(belief.prior, found[0]), learned=belief.day_of(first_step))
+
+    @property
+    def _look(self) -> Look:
+        """What is seen of that tree."""
+        return seen_counts if self.pattern.counts else seen_tree
+
+    @property
+    def _above(self) -> AggregationTree:
+        """The tree of the levels that have one posterior."""
+        return tree_of_common_blocks(self.tree, self.small_level)
+
+    @property
+    def _typical(self) -> float | None:
+        """The public size of one of its leaves, in units of the resolution."""
+        return typical_above(self.tree, self._above, self.pattern.scale_units)
 
     def _belief(self, document: Mapping[str, Any] | None, part: Measured | None = None) -> FilterState:
         given = (document or {}).get("history")
@@ -292,8 +360,14 @@ def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, Series
     levels = super(HistoryInformedTree, whole).levels
     pattern = whole.pattern
     count, length = pattern.blocks.n_blocks, pattern.blocks.length
+    small = whole.small_level
     if pattern.figures.relative_noise is not None:
-        count, length = choose_tree_blocks(whole.tree, pattern.figures, whole.level_shares)
+        count, length = choose_plan_blocks(whole.tree, pattern.figures, whole.level_shares)
+    blocks = {level: (count, length) for level, _ in levels}
+    if small is not None:
+        blocks[small] = small_blocks(whole.model.window_length)
     found: list[tuple[int, Any]] = list(levels)
-    same = {"n_blocks": count, "block_length": length, "relearn_days": 0}
-    return tuple((level, replace(own, **same)) for level, own in found)
+    return tuple(
+        (level, replace(own, n_blocks=blocks[level][0], block_length=blocks[level][1], relearn_days=0))
+        for level, own in found
+    )

@@ -9,9 +9,16 @@ from functools import lru_cache
 from itertools import permutations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.expected_error import expected_level_errors
 from optstream.mechanisms.history_informed.block_choice import Blocks, Figures, best_blocks, looked_at
+from optstream.mechanisms.history_informed.small_counts import (
+    expected_small_error,
+    figures_above,
+    small_leaf_level,
+    tree_of_common_blocks,
+)
 from optstream.stream import AggregationTree
 
 MOVES = (Fraction(1, 4), Fraction(1, 8), Fraction(1, 16), Fraction(1, 32))
@@ -38,15 +45,16 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
     """Return one share for each level, root first, that add up to 1.
 
     public: its relative noise is that of all of epsilon in one block of a window, relative to a leaf's size.
-    The measure is `expected_error_of`; by it equal shares are never better. The search begins with the best
-    of some simple shares. A level without leaves may get nothing, and is then derived.
+    The measure is the geometric mean of `expected_level_misses`; by it equal shares are never better. The
+    search begins with the best of some simple shares. A level without leaves may get nothing, and is then
+    derived.
     """
 
     def blocks_of(shares: Shares) -> Blocks:
-        return choose_tree_blocks(tree, public, shares)
+        return choose_plan_blocks(tree, public, shares)
 
     def error(shares: Shares, blocks: Blocks) -> float:
-        return expected_error_of(tree, public, shares, blocks)
+        return float(np.exp(np.log(expected_level_misses(tree, public, shares, blocks)).mean()))
 
     equal, *others = _simple(tree)
     best = min((equal, *others), key=lambda shares: error(shares, blocks_of(shares)))
@@ -66,7 +74,6 @@ def choose_level_shares(tree: AggregationTree, public: Figures) -> Shares:
     return best if gain > WORTH_IT else equal
 
 
-@lru_cache(maxsize=4096)
 def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks) -> float:
     """Return the geometric mean over levels of a node's expected root mean square error, relative to its
     size.
@@ -74,11 +81,48 @@ def expected_error_of(tree: AggregationTree, public: Figures, shares: Shares, bl
     Geometric, so that a part of the error counts alike at every level: a nation's is much smaller than a
     leaf's, and a plain mean would give it away. Leaves are taken to be of one size.
     """
+    return float(np.exp(np.log(_posterior_errors(tree, public, shares, blocks)).mean()))
+
+
+def choose_plan_blocks(tree: AggregationTree, public: Figures, shares: Shares) -> Blocks:
+    """Return (m, L) of the levels that are measured at common blocks, as `choose_tree_blocks`."""
+    above = tree_of_common_blocks(tree, small_leaf_level(tree, public, shares))
+    return choose_tree_blocks(above, figures_above(public, tree, above), shares[: above.n_levels])
+
+
+@lru_cache(maxsize=4096)
+def expected_level_misses(
+    tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks
+) -> NDArray[np.float64]:
+    """Return for each level a node's expected root mean square error, relative to its size, (n_levels,).
+
+    As `expected_error_of`, level by level; of counts with what they vary around their expectation, and small
+    leaves by `expected_small_error`. blocks: of the levels that share theirs.
+    """
+    small = small_leaf_level(tree, public, shares)
+    above = tree_of_common_blocks(tree, small)
+    figures = figures_above(public, tree, above)
+    errors = _posterior_errors(above, figures, shares[: above.n_levels], blocks)
+    if public.count is not None:
+        errors = np.sqrt(errors**2 + 1.0 / (public.count * leaves_by_level(tree)[: above.n_levels]))
+    if small is None:
+        return errors
+    return np.append(errors, expected_small_error(public, shares[small]))
+
+
+def leaves_by_level(tree: AggregationTree) -> NDArray[np.float64]:
+    """Return how many leaves a node of each level covers on average, (n_levels,)."""
+    return np.array([tree.leaves_below[level.start : level.stop].mean() for level in tree.levels])
+
+
+@lru_cache(maxsize=4096)
+def _posterior_errors(
+    tree: AggregationTree, public: Figures, shares: Shares, blocks: Blocks
+) -> NDArray[np.float64]:
     noise = [public.noise(blocks[0], float(share)) if share else np.inf for share in shares]
     of_nodes = np.array(noise)[np.array(tree.depths)]
     starts, lengths, period = looked_at(public, *blocks)
-    errors = expected_level_errors(public.prior, tree, starts, lengths, of_nodes, period)
-    return float(np.exp(np.log(errors).mean()))
+    return expected_level_errors(public.prior, tree, starts, lengths, of_nodes, period)
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:

@@ -1,0 +1,38 @@
+"""From what is known of counts to what is published: series that add up, errors, bands of whole numbers."""
+
+import numpy as np
+
+from optstream.estimation.counts.bands import count_bands
+from optstream.estimation.counts.tree_counts import CountsFit
+from optstream.estimation.estimate import Estimate
+from optstream.estimation.hierarchy.solve import consistent
+from optstream.estimation.holding import UNKNOWN
+from optstream.stream import AggregationTree, Measured
+
+
+def published_counts(
+    fit: CountsFit, measured: Measured, tree: AggregationTree, lower_bound: float | None
+) -> Estimate:
+    """Return the counts that add up and respect the bound, nearest to what is known of each node.
+
+    The plain bounded program ("joint" in `consistent`): leaves are posterior means and not below 0 before it,
+    so their sums tell of their parents. Standard errors and bands are of the counts themselves: what is not
+    known of their expectation, and what they vary around it. Costs no privacy.
+
+    Args:
+        fit: What is known of every node.
+        measured: Of the period, of resolution 1.
+        tree: The hierarchy.
+        lower_bound: Of every leaf; None for no bound.
+
+    Returns:
+        Values, variances and bands, (n_nodes, n_steps) each.
+    """
+    merged = measured.seen_as(fit.means, fit.given)
+    found = consistent(merged, tree, [], "variance", lower_bound, "joint")
+    expected = np.maximum(found.values, 0.0)
+    known = fit.variances < UNKNOWN * (1.0 - 1e-9)
+    variances = np.where(known, fit.variances + fit.count_variances * expected, UNKNOWN)
+    low, high = count_bands(expected, np.where(known, fit.variances, 0.0), fit.count_variances)
+    bands = np.where(known, low, np.nan), np.where(known, high, np.nan)
+    return Estimate(found.values, variances, optimality=found.optimality, bands=bands)

@@ -1,0 +1,167 @@
+"""Counts at every node of a tree: levels above by one posterior, small leaves as shares of their parents."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from optstream.estimation.counts.held_share import level_factors
+from optstream.estimation.counts.shares import LEAST_SHAPE, LeafBlocks, estimate_leaves
+from optstream.estimation.counts.tree_sizes import seen_counts
+from optstream.estimation.gaussian_process.filter import FilterState
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.posterior import series_of
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.gaussian_process.training_data import step_blocks
+from optstream.estimation.gaussian_process.tree_filter import SAME
+from optstream.estimation.holding import UNKNOWN
+from optstream.stream import AggregationTree
+
+Floats = NDArray[np.float64]
+
+SHARED_DOUBT = 0.02
+"""Of a small leaf's own variance as a count: what it gives way to its parent by, where it is sure."""
+LEAST_DOUBT = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class CountsFit:
+    """What is known of every node's expected counts, before they add up.
+
+    Attributes:
+        means: (n_nodes, n_steps), expected counts.
+        variances: The same shape: of these expectations.
+        given: The same shape: the variances by which nodes give way to each other.
+        count_variances: (n_nodes, 1): the variance of a count whose expectation is 1.
+    """
+
+    means: Floats
+    variances: Floats
+    given: Floats
+    count_variances: Floats
+
+
+def tree_above(tree: AggregationTree, level: int) -> AggregationTree:
+    """Return the tree without its levels from this one on; free.
+
+    Args:
+        tree: The hierarchy.
+        level: Above 0.
+
+    Returns:
+        Its first levels, nodes in the same order.
+    """
+    stop = tree.levels[level].start
+    return AggregationTree(tree.nodes[:stop], tree.parents[:stop])
+
+
+def fit_counts(
+    belief: FilterState,
+    histories: Mapping[int, BlockHistory],
+    tree: AggregationTree,
+    small: int | None,
+    steps: range,
+    scale: float | None,
+) -> CountsFit:
+    """Estimate every node's counts at these steps from the blocks of all levels.
+
+    Levels that share their blocks have one posterior, with sizes of `seen_counts`, widened level by level
+    (`level_factors`). The level `small` has blocks of its own and is `estimate_leaves` of it. Where nothing
+    was measured, `scale` or 0 with `UNKNOWN` variance. Costs no privacy: noisy numbers only.
+
+    Args:
+        belief: What the tree learned; its history is not looked at.
+        histories: {level: the blocks of its nodes}; a level that is not there was not measured.
+        tree: The hierarchy.
+        small: The deepest level, where its blocks are its own; else None.
+        steps: Running steps that are asked for.
+        scale: The public size of a typical leaf, in counts.
+
+    Returns:
+        The counts.
+    """
+    above = tree if small is None else tree_above(tree, small)
+    dense = {level: history for level, history in histories.items() if level != small}
+    days, typical = belief.days, typical_above(tree, above, scale)
+    known = seen_counts(dense, above, days, typical, belief.events)
+    if known is None:
+        shape = (len(tree.leaves), len(steps))
+        means, unknown = tree.add_up(np.full(shape, scale or 0.0)), tree.add_up(np.full(shape, UNKNOWN))
+        return CountsFit(means, unknown, unknown, np.ones((len(means), 1)))
+    seen, sizes, doubts = known
+    found, events = belief.answer(seen, steps)
+    moved, variances = series_of(found, step_blocks(steps, days, events))
+    of_nodes = above.add_up(sizes[:, None])
+    means = of_nodes + moved
+    variances = variances * (level_factors(found.posterior) / found.factor)[:, None]
+    variances = variances + _doubt_of_sizes(found.posterior.prior, above, sizes, doubts) * (
+        np.maximum(means[0] / of_nodes[0], LEAST_SHAPE) ** 2
+    )
+    ones = np.ones((len(means), 1))
+    dense_fit = CountsFit(means, variances, variances + LEAST_DOUBT, ones)
+    if small is None:
+        return dense_fit
+    level = tree.levels[small]
+    parents = np.array(tree.parents)[level.start : level.stop]
+    history = _alike(histories[small])
+    if not history.n_blocks:
+        return _evenly(dense_fit, parents)
+    first = min(int(history.starts.min()), steps.start)
+    stop = max(int((history.starts + history.lengths).max()), steps.stop)
+    past = of_nodes + found.posterior.means(step_blocks(range(first, stop), days, events))
+    past = np.maximum(past, LEAST_SHAPE * of_nodes)
+    noise = 2.0 * float(history.scales[-1]) ** 2
+    blocks = LeafBlocks(history.starts, history.lengths, history.sums, noise, parents)
+    leaves = estimate_leaves(blocks, past, first, steps, found.posterior.prior, days, 1.0)
+    return CountsFit(
+        np.vstack([means, leaves.means]),
+        np.vstack([variances, leaves.variances]),
+        np.vstack([variances, leaves.variances + SHARED_DOUBT * leaves.means]) + LEAST_DOUBT,
+        np.vstack([ones, np.full((len(level), 1), leaves.factor)]),
+    )
+
+
+def _alike(history: BlockHistory) -> BlockHistory:
+    """Return the blocks with the noise of the latest; others are of another plan."""
+    return history.chosen(np.abs(history.scales / history.scales[-1:] - 1.0) < SAME)
+
+
+def _evenly(above: CountsFit, parents: NDArray[np.int64]) -> CountsFit:
+    """Return leaves that were never measured beside what is known above them: even parts, of `UNKNOWN`."""
+    even = np.maximum(above.means, 0.0)[parents] / np.bincount(parents)[parents][:, None]
+    unknown = np.full(even.shape, UNKNOWN)
+    return CountsFit(
+        np.vstack([above.means, even]),
+        np.vstack([above.variances, unknown]),
+        np.vstack([above.given, unknown]),
+        np.vstack([above.count_variances, np.ones((len(parents), 1))]),
+    )
+
+
+def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | None) -> float | None:
+    """Return the public size of a typical leaf of the tree above a level; free.
+
+    Args:
+        tree: The hierarchy.
+        above: Its first levels.
+        scale: Of a typical leaf of the hierarchy; None if nothing is known.
+
+    Returns:
+        The scale, times how many leaves share one of the tree above.
+    """
+    if scale is None or above is tree:
+        return scale
+    return scale * len(tree.leaves) / len(above.leaves)
+
+
+def _doubt_of_sizes(prior: TemporalPrior, tree: AggregationTree, sizes: Floats, doubts: Floats) -> Floats:
+    """Return by how much sizes are doubted beyond what the prior's own part says, (n_nodes, 1).
+
+    An inner node is measured itself, and told by its leaves' sum; its size is not doubted.
+    """
+    own = float(np.exp(2.0 * prior.logs[1]))
+    found = np.zeros((len(tree.nodes), 1))
+    if len(tree.nodes) > 1:
+        found[tree.leaf_indices, 0] = np.maximum(doubts - own * sizes**2, 0.0)
+    return found

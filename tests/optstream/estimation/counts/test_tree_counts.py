@@ -1,0 +1,95 @@
+"""Counts over a tree: which blocks are looked at, and what is said where none were measured."""
+
+from datetime import date
+
+import numpy as np
+import pytest
+
+from optstream.estimation.counts.tree_counts import fit_counts, tree_above, typical_above
+from optstream.estimation.gaussian_process.filter import FilterState
+from optstream.estimation.gaussian_process.history import BlockHistory
+from optstream.estimation.gaussian_process.prior import TemporalPrior
+from optstream.estimation.holding import UNKNOWN
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+DAYS = PublicDays.from_date(date(2024, 1, 1), 24)
+TREE = AggregationTree(
+    ("city", "a", "b", *(f"z{number}" for number in range(6))), (-1, 0, 0, 1, 1, 1, 2, 2, 2)
+)
+RATES = np.array([0.1, 0.1, 9.0, 2.0, 0.5, 0.1])
+BELIEF = FilterState(BlockHistory.empty(0), TemporalPrior.broad(24), DAYS)
+
+
+def history(level, starts, length, scale, seed=0):
+    hours = np.arange(30 * 24)
+    rates = TREE.add_up(RATES[:, None] * (1 + 0.5 * np.sin(hours * np.pi / 12)))
+    rates = rates[TREE.levels[level].start : TREE.levels[level].stop]
+    sums = np.stack([rates[:, at : at + length].sum(axis=1) for at in starts], axis=1)
+    noise = np.random.default_rng([seed, level]).laplace(size=sums.shape) * scale
+    same = np.full(starts.size, length)
+    return BlockHistory(starts, same, np.full(starts.size, float(scale)), np.rint(sums + noise))
+
+
+def histories():
+    dense, small = np.arange(0, 28 * 24, 13), np.arange(0, 28 * 24, 25)
+    return {0: history(0, dense, 2, 6), 1: history(1, dense, 2, 12), 2: history(2, small, 4, 8)}
+
+
+def fitted(known, small=2, scale=2.0):
+    return fit_counts(BELIEF, known, TREE, small, range(27 * 24, 28 * 24), scale)
+
+
+def test_busy_leaves_are_busy_and_empty_ones_nearly_0():
+    fit = fitted(histories())
+    assert fit.means.shape == fit.variances.shape == fit.given.shape == (9, 24)
+    leaves = fit.means[3:].mean(axis=1)
+    assert leaves[2] > 5
+    assert leaves[[0, 1, 5]].max() < 1.5
+    assert fit.means[3:].min() >= 0
+    assert (fit.variances > 0).all()
+    assert (fit.given >= fit.variances).all()
+    assert (fit.count_variances >= 1).all()
+
+
+def test_small_leaves_without_blocks_are_even_parts_of_which_nothing_is_known():
+    known = histories()
+    known[2] = BlockHistory.empty(6)
+    fit = fitted(known)
+    assert (fit.variances[3:] == UNKNOWN).all()
+    assert fit.means[3:6].sum(axis=0) == pytest.approx(np.maximum(fit.means[1], 0))
+    assert (fit.variances[:3] < UNKNOWN).all()
+
+
+def test_blocks_of_another_plans_noise_are_left_out():
+    known, other = histories(), history(2, np.arange(0, 26 * 24, 25), 4, 80, seed=3)
+    mixed = other.joined(known[2].between(26 * 24, 28 * 24))
+    alone = fitted({**known, 2: known[2].between(26 * 24, 28 * 24)})
+    assert np.array_equal(fitted({**known, 2: mixed}).means, alone.means)
+
+
+def test_nothing_measured_is_the_public_scale_of_which_nothing_is_known():
+    none = {level: BlockHistory.empty(len(TREE.levels[level])) for level in range(3)}
+    fit = fitted(none)
+    assert (fit.means[0] == 12).all()
+    assert (fit.variances >= UNKNOWN).all()
+
+
+def test_leaves_may_be_dense_too():
+    known, starts = histories(), np.arange(0, 28 * 24, 13)
+    fit = fitted({**known, 2: history(2, starts, 2, 1)}, small=None)
+    assert fit.means.shape == (9, 24)
+    assert np.allclose(TREE.add_up(fit.means[3:]), fit.means)
+
+
+def test_the_tree_above_a_level():
+    above = tree_above(TREE, 2)
+    assert above.nodes == ("city", "a", "b")
+    assert typical_above(TREE, above, 2.0) == 6
+    assert typical_above(TREE, TREE, 0.1) == 0.1
+    assert typical_above(TREE, above, None) is None
+
+
+def test_a_leaf_at_another_depth_stays_among_the_levels_above():
+    tree = AggregationTree(("r", "a", "b", "c", "d"), (-1, 0, 0, 2, 2))
+    assert tree_above(tree, 2).leaves == ("a", "b")

@@ -1,0 +1,330 @@
+"""Counts on a tree: blocks of their own for small leaves, one headroom for all; what is published of them."""
+
+from dataclasses import replace
+from datetime import date
+from fractions import Fraction
+from hashlib import sha256
+from itertools import pairwise
+from json import dumps
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
+from optstream.mechanisms.history_informed import tree as module
+from optstream.noise import simulated_noise
+from optstream.privacy import PrivacyModel, worst_window
+from optstream.privacy.headroom import layers_with_headroom
+from optstream.privacy.spends import spend_to_document
+from optstream.stream import AggregationTree, Measured
+from optstream.stream.public_days import PublicDays
+
+SLOTS = 24
+DAYS = PublicDays.from_date(date(2024, 1, 1), SLOTS)
+MODEL = PrivacyModel("1", SLOTS, 1, resolution=1)
+N_BOROUGHS, N_ZONES = 3, 30
+BOROUGHS = {f"b{number}": "city" for number in range(N_BOROUGHS)}
+ZONES = {f"z{number}": f"b{number % N_BOROUGHS}" for number in range(N_ZONES)}
+TREE = AggregationTree.from_parents({"city": None, **BOROUGHS, **ZONES})
+SHARES = ["1/3", "1/6", "1/2"]
+RATES = np.where(np.arange(N_ZONES) < 20, 0.02, np.where(np.arange(N_ZONES) < 28, 0.5, 12.0))
+
+
+def trips(n_days, seed=0):
+    """Trips of thirty zones: twenty nearly empty, eight of a few, two busy; a shape of the day."""
+    hours = np.arange(n_days * SLOTS)
+    shape = 1 + 0.6 * np.sin((hours - 9) * np.pi / 12)
+    rates = RATES[:, None] * shape * np.where(hours // SLOTS % 7 > 4, 0.8, 1.0)
+    return np.random.default_rng(seed).poisson(rates).astype(float)
+
+
+def informed(**given):
+    model = given.pop("model", MODEL)
+    return HistoryInformed(model, **{"days": DAYS, "scale": 1.0, "counts": True} | given)
+
+
+def on_tree(shares=SHARES, **given):
+    given = {"n_blocks": 2, "block_length": 2} | given
+    return HistoryInformedTree(informed(**given), TREE, shares)
+
+
+def draw(mechanism, stream, state=None, first_step=0, lengths=None):
+    """Measure day by day, or periods of these lengths."""
+    drawn, at = [], 0
+    for length in lengths or [SLOTS] * (stream.shape[1] // SLOTS):
+        noise, values = simulated_noise([1, first_step + at]), stream[:, at : at + length]
+        drawn.append(mechanism.measure(values, noise=noise, first_step=first_step + at, state=state))
+        state, at = drawn[-1].state, at + length
+    return drawn
+
+
+def run(mechanism, stream):
+    """Release day by day."""
+    return [mechanism.estimate(one) for one in draw(mechanism, stream)]
+
+
+def spends_of(drawn):
+    return [spend for one in drawn for spend in one.spends]
+
+
+def exact_loss(drawn, window_length):
+    """The most that one customer loses, whose readings in a window all change by alpha in one leaf.
+
+    The attack: at each level the sum of every block moves by as many units as it has changed steps, and
+    Laplace noise of scale b then loses that over b. From the noise that was drawn and the blocks that were
+    measured, without the accountant.
+    """
+    blocks = []
+    for one in drawn:
+        for part in one.parts:
+            scale = float(np.sqrt(part.answers.variances[0].ravel()[0] / 2))
+            blocks += [(part.first_step + a, part.first_step + b, scale) for a, b in part.choices["blocks"]]
+    last = max(stop for _, stop, _ in blocks)
+    return max(
+        sum(max(min(stop, at + window_length) - max(start, at), 0) / b for start, stop, b in blocks)
+        for at in range(-window_length, last)
+    )
+
+
+def test_small_leaves_have_one_block_a_window_and_the_levels_above_share_theirs():
+    mechanism = on_tree()
+    assert mechanism.small_level == 2
+    blocks = [own.blocks for _, own in mechanism.levels]
+    assert blocks[0] == blocks[1]
+    assert (blocks[2].n_blocks, blocks[2].length) == (1, 4)
+    assert mechanism.epsilon <= MODEL.epsilon
+    assert float(mechanism.epsilon) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("given", "shares", "level"),
+    [
+        ({}, SHARES, 2),
+        ({"counts": False}, SHARES, None),
+        ({"scale": None}, SHARES, None),
+        ({"scale": 1000.0}, SHARES, None),  # noise of 2 on leaves of 1000
+        ({}, ["1/2", "0", "1/2"], None),  # nothing is known of the parents
+        ({}, ["0", "1/2", "1/2"], 2),
+        ({"scale": 8.0}, SHARES, None),  # 2 / 8 is not above a quarter
+        ({"scale": 7.9}, SHARES, 2),
+    ],
+)
+def test_what_is_small_is_a_matter_of_public_figures(given, shares, level):
+    assert on_tree(shares, **given).small_level == level
+
+
+def test_a_tree_of_one_node_has_no_small_level():
+    assert HistoryInformedTree(informed(), AggregationTree(("all",), (-1,)), ["1"]).small_level is None
+
+
+@pytest.mark.parametrize("window", [5, 23, 24, 25, 48])
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 2), (3, 1)])
+def test_no_window_loses_more_wherever_periods_begin(window, blocks):
+    """Periods of any lengths, gaps none; by the accountant and by the attack, over all windows."""
+    model = PrivacyModel("1", window, 1, resolution=1)
+    mechanism = on_tree(model=model, n_blocks=blocks[0], block_length=blocks[1], relearn_days=0)
+    lengths = [1, 24, 23, 25, 7, 2, 24, 24]
+    drawn = draw(mechanism, trips(6)[:, : sum(lengths)], lengths=lengths)
+    assert worst_window(spends_of(drawn), window).epsilon <= 1
+    assert exact_loss(drawn, window) <= 1 + 1e-9
+    # all that was planned is measured: levels with blocks of their own do not crowd each other out
+    for one, (at, end) in zip(drawn, pairwise(np.cumsum([0, *lengths])), strict=True):
+        for (_, own), part in zip(mechanism.levels, one.parts, strict=True):
+            planned = own.blocks.parts(int(at), int(end - at))
+            assert part.choices["blocks"] == [[block.start, block.stop] for block in planned]
+
+
+class Apart(HistoryInformedTree):
+    """The broken twin: each set of levels asks for headroom by itself."""
+
+    def plan(self, n_steps, first_step=0, state=None):
+        return _apart(super().plan, n_steps, first_step, state)
+
+    def _draw(self, period, noise, state):
+        return _apart(super()._draw, period, noise, state)
+
+
+def _apart(call, *arguments):
+    def each_alone(layers, *others):
+        return tuple(layers_with_headroom([layer], *others)[0] for layer in layers)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "layers_with_headroom", each_alone)
+        return call(*arguments)
+
+
+@pytest.mark.parametrize("days", [1, 2, 3])
+@pytest.mark.parametrize(
+    "before",
+    [
+        lambda: Hierarchical(Laplace(MODEL), TREE, ["1/4", "1/4", "1/2"]),
+        lambda: on_tree(counts=False, n_blocks=6, block_length=2),
+        lambda: on_tree(["1/12", "1/12", "5/6"], n_blocks=1, block_length=3),
+        lambda: on_tree(["1/2", "1/4", "1/4"], n_blocks=8, block_length=1),
+    ],
+    ids=["Laplace", "no counts", "leaves first", "root first"],
+)
+def test_after_another_plan_levels_share_one_headroom(before, days):
+    """The change of plan: no window exceeds epsilon, and what fits is measured again within two days."""
+    mechanism, stream, cut = on_tree(relearn_days=0), trips(6), days * SLOTS
+    first = draw(before(), stream[:, :cut])
+    state = mechanism.recall(spends_of(first), first[-1].state)
+    second = draw(mechanism, stream[:, cut : cut + 3 * SLOTS], state=state, first_step=cut)
+    assert worst_window(spends_of(first + second), SLOTS).epsilon <= MODEL.epsilon
+    for part in second[2].parts:
+        assert part.choices["blocks"]
+
+
+def test_two_levels_that_each_have_headroom_and_together_none():
+    """The attack of issue 22: after Laplace noise at every step a twin that asks apart loses more than 1."""
+    stream, costs = trips(6), {}
+    for kind in (HistoryInformedTree, Apart):
+        worst = []
+        for cut in range(1, 30, 4):
+            before = draw(
+                Hierarchical(Laplace(MODEL.with_epsilon(Fraction(1, 2), 1)), TREE, SHARES),
+                stream,
+                lengths=[cut],
+            )
+            mechanism = kind(informed(n_blocks=4, block_length=3), TREE, SHARES)
+            state = mechanism.recall(spends_of(before), before[-1].state)
+            after = draw(mechanism, stream[:, cut:], state=state, first_step=cut, lengths=[SLOTS, SLOTS])
+            worst.append(float(worst_window(spends_of(before + after), SLOTS).epsilon))
+        costs[kind] = max(worst)
+    assert costs[HistoryInformedTree] <= 1
+    assert costs[Apart] > 1
+
+
+def test_everything_but_the_noisy_sums_is_the_same_for_neighbours():
+    """Noise that hides one customer's change exactly, at every level: nothing else tells the two apart."""
+    stream, other, at = trips(9), trips(9), 3 * SLOTS + 5
+    other[4, at] += 1.0
+
+    class Hiding:
+        """Simulated noise, but for blocks with the change: there it makes up for it."""
+
+        simulated = True
+
+        def __init__(self, seed, moved):
+            self._source, self._moved = simulated_noise(seed), list(moved)
+
+        def discrete_laplace(self, scale, size):
+            drawn = self._source.discrete_laplace(scale, size)
+            return drawn - self._moved.pop(0)
+
+    mechanism, states, released = on_tree(), [None, None], [[], []]
+    path = [0, 1 + 4 % N_BOROUGHS, 1 + N_BOROUGHS + 4]
+    for day in range(9):
+        first = day * SLOTS
+        for side, whole in enumerate((stream, other)):
+            moved = []
+            for (level, own), node in zip(mechanism.levels, path, strict=True):
+                parts = own.blocks.parts(first, SLOTS)
+                units = np.zeros((len(TREE.levels[level]), len(parts)), dtype=np.int64)
+                units[node - TREE.levels[level].start] = [side * (at - first in part) for part in parts]
+                moved.append(units)
+            release = mechanism.release(
+                whole[:, first : first + SLOTS], noise=Hiding([7, day], moved), first_step=first,
+                state=states[side],
+            )  # fmt: skip
+            states[side] = release.state
+            released[side].append(release)
+    for one, two in zip(*released, strict=True):
+        assert one.measured.to_bytes() == two.measured.to_bytes()
+        assert np.array_equal(one.values, two.values)
+        assert np.array_equal(one.bands, two.bands)
+
+
+def test_what_is_published_adds_up_respects_the_bound_and_has_whole_bands():
+    released = run(on_tree(), trips(9))
+    for release in released:
+        leaves = release.values[TREE.leaf_indices]
+        assert leaves.min() >= 0
+        assert np.allclose(TREE.add_up(leaves), release.values, atol=1e-9)
+        assert np.isfinite(release.standard_errors).all()
+        low, high = release.bands
+        assert (low >= 0).all()
+        assert (high >= low).all()
+        assert np.array_equal(np.rint(high), high)
+    last = released[-1]
+    # a count varies around what is expected of it, so no standard error is below its root
+    assert (last.standard_errors**2 >= last.values - 1e-9).all()
+    empty, busy = last.values[-N_ZONES:][:20].mean(), last.values[-2:].mean()
+    assert empty < 0.5 < 5 < busy
+
+
+@pytest.mark.slow
+def test_busy_and_empty_zones_are_told_apart_better_than_without_counts():
+    """The last 7 of 21 days: errors of city and zones. The control is the same stream without `counts`."""
+    stream, errors = trips(21), {}
+    truth = TREE.add_up(stream)[:, 14 * SLOTS :]
+    for counts in (True, False):
+        values = np.concatenate([one.values for one in run(on_tree(counts=counts), stream)[14:]], axis=1)
+        missed = np.abs(values - truth)
+        errors[counts] = missed[0].mean(), missed[-N_ZONES:].mean()
+    assert errors[True][0] < 1.05 * errors[False][0]
+    assert errors[True][1] < 0.9 * errors[False][1]
+
+
+def test_a_revision_costs_nothing_and_reads_the_later_blocks():
+    released = run(on_tree(), trips(10))
+    again = on_tree().revise(released[6].measured, [one.measured for one in released[7:]])
+    assert again.spends == released[6].spends
+    assert again.bands is not None
+    assert not np.array_equal(again.values, released[6].values)
+    alone = on_tree().revise(released[6].measured, [])
+    assert np.allclose(alone.values, released[6].values)
+
+
+def test_stored_measurements_give_the_same_release():
+    mechanism = on_tree()
+    release = run(mechanism, trips(9))[-1]
+    again = mechanism.estimate(Measured.from_bytes(release.measured.to_bytes()))
+    assert np.array_equal(again.values, release.values)
+    assert np.array_equal(again.bands, release.bands)
+
+
+def test_days_before_anything_is_measured_say_that_nothing_is_known():
+    """A stream whose first day has no headroom: no band, and the largest standard error."""
+    before = draw(Hierarchical(Laplace(MODEL), TREE, SHARES), trips(1))
+    mechanism = on_tree()
+    state = mechanism.recall(spends_of(before), None)
+    (drawn,) = draw(mechanism, trips(1), state=state, first_step=SLOTS, lengths=[2])
+    assert not any(part.choices["blocks"] for part in drawn.parts)
+    release = mechanism.estimate(drawn)
+    assert np.isnan(release.bands).all()
+    assert np.isfinite(release.values).all()
+
+
+def test_counts_are_whole_numbers():
+    with pytest.raises(ParameterError, match=r"counts of HistoryInformed need a resolution of 1.*got 1/1000"):
+        HistoryInformed(PrivacyModel("1", SLOTS, 1), counts=True)
+
+
+def as_before():
+    """What a stream without counts draws: blocks, noisy sums and spends of nine days."""
+    mechanism = HistoryInformedTree(informed(counts=False, n_blocks=6, block_length=2), TREE, SHARES)
+    drawn = draw(mechanism, trips(9))
+    return mechanism.estimate(drawn[-1]), [
+        [part.choices, part.answers.values[0].tolist(), [spend_to_document(spend) for spend in part.spends]]
+        for one in drawn
+        for part in one.parts
+    ]
+
+
+def test_a_stream_without_counts_draws_what_it_drew_before():
+    """The digest was taken of the code before there were counts."""
+    _, drawn = as_before()
+    assert sha256(dumps(drawn).encode()).hexdigest() == DRAWN_BEFORE
+
+
+def test_counts_are_no_part_of_a_stream_that_has_none():
+    release, _ = as_before()
+    assert release.bands is None
+    assert "count" not in release.measured.to_bytes().decode()
+    pattern = informed(counts=False)
+    assert replace(pattern) == HistoryInformed(MODEL, days=DAYS, scale=1.0)
+
+
+DRAWN_BEFORE = "e76b6a75ccdba56e3995bc5e8245e34fa8384020f16d0e1c5c975670c13b58e0"
