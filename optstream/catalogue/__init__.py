@@ -7,6 +7,7 @@ from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
 from optstream.catalogue.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
+from optstream.catalogue.statements.count_bands import CountBands, band_columns
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale, noise_scales
 from optstream.catalogue.statements.standard_errors import StandardErrors, error_columns
@@ -17,6 +18,7 @@ from optstream.catalogue.withdraw import Withdrawal, withdraw
 __all__ = [
     "PAGE",
     "Catalogue",
+    "CountBands",
     "Entry",
     "LongSpan",
     "NoiseScale",
@@ -25,6 +27,7 @@ __all__ = [
     "StagedRelease",
     "StandardErrors",
     "Withdrawal",
+    "band_columns",
     "check_days",
     "check_files",
     "digest_of",

@@ -11,7 +11,7 @@ from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, superseded_file
 from optstream.catalogue.parquet import decode
-from optstream.catalogue.rows import empty_rows, hash_rows, with_errors
+from optstream.catalogue.rows import empty_rows, hash_rows, joined_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, read_public_keys
 from optstream.catalogue.stage import dated_rows
 from optstream.catalogue.statements.statement import ReleaseStatement
@@ -35,8 +35,8 @@ def read_published(
 
     Returns:
         Columns date, step, timestamp (UTC; null for a slot that the day does not have), node, parent, level,
-        the value column, its two standard errors (`error_columns`; null where not known), revision, vintage;
-        without rows where every period was withdrawn.
+        the value column, its two standard errors (`error_columns`; null where not known), of counts its band
+        (`band_columns`; likewise), revision, vintage; without rows where every period was withdrawn.
 
     Raises:
         ParameterError: The URL or a public key cannot be one.
@@ -48,7 +48,7 @@ def read_published(
     catalogue = look()
     verify = verify or public_key is not None
     frames = [_read_period(storage, look, catalogue, entry, verify) for entry in catalogue.entries]
-    return pl.concat([empty_rows(catalogue.value_column), *frames])
+    return joined_rows(frames, catalogue.value_column)
 
 
 def catalogue_reader(storage: Storage, public_key: GivenKeys | None) -> Callable[[], Catalogue]:
@@ -87,7 +87,7 @@ def read_rows(storage: Storage, catalogue: Catalogue, entry: Entry, verify: bool
         raise PublicationError(
             f"the rows of {entry.file} differ from their hash in the catalogue; restore it"
         )
-    return with_errors(rows, catalogue.value_column)
+    return rows
 
 
 def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:

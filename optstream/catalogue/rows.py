@@ -3,10 +3,11 @@
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import polars as pl
 
+from optstream.catalogue.statements.count_bands import band_columns
 from optstream.catalogue.statements.standard_errors import error_columns
 from optstream.errors import ParameterError, PublicationError
 
@@ -34,45 +35,62 @@ def check_value_column(name: object) -> None:
 
 
 def kind_of(name: str) -> pl.DataType:
-    """Return the type of a published column; of the value and its standard errors float64."""
+    """Return the type of a published column; of the value, its standard errors and its band float64."""
     return {**_BEFORE, **_AFTER}.get(name, pl.Float64())
 
 
-def schema(value_column: str, with_errors: bool = True) -> dict[str, pl.DataType]:
+def schema(value_column: str, with_errors: bool = True, with_bands: bool = False) -> dict[str, pl.DataType]:
     """Return the columns of the published rows, in order.
 
     date: the local day; step: from 0 within it; timestamp: UTC start of the step, null for a slot that the
     day does not have; node, its parent (null at the root) and level (root 0); the value; its standard errors
-    (`error_columns`), null where not known; revision, vintage. with_errors: whether they are there: releases
-    of before there were any lack them.
+    (`error_columns`) and its band (`band_columns`), null where not known; revision, vintage. with_errors:
+    whether they are there: releases of before there were any lack them. with_bands: likewise: releases of
+    counts have them.
     """
-    errors = dict.fromkeys(error_columns(value_column), pl.Float64()) if with_errors else {}
-    return {**_BEFORE, value_column: pl.Float64(), **errors, **_AFTER}
+    names = (*(error_columns(value_column) if with_errors else ()),)
+    names += band_columns(value_column) if with_bands else ()
+    return {**_BEFORE, value_column: pl.Float64(), **dict.fromkeys(names, pl.Float64()), **_AFTER}
+
+
+def joined_rows(frames: Iterable[pl.DataFrame], value_column: str) -> pl.DataFrame:
+    """Return the rows of several releases under one another, with all columns that a release of now has, and
+    bands if one of them has any; null where a release has none.
+    """
+    parts = list(frames)
+    bands = any(band_columns(value_column)[0] in part.columns for part in parts)
+    wanted = schema(value_column, with_bands=bands)
+    return pl.concat([pl.DataFrame(schema=wanted), *(_filled(part, wanted) for part in parts)])
+
+
+def _filled(rows: pl.DataFrame, wanted: Mapping[str, pl.DataType]) -> pl.DataFrame:
+    absent = [
+        pl.lit(None, dtype=kind).alias(name) for name, kind in wanted.items() if name not in rows.columns
+    ]
+    return rows.with_columns(absent).select(wanted.keys())
 
 
 def empty_rows(value_column: str) -> pl.DataFrame:
     """Return a frame without rows, of the right columns."""
-    return pl.DataFrame(schema=schema(value_column))
-
-
-def with_errors(rows: pl.DataFrame, value_column: str) -> pl.DataFrame:
-    """Return the rows with all columns, the standard errors null where there are none."""
-    absent = [name for name in error_columns(value_column) if name not in rows.columns]
-    nothing = [pl.lit(None, dtype=pl.Float64()).alias(name) for name in absent]
-    return rows.with_columns(nothing).select(schema(value_column).keys())
+    return joined_rows((), value_column)
 
 
 def ordered_rows(
-    rows: pl.DataFrame, value_column: str, stated: Mapping[str, object], with_errors: bool
+    rows: pl.DataFrame,
+    value_column: str,
+    stated: Mapping[str, object],
+    with_errors: bool,
+    with_bands: bool = False,
 ) -> pl.DataFrame:
     """Return the rows in the published column types, sorted by (date, step, node) with node as UTF-8 bytes.
 
-    stated: columns that hold one value each: date, revision and vintage. with_errors: as in `schema`. Raises
-    PublicationError unless the columns are the published ones, filled (only `timestamp`, `parent` and
-    standard errors may be null), as stated, and hold every node at every step exactly once.
+    stated: columns that hold one value each: date, revision and vintage. with_errors, with_bands: as in
+    `schema`. Raises PublicationError unless the columns are the published ones, filled (only `timestamp`,
+    `parent`, standard errors and bands may be null), as stated, and hold every node at every step exactly
+    once.
     """
-    wanted = schema(value_column, with_errors)
-    may_be_null = {*MAY_BE_NULL, *error_columns(value_column)}
+    wanted = schema(value_column, with_errors, with_bands)
+    may_be_null = {*MAY_BE_NULL, *error_columns(value_column), *band_columns(value_column)}
     if set(rows.columns) != set(wanted):
         raise PublicationError(
             f"the rows of a release have the columns {', '.join(wanted)}; got {', '.join(rows.columns)}"

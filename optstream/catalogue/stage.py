@@ -34,8 +34,8 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
 
     Args:
         rows: Columns date, step, timestamp, node, parent, level, the statement's value column, its standard
-            errors if the statement tells of them, revision, vintage, in any order; a row for each node at
-            each step.
+            errors and its bands if the statement tells of them, revision, vintage, in any order; a row for
+            each node at each step.
         statement: What the release says of itself.
 
     Returns:
@@ -45,7 +45,8 @@ def stage(rows: pl.DataFrame, statement: ReleaseStatement) -> StagedRelease:
         PublicationError: The rows are not a whole period; names the column and the rule.
     """
     stated = {"date": statement.period, "revision": statement.revision, "vintage": statement.vintage}
-    ordered = ordered_rows(rows, statement.value_column, stated, statement.standard_errors is not None)
+    has = statement.standard_errors is not None, statement.bands is not None
+    ordered = ordered_rows(rows, statement.value_column, stated, *has)
     rows_hash = hash_rows(ordered)
     return _named(encode(ordered, Footer(rows_hash, statement.to_document())), rows_hash)
 
@@ -77,7 +78,9 @@ def dated_rows(inner: pl.DataFrame, statement: ReleaseStatement) -> pl.DataFrame
 
     Raises PublicationError if they are not the columns of a release.
     """
-    wanted = schema(statement.value_column, statement.standard_errors is not None)
+    wanted = schema(
+        statement.value_column, statement.standard_errors is not None, statement.bands is not None
+    )
     if dict(inner.schema) != {name: kind for name, kind in wanted.items() if name != "date"}:
         raise PublicationError(f"the release of {statement.period} has other columns than a release has")
     return inner.with_columns(pl.lit(statement.period, dtype=pl.Date()).alias("date")).select(wanted.keys())

@@ -126,6 +126,11 @@ def _bounds(stream: Stream, privacy: Privacy, tree: AggregationTree | None) -> I
     largest = max(abs(low), abs(high)) / privacy.resolution
     if not countable_up_to(max(abs(low), abs(high)), privacy.resolution):
         yield "privacy.bounds must be below 2^50 units of privacy.resolution; choose a coarser resolution"
+    if privacy.counts and privacy.resolution != 1:
+        yield (
+            'privacy.resolution must be "1" where privacy.counts is true, for counts are whole numbers; '
+            f"got {privacy.resolution}"
+        )
     if privacy.lower_bound >= high:
         got = privacy.lower_bound
         yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"

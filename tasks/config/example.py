@@ -21,6 +21,7 @@ window = 48                     # steps
 population = "french-customers" # whose readings: the grant of epsilon is theirs, whatever streams are called
 alpha = "10"                    # MW: changes of one customer's reading up to this; c times as much, c epsilon
 resolution = "0.001"            # MW: readings are counted in this unit
+# counts = true                 # whole numbers of trips or visits, resolution "1": HistoryInformed goes by it
 bounds = ["0", "20000"]         # MW: public bounds of one reading; beyond them it is clamped
 lower_bound = "0"               # the least that is published for a region
 calibration = "strict"

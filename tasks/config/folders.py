@@ -162,6 +162,11 @@ class Folders(Section):
         return self.report_folder / "long_spans.json"
 
     @property
+    def level_shares_file(self) -> Path:
+        """The shares that the model chose for the configurations of late, which takes seconds to find."""
+        return self.report_folder / "level_shares.json"
+
+    @property
     def composed_file(self) -> Path:
         """What the charges of a month and a year compose to, which the operators' page tells."""
         return self.report_folder / "composed.json"

@@ -23,6 +23,7 @@ from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.schedule import Schedule
 from tasks.config.tables.sections import Budget, Features, Hierarchy, Privacy, Release, Sampling, Watch
+from tasks.storage.kept_figures import kept
 
 PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "contracts", "folder", "file"}
 """What shapes no release, or is in it by another name."""
@@ -125,8 +126,15 @@ class Settings(Folders):
             described["features"] = self.features_.model_dump(mode="json")["named"]
         if self.leaves_per_period > 1 and "leaves_per_period" in self.mechanism.kind.__dataclass_fields__:
             described["leaves_per_period"] = self.leaves_per_period
+        if self.counts_known:
+            described["counts"] = True
         described["level_shares"] = [str(share) for share in self.level_shares]
         return described
+
+    @property
+    def counts_known(self) -> bool:
+        """Whether readings are counts, and the mechanism makes use of that: then there are bands."""
+        return self.privacy.counts and "counts" in self.mechanism.kind.__dataclass_fields__
 
     @property
     def leaves_per_period(self) -> int:
@@ -149,11 +157,21 @@ class Settings(Folders):
     def level_shares(self) -> tuple[Fraction, ...]:
         """As configured, or with "model" what the prior expects to be best: of public figures alone."""
         levels = self.budget.levels
-        return levels if isinstance(levels, tuple) else self._chosen_shares()
+        return levels if isinstance(levels, tuple) else self._kept_shares
+
+    @cached_property
+    def _kept_shares(self) -> tuple[Fraction, ...]:
+        """Those that the model chooses, found once for a configuration and kept."""
+        facts = [self.configuration_hash, "level shares"]
+        found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self._chosen_shares()])
+        try:
+            return tuple(Fraction(one) for one in found)
+        except (TypeError, ValueError, ZeroDivisionError):  # a damaged file costs the time again
+            return self._chosen_shares()
 
     def _chosen_shares(self) -> tuple[Fraction, ...]:
-        days = PublicDays(self.calendar.slots)
-        pattern = self.mechanism.kind(self.model_of(0), days=days, **self.mechanism.parameters)
+        days, counts = PublicDays(self.calendar.slots), self.privacy.counts
+        pattern = self.mechanism.kind(self.model_of(0), days=days, counts=counts, **self.mechanism.parameters)
         shares: tuple[Fraction, ...] = on_tree(pattern, self.tree, "model").level_shares
         return shares
 
@@ -230,5 +248,7 @@ class Settings(Folders):
                 del document["input"][key]
         if document["published"]["rounding"] == "nearest":
             del document["published"]["rounding"]
+        if not document["privacy"]["counts"]:
+            del document["privacy"]["counts"]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

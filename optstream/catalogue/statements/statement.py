@@ -9,6 +9,7 @@ from typing import Any, get_args
 
 from optstream.catalogue.rows import check_value_column
 from optstream.catalogue.statements import consistency, long_spans
+from optstream.catalogue.statements.count_bands import CountBands
 from optstream.catalogue.statements.long_spans import LongSpan
 from optstream.catalogue.statements.noise_scales import NoiseScale
 from optstream.catalogue.statements.standard_errors import StandardErrors
@@ -53,6 +54,7 @@ class ReleaseStatement:
         long_spans: What a month and a year lose by the plan; () for a release from before it was stated.
         optimality: How near the values are to the optimum of the bounded program, as `consistency.rounded`;
             None where no value lay below the bound, and for a release from before it was stated.
+        bands: Of which counts they are known; None where readings are no counts.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -79,6 +81,7 @@ class ReleaseStatement:
     supplier_rounding: Fraction = Fraction(0)
     long_spans: tuple[LongSpan, ...] = ()
     optimality: Optimality | None = None
+    bands: CountBands | None = None
 
     def __post_init__(self) -> None:
         for name in TEXTS:
@@ -207,6 +210,8 @@ class ReleaseStatement:
             document["standard_errors"] = self.standard_errors.to_document(self.value_column)
         if self.optimality:
             document["consistency"] = consistency.to_document(self.optimality)
+        if self.bands:
+            document["bands"] = self.bands.to_document(self.value_column)
         return document
 
     @classmethod
@@ -226,6 +231,7 @@ class ReleaseStatement:
             if document["format"] != FORMAT:
                 raise ValueError
             errors, certificate = document.get("standard_errors"), document.get("consistency")
+            bands = document.get("bands")
             return cls(
                 **{name: document[name] for name in PLAIN},
                 mechanism=document["mechanism"],
@@ -238,6 +244,7 @@ class ReleaseStatement:
                 supplier_rounding=exact_from_text(document.get("supplier_rounding", "0")),
                 long_spans=tuple(LongSpan.from_document(span) for span in document.get("long_spans", ())),
                 optimality=None if certificate is None else consistency.from_document(certificate),
+                bands=None if bands is None else CountBands.from_document(bands),
             )
         except (OptStreamError, ValueError, KeyError, TypeError, ArithmeticError) as error:
             raise PublicationError(f"a release's statement is not {FORMAT} as OptStream writes it") from error

@@ -67,6 +67,7 @@ class Privacy(Section):
     resolution: Positive = Field(
         "0.001", validate_default=True, description="a decimal string greater than 0"
     )
+    counts: bool = Field(False, description="true or false")
     bounds: tuple[Bound, Bound] = Field(
         strict=False, description='two decimal strings, the lower first, such as ["0", "20000"], up to 10^15'
     )

@@ -15,7 +15,7 @@ from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, R
 from openlineage.client.facet_v2 import DatasetFacet, RunFacet, column_lineage_dataset, schema_dataset
 from openlineage.client.transport.file import FileConfig, FileTransport
 
-from optstream.catalogue import ReleaseStatement, error_columns
+from optstream.catalogue import ReleaseStatement, band_columns, error_columns
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.catalogue.statements import consistency
 from optstream.storage.location import name_below
@@ -129,7 +129,8 @@ def lineage_event(
     value, raw = settings.published.value, settings.input_of(day).value
     sources = [column_lineage_dataset.InputField(*_dataset(place), raw, [masked]) for place in places]
     before, after = ("date", "step", "timestamp", "node", "parent", "level"), ("revision", "vintage")
-    columns = [*before, value, *error_columns(value), *after]
+    bands = band_columns(value) if statement.bands else ()
+    columns = [*before, value, *error_columns(value), *bands, *after]
     output = OutputDataset(
         *_dataset(settings.published_folder / published_file),
         facets={

@@ -7,7 +7,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from optstream.catalogue import error_columns
+from optstream.catalogue import band_columns, error_columns
 from optstream.estimation.hierarchy.rounding import rounded_units
 from optstream.estimation.holding import UNKNOWN
 from optstream.mechanisms import Release
@@ -44,6 +44,11 @@ def published_rows(
     of_node = np.repeat(np.arange(n_nodes), n_steps)
     of_step = np.tile(np.arange(n_steps), n_nodes)
     of_noise, of_model = error_columns(settings.published.value)
+    bands = {}
+    if settings.counts_known:
+        both = release.bands or (np.full(1, np.nan),) * 2
+        columns = zip(band_columns(settings.published.value), both, strict=True)
+        bands = {name: _nullable(band, values.shape) for name, band in columns}
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(
         {
@@ -56,6 +61,7 @@ def published_rows(
             settings.published.value: values.ravel(),
             of_noise: _error_column(known_errors(settings, release.noise_standard_errors), values.shape),
             of_model: _error_column(known_errors(settings, release.standard_errors), values.shape),
+            **bands,
             "revision": pl.repeat(revision, values.size, dtype=pl.Int32(), eager=True),
             "vintage": pl.repeat(vintage, values.size, dtype=pl.Int32(), eager=True),
         }
@@ -74,5 +80,9 @@ def known_errors(settings: Settings, errors: NDArray[np.float64] | None) -> NDAr
 
 def _error_column(errors: NDArray[np.float64], shape: tuple[int, ...]) -> pl.Series:
     """Standard errors as a column, null where they are not known."""
-    filled = np.broadcast_to(errors, shape).ravel()
-    return pl.Series(filled, dtype=pl.Float64).fill_nan(None).round_sig_figs(DIGITS)
+    return _nullable(errors, shape).round_sig_figs(DIGITS)
+
+
+def _nullable(values: NDArray[np.float64], shape: tuple[int, ...]) -> pl.Series:
+    """Values as a column, null where they are nan."""
+    return pl.Series(np.broadcast_to(values, shape).ravel(), dtype=pl.Float64).fill_nan(None)

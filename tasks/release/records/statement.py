@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import optstream
-from optstream.catalogue import ReleaseStatement, StandardErrors
+from optstream.catalogue import CountBands, ReleaseStatement, StandardErrors
 from optstream.catalogue.statements.consistency import rounded
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.catalogue.statements.standard_errors import Known
@@ -48,7 +48,13 @@ def statement_of(
         supplier_rounding=settings.input.supplier_rounding,
         long_spans=() if release.simulated else long_spans_of(settings, day, revision),
         optimality=None if release.optimality is None else rounded(release.optimality),
+        bands=_bands(release) if settings.counts_known else None,
     )
+
+
+def _bands(release: Release) -> CountBands:
+    """Of how many counts bands are known."""
+    return CountBands("none" if release.bands is None else _known(release.bands[0]))
 
 
 def _known(errors: NDArray[np.float64]) -> Known:

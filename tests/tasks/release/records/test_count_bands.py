@@ -1,0 +1,91 @@
+"""`[privacy] counts`: what it needs, what it changes and what not, and the bands that are published."""
+
+import re
+from dataclasses import replace
+from datetime import date
+
+import numpy as np
+import pytest
+
+from optstream.errors import ConfigurationError
+from optstream.mechanisms import HistoryInformedTree
+from optstream.noise import simulated_noise
+from tasks.config import load_settings
+from tasks.release.build_mechanism import mechanism_for
+from tasks.release.records.published_rows import published_rows
+from tasks.release.records.statement import statement_of
+from tests.tasks.two_regions import CONFIGURATION
+
+DAY = date(2025, 1, 15)
+N_LEAVES = 12
+LEAVES = "".join(f'{1000 + leaf} = "FR"\n' for leaf in range(N_LEAVES))
+PLAIN = re.sub(r"\[sampling\]\n(?:[a-z].*\n)+", "", CONFIGURATION).replace('84 = "FR"\n11 = "FR"\n', LEAVES)
+PLAIN = PLAIN.replace('name = "OptStream"', 'name = "HistoryInformed"\nscale = 0.5').replace(
+    'bounds = ["0", "20000"]', 'bounds = ["0", "20000"]\nresolution = "1"\nlower_bound = "0"'
+)
+COUNTS = PLAIN.replace('resolution = "1"', 'resolution = "1"\ncounts = true')
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Load a configuration of this text."""
+
+    def load(text=COUNTS):
+        (tmp_path / "optstream.toml").write_text(text)
+        return load_settings(tmp_path / "optstream.toml")
+
+    return load
+
+
+def drawn(settings):
+    values = np.random.default_rng(1).poisson(0.3, (N_LEAVES, 48)).astype(float)
+    first = settings.calendar.first_step(DAY)
+    return mechanism_for(settings, DAY).release(values, noise=simulated_noise(1), first_step=first)
+
+
+def test_the_mechanism_is_told_and_lineage_states_it(configured):
+    settings = configured()
+    mechanism = mechanism_for(settings, DAY)
+    assert isinstance(mechanism, HistoryInformedTree)
+    assert mechanism.pattern.counts
+    assert mechanism.small_level == 1
+    assert settings.describe_mechanism()["counts"] is True
+
+
+def test_without_the_key_nothing_is_other_than_before(configured):
+    plain = configured(PLAIN)
+    assert plain.configuration_hash == configured(COUNTS.replace("true", "false")).configuration_hash
+    assert plain.configuration_hash != configured().configuration_hash
+    assert "counts" not in plain.describe_mechanism()
+    assert not mechanism_for(plain, DAY).pattern.counts
+    release = drawn(plain)
+    assert release.bands is None
+    assert "load_mw_low" not in published_rows(plain, DAY, release, 0, 0).columns
+    assert statement_of(plain, DAY, release, 0, 0).bands is None
+
+
+def test_counts_need_whole_numbers(configured):
+    with pytest.raises(ConfigurationError, match=r'privacy.resolution must be "1" where privacy.counts is'):
+        configured(COUNTS.replace('resolution = "1"', 'resolution = "0.5"'))
+
+
+def test_bands_are_published_whole_beside_the_values(configured):
+    settings = configured()
+    release = drawn(settings)
+    rows = published_rows(settings, DAY, release, 0, 0)
+    known = rows.drop_nulls(["load_mw_low", "load_mw_high"])
+    assert known.height
+    assert (known["load_mw_low"] <= known["load_mw_high"]).all()
+    assert (known["load_mw_low"] >= 0).all()
+    assert known["load_mw_high"].to_list() == [round(high) for high in known["load_mw_high"].to_list()]
+    assert statement_of(settings, DAY, release, 0, 0).bands.known in ("all", "some")
+    nothing = replace(release, bands=None)
+    assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
+    assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"
+
+
+def test_a_mechanism_that_knows_nothing_of_counts_has_no_bands(configured):
+    other = COUNTS.replace('name = "HistoryInformed"\nscale = 0.5', 'name = "Laplace"')
+    settings = configured(other)
+    assert not settings.counts_known
+    assert "load_mw_low" not in published_rows(settings, DAY, drawn(settings), 0, 0).columns
