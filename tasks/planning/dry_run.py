@@ -14,6 +14,7 @@ from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_sam
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, Spend, StepSpend, worst_window
 from tasks.config import Settings
+from tasks.planning.expected_errors import expected_errors, warnings_of
 from tasks.planning.plan_horizon import plan_horizons
 from tasks.planning.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
 from tasks.release.build_mechanism import Mechanism, mechanism_for
@@ -37,17 +38,19 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         residue = settings.calendar.first_step(day) % settings.privacy.window
         parts = tuple(feature.parts for feature in settings.features(day))
         alike.setdefault((settings.calendar.n_steps(day), residue, parts), []).append(day)
+    periods = tuple(_period(settings, same) for same in alike.values())
     return DryRun(
         stream=settings.stream.name,
         window_length=settings.privacy.window,
         grant=settings.model.epsilon,
         epsilon=mechanism.epsilon,
         points_known=mechanism.noise_is_known,
-        periods=tuple(_period(settings, same) for same in alike.values()),
+        periods=periods,
         suggestions=_suggestions(mechanism, lipschitz)
         if lipschitz is not None and isinstance(mechanism, OptStream)
         else (),
         horizons=plan_horizons(settings, days[0]),
+        warnings=warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
     )
 
 
@@ -57,6 +60,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
     spends = mechanism.plan(n_steps, first_step)
     costs = {level: own.epsilon for level, own in mechanism.by_level.items()}
     bands = _bands(mechanism, n_steps, first_step)
+    expected = expected_errors(settings, mechanism, bands, n_steps, first_step)
     levels = tuple(
         Level(
             level,
@@ -64,6 +68,7 @@ def _period(settings: Settings, days: Sequence[date]) -> Period:
             costs.get(level, Fraction(0)),
             tuple(_stage(mechanism, spend, n_steps) for spend in spends if spend.level == level),
             bands[level] if bands else None,
+            expected[level],
         )
         for level, nodes in enumerate(mechanism.tree.levels)
     )

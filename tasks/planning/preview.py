@@ -43,6 +43,17 @@ class Band:
 
 
 @dataclass(frozen=True)
+class Expected:
+    """How far a published value is expected to be from the truth, root mean square over nodes and steps.
+
+    size: of a typical node of the level; None where no public scale is known. In the unit of the readings.
+    """
+
+    error: float
+    size: float | None
+
+
+@dataclass(frozen=True)
 class Level:
     """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived.
 
@@ -54,6 +65,7 @@ class Level:
     epsilon: Fraction
     stages: tuple[Stage, ...]
     band: Band | None
+    expected: Expected
 
 
 @dataclass(frozen=True)
@@ -80,7 +92,8 @@ class NumberOfPoints:
 class DryRun:
     """epsilon: what the plan, repeated without end, costs any window. points_known: False where the draw
     chooses them; then OptStream's bands are those of equally spaced ones, and others have none. horizons:
-    numbers of days, and what all readings of one customer in so many lose by this plan.
+    numbers of days, and what all readings of one customer in so many lose by this plan. warnings: of levels
+    that are as good as nothing.
     """
 
     stream: str
@@ -91,6 +104,7 @@ class DryRun:
     periods: tuple[Period, ...]
     suggestions: tuple[NumberOfPoints, ...]
     horizons: tuple[tuple[int, HorizonLoss], ...] = ()
+    warnings: tuple[str, ...] = ()
 
     @property
     def fits(self) -> bool:
@@ -128,6 +142,7 @@ def dry_run_document(found: DryRun) -> dict[str, Any]:
             }
             for n_days, loss in found.horizons
         ],
+        "warnings": list(found.warnings),
     }
 
 
@@ -148,6 +163,7 @@ def _level_document(level: Level) -> dict[str, Any]:
             for stage in level.stages
         ],
         "noise_only_standard_deviation": asdict(level.band) if level.band else None,
+        "expected": {"error": level.expected.error, "typical_size": level.expected.size},
     }
 
 

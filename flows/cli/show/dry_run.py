@@ -17,6 +17,9 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     for period in found.periods:
         terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
         terminal.console.print(_costs(period))
+        if period.levels[0].expected.size is not None:
+            terminal.say("\nexpected error of a published value, beside the typical size of its node")
+            terminal.console.print(_expected(period))
         if period.levels[0].band is None:
             terminal.say("\nhow noisy a published value is depends on what is drawn")
             continue
@@ -27,6 +30,8 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     if found.suggestions:
         terminal.say(f"\nsuggested n_samples, by a bound on the mean error of {found.window_length} steps")
         terminal.console.print(_suggestions(found))
+    for warning in found.warnings:
+        terminal.say(f"\n{warning}")
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
         f"\nany {found.window_length} steps lose at most epsilon {float(found.epsilon):.6g} by this plan, "
@@ -57,6 +62,14 @@ def _costs(period: Period) -> Table:
         note = "all, in any window" if level.stages else "derived"
         table.add_row(str(level.level), note, "", f"{float(level.epsilon):.6g}", "", "")
     table.add_row("all", "this day alone", "", f"{float(period.epsilon):.6g}", "", "")
+    return table
+
+
+def _expected(period: Period) -> Table:
+    table = plain_table("level", "nodes", "error", "typical size", n_texts=1)
+    for level in period.levels:
+        size = "" if level.expected.size is None else f"{level.expected.size:.3g}"
+        table.add_row(str(level.level), str(level.n_nodes), f"{level.expected.error:.3g}", size)
     return table
 
 

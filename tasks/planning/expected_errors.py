@@ -1,0 +1,72 @@
+"""How far published values are expected to be from the truth, beside how large they are; nothing is read."""
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from optstream.mechanisms import HistoryInformedTree
+from optstream.mechanisms.history_informed.tree_choice import (
+    choose_plan_blocks,
+    expected_level_misses,
+    leaves_by_level,
+)
+from optstream.noise import simulated_noise
+from tasks.config import Settings
+from tasks.planning.preview import Band, Expected
+from tasks.release.build_mechanism import Mechanism
+
+AS_GOOD_AS_NOTHING = 0.9
+"""Of a typical size: publishing 0 everywhere would miss by hardly more."""
+STILL_PERIODS = 3
+
+
+def expected_errors(
+    settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
+) -> tuple[Expected, ...]:
+    """Return the expected error of each level's nodes, root first.
+
+    HistoryInformed with a public scale: what its prior expects once it has learned, of counts with what they
+    vary. Where the noise of a value is known before the draw: that, which leaves out what interpolation
+    gets wrong. Else the mean of a few periods with simulated noise over series that stand still, which no
+    mechanism finds harder than real ones. Costs no privacy: nothing is read.
+    """
+    if isinstance(mechanism, HistoryInformedTree) and mechanism.pattern.scale is not None:
+        figures, tree, shares = mechanism.pattern.figures, mechanism.tree, mechanism.level_shares
+        missed = expected_level_misses(tree, figures, shares, choose_plan_blocks(tree, figures, shares))
+        sizes = mechanism.pattern.scale * leaves_by_level(tree)
+        return tuple(Expected(float(m * size), float(size)) for m, size in zip(missed, sizes, strict=True))
+    if bands is not None:
+        return tuple(Expected(band.typical, None) for band in bands)
+    still = _on_still_series(settings, mechanism, n_steps, first_step)
+    return tuple(Expected(error, None) for error in still)
+
+
+def _on_still_series(settings: Settings, mechanism: Mechanism, n_steps: int, first_step: int) -> list[float]:
+    tree, (low, high) = mechanism.tree, settings.privacy.bounds
+    still = np.full((len(tree.leaves), n_steps), float(low + high) / 2)
+    truth, squares, state, noise = tree.add_up(still), np.zeros(len(tree.nodes)), None, simulated_noise(0)
+    for number in range(STILL_PERIODS):
+        at = first_step + number * n_steps
+        release = mechanism.release(still, noise=noise, first_step=at, state=state)
+        squares += ((release.values - truth) ** 2).mean(axis=1) / STILL_PERIODS
+        state = release.state
+    return [float(np.sqrt(squares[level.start : level.stop].mean())) for level in tree.levels]
+
+
+def warnings_of(settings: Settings, mechanism: Mechanism, expected: Sequence[Expected]) -> tuple[str, ...]:
+    """Return what an operator should know before anything is spent: levels that are as good as nothing."""
+    tree, (low, high) = mechanism.tree, settings.privacy.bounds
+    with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
+    found = []
+    for level, one in enumerate(expected):
+        if one.size is not None and one.error >= AS_GOOD_AS_NOTHING * one.size:
+            found.append(
+                f"level {level}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
+                "give it a larger share of epsilon, a larger epsilon, or leave it out of what is used"
+            )
+        elif level in with_leaves and one.error > high - low:
+            found.append(
+                f"level {level}: error {one.error:.3g}, and a reading lies between {float(low):g} and "
+                f"{float(high):g} anyway: as good as nothing; publish fewer leaves or take a larger epsilon"
+            )
+    return tuple(found)
