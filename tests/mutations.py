@@ -39,6 +39,18 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "levels with blocks of their own do not see what the others take",
+        "optstream/privacy/headroom.py",
+        "            charged[touching] = after\n",
+        "",
+    ),
+    Mutation(
+        "a block that all levels share is asked about at one level's charge",
+        "optstream/mechanisms/history_informed/tree.py",
+        "sum((own.unit_charge for _, own in levels), Fraction(0))",
+        "levels[0][1].unit_charge",
+    ),
+    Mutation(
         "a window that cuts two groups of joint noise pays for one",
         "optstream/privacy/joint_spend.py",
         "charged += np.maximum.reduce",

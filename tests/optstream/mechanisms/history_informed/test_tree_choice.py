@@ -12,11 +12,14 @@ from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
+from optstream.mechanisms.history_informed.small_counts import expected_small_error, small_leaf_level
 from optstream.mechanisms.history_informed.tree_choice import (
     LEAST,
     choose_level_shares,
+    choose_plan_blocks,
     choose_tree_blocks,
     expected_error_of,
+    expected_level_misses,
 )
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
@@ -95,6 +98,48 @@ def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
         spends.append(drawn)
     assert spends[0] == spends[1]
     assert worst_window(spends[0], SLOTS).epsilon <= Fraction("1/10")
+
+
+def of_counts(scale, epsilon="1"):
+    return HistoryInformed(PrivacyModel(epsilon, SLOTS, 1, resolution=1), scale=scale, counts=True)
+
+
+@pytest.mark.slow
+def test_shares_of_counts_are_ranked_by_what_counts_leave_open():
+    """Counts of 0.3 an hour: never worse than equal shares by that measure, and small leaves are in it."""
+    wide = AggregationTree.from_parents(
+        {"all": None}
+        | dict.fromkeys("ABC", "all")
+        | {f"{up}{leaf}": up for up in "ABC" for leaf in range(10)}
+    )
+    public = of_counts(0.3).figures
+    shares = choose_level_shares(wide, public)
+    assert sum(shares) == 1
+    assert shares != choose_level_shares(wide, Figures(SLOTS, SLOTS, 1 / 0.3))
+
+    def error(plan):
+        misses = expected_level_misses(wide, public, plan, choose_plan_blocks(wide, public, plan))
+        return float(np.exp(np.log(misses).mean()))
+
+    equal = (Fraction(1, 3),) * 3
+    assert error(shares) <= error(equal)
+    assert small_leaf_level(wide, public, shares) == 2
+
+
+def test_a_count_is_never_expected_better_than_it_varies():
+    halves = (Fraction(1, 2), Fraction(1, 2))
+    for scale in (0.1, 3.0, 500.0):
+        public = of_counts(scale, "100").figures
+        misses = expected_level_misses(FLAT, public, halves, choose_plan_blocks(FLAT, public, halves))
+        assert misses[0] >= (5 * scale) ** -0.5
+        assert misses[1] >= 0.5 * scale**-0.5  # the mean over sizes of which most are smaller
+
+
+def test_small_leaves_are_expected_better_with_a_larger_share():
+    public = of_counts(0.3).figures
+    errors = [expected_small_error(public, Fraction(number, 8)) for number in (1, 4, 8)]
+    assert errors == sorted(errors, reverse=True)
+    assert errors[0] > errors[2]
 
 
 def test_without_a_scale_or_by_another_word_they_are_refused():

@@ -69,6 +69,27 @@ def test_level_shares_by_the_model_are_those_of_the_mechanism(write):
     assert mechanism.epsilon <= 1
 
 
+def test_level_shares_by_the_model_are_found_once_and_kept(write, monkeypatch):
+    """Of the same configuration, by another process; a damaged file costs the time again."""
+    file = write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
+    settings = load_settings(file)
+    found, looked = settings.level_shares, []
+    kind = type(settings)
+    make = kind._chosen_shares
+    monkeypatch.setattr(kind, "_chosen_shares", lambda self: looked.append(1) or make(self))
+    assert load_settings(file).level_shares == found
+    assert not looked
+    kept = settings.level_shares_file
+    for damaged in (b"{", kept.read_bytes().replace(str(found[0]).encode(), b"x"), b"[]"):
+        kept.write_bytes(damaged)
+        assert load_settings(file).level_shares == found
+    assert len(looked) == 3
+    file.write_text(file.read_text().replace("scale = 5000.0", "scale = 50.0"))
+    assert load_settings(file).configuration_hash != settings.configuration_hash
+    assert load_settings(file).level_shares
+    assert len(looked) == 4
+
+
 def test_level_shares_are_stated_however_they_were_configured(write):
     """They are parameters of the mechanism, and readers are promised all of these."""
     settings = load_settings(write("Laplace", (HALVES, 'levels = ["1/3", "2/3"]')))
