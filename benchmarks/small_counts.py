@@ -1,0 +1,137 @@
+"""Measures how far published counts are from the truth: trips of a city by the hour, mostly zeros.
+
+    python -m benchmarks.small_counts --data FOLDER [--seed 11] [--every 4] [--days 121] [--epsilon 1]
+                                      [--shares 1/3 1/6 1/2 | model]
+
+City, boroughs and zones of taxi_trips_nyc_hourly_2024.parquet, w = 24, alpha 1 trip, HistoryInformed with
+`counts`; rounded as published, resolution 1, bound 0; every so many days after the
+first 28. Mean absolute errors in trips an hour, the bias of the city, how many true counts the bands of 95 %
+held. Beside it what publishing 0 everywhere misses by, and a noisy sum a day and zone over 28 days times the
+city's true shape. The trips are public, so errors may be printed. Noise is simulated.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+from rich.console import Console
+from rich.progress import track
+
+from benchmarks.harness.measure import command, parser, show, table, timed
+from optstream import PrivacyModel, simulated_noise
+from optstream.estimation.hierarchy.rounding import rounded_units
+from optstream.mechanisms import HistoryInformed, HistoryInformedTree
+from optstream.stream import AggregationTree
+from optstream.stream.public_days import PublicDays
+
+FIRST, SLOTS, LEARNED_DAYS = date(2024, 1, 1), 24, 28
+SHARES = ("1/3", "1/6", "1/2")
+KNOWN_TRIPS = 0.3
+"""How many trips an hour a typical zone is taken to have: a round number, publicly known."""
+EMPTY, BUSY = 0.02, 0.5
+"""Trips an hour: a zone below the first is empty, one from the second on busy."""
+Values = NDArray[np.float64]
+
+
+def read_trips(folder: Path, n_days: int) -> tuple[AggregationTree, Values]:
+    """Return city, boroughs and zones as a tree, and the zones' trips by the hour, (n_zones, n_hours)."""
+    zones = pl.read_parquet(folder / "taxi_zones_nyc.parquet").sort("borough", "zone")
+    trips = pl.read_parquet(folder / "taxi_trips_nyc_hourly_2024.parquet")
+    parents = {"city": None} | {f"borough {name}": "city" for name in zones["borough"].unique().sort()}
+    rows = zip(zones["zone"], zones["borough"], strict=True)
+    parents |= {f"zone {zone}": f"borough {borough}" for zone, borough in rows}
+    tree = AggregationTree.from_parents(parents)
+    place = {name: number for number, name in enumerate(tree.leaves)}
+    start = datetime.combine(FIRST, datetime.min.time())
+    hours = ((trips["timestamp_local"] - start).dt.total_seconds() // 3600).to_numpy()
+    inside = (hours >= 0) & (hours < n_days * SLOTS)
+    values = np.zeros((len(place), n_days * SLOTS))
+    of_zone = np.array([place[f"zone {zone}"] for zone in trips["zone"]])
+    np.add.at(values, (of_zone[inside], hours[inside]), trips["trips"].to_numpy()[inside])
+    return tree, values
+
+
+def released(
+    mechanism: HistoryInformedTree, trips: Values, every: int, seed: int
+) -> Mapping[int, tuple[Values, tuple[Values, Values]]]:
+    """Release day after day; return what is published, and the bands, of every so many days once learned."""
+    found, state = {}, None
+    days = range(trips.shape[1] // SLOTS)
+    for day in track(days, console=Console(stderr=True)):
+        noise, step = simulated_noise([seed, day]), day * SLOTS
+        measured = mechanism.measure(trips[:, step : step + SLOTS], noise=noise, first_step=step, state=state)
+        state = measured.state
+        if day >= LEARNED_DAYS and (day - LEARNED_DAYS) % every == 0:
+            release = mechanism.estimate(measured)
+            assert release.bands is not None
+            units = rounded_units(release.values, mechanism.tree, Fraction(1), first_step=step, least=0)
+            found[day] = units.astype(np.float64), release.bands
+    return found
+
+
+def peer(tree: AggregationTree, trips: Values, days: Sequence[int], seed: int, epsilon: float) -> float:
+    """Return the zones' error of a noisy sum a day and zone over 28 days times the city's true shape."""
+    generator, missed = np.random.default_rng(seed), []
+    for day in days:
+        past = trips[:, (day - LEARNED_DAYS) * SLOTS : day * SLOTS].reshape(len(trips), LEARNED_DAYS, SLOTS)
+        sums = past.sum(axis=2) + generator.laplace(size=past.shape[:2]) * SLOTS / epsilon
+        shape = past.sum(axis=(0, 1)) / past.sum()
+        told = np.rint(np.maximum(sums.mean(axis=1), 0.0)[:, None] * shape)
+        missed.append(np.abs(told - trips[:, day * SLOTS : (day + 1) * SLOTS]).mean())
+    return float(np.mean(missed))
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    """Release the days, compare with the truth and print."""
+    options = parser(__doc__, data=True)
+    for name, usual in (("--seed", 11), ("--every", 4), ("--days", 121)):
+        options.add_argument(name, type=int, default=usual)
+    options.add_argument("--epsilon", default="1")
+    options.add_argument("--shares", nargs="+", default=SHARES)
+    given = options.parse_args(arguments)
+    tree, trips = read_trips(given.data, given.days)
+    model = PrivacyModel(given.epsilon, SLOTS, 1, resolution=1)
+    pattern = HistoryInformed(model, scale=KNOWN_TRIPS, days=PublicDays.from_date(FIRST, SLOTS), counts=True)
+    shares = "model" if list(given.shares) == ["model"] else given.shares
+    mechanism = HistoryInformedTree(pattern, tree, shares)
+    taken, found = timed(lambda: released(mechanism, trips, given.every, given.seed))
+    days = sorted(found)
+    truth = np.stack([tree.add_up(trips[:, day * SLOTS : (day + 1) * SLOTS]) for day in days])
+    values = np.stack([found[day][0] for day in days])
+    low, high = (np.stack([found[day][1][side] for day in days]) for side in (0, 1))
+    held = ((truth >= low) & (truth <= high)).mean(axis=(0, 2))
+    missed, size = np.abs(values - truth).mean(axis=(0, 2)), truth.mean(axis=(0, 2))
+    zones = np.arange(len(tree.nodes)) >= tree.levels[-1].start
+    groups = {
+        "city": tree.depths == 0,
+        "boroughs": tree.depths == 1,
+        "zones": zones,
+        "zones, empty": zones & (size < EMPTY),
+        "zones, middling": zones & (size >= EMPTY) & (size < BUSY),
+        "zones, busy": zones & (size >= BUSY),
+    }
+    rows = table(["nodes"], ["number", "trips an hour", "error", "0 everywhere", "peer", "bands hold %"])
+    for name, which in groups.items():
+        beside = f"{peer(tree, trips, days, given.seed, float(model.epsilon)):.3f}" if name == "zones" else ""
+        figures = (size[which].mean(), missed[which].mean(), np.abs(truth[:, which]).mean())
+        rows.add_row(
+            name, str(int(which.sum())), *(f"{one:.3f}" for one in figures), beside,
+            f"{100 * held[which].mean():.1f}",
+        )  # fmt: skip
+    show(rows)
+    bias = (values - truth)[:, 0].mean()
+    levels = [own.blocks for _, own in mechanism.levels if isinstance(own, HistoryInformed)]
+    blocks = ", ".join(f"{one.n_blocks} x {one.length}" for one in levels)
+    show(
+        f"bias of the city {bias:+.2f} trips, {100 * bias / size[0]:+.2f} %; "
+        f"shares {', '.join(map(str, mechanism.level_shares))}; blocks by level {blocks}; "
+        f"{len(days)} days, seed {given.seed}; {taken.processor:.0f} s of processor for {given.days} nights"
+    )
+
+
+if __name__ == "__main__":
+    command(main)
