@@ -161,7 +161,9 @@ class Settings(Folders):
 
     @cached_property
     def _kept_shares(self) -> tuple[Fraction, ...]:
-        """Those that the model chooses, found once for a configuration and kept."""
+        """Those that the model chooses, found once for a configuration and kept, where there is a place."""
+        if not self.trusted_folder.is_dir():
+            return self._chosen_shares()
         facts = [self.configuration_hash, "level shares"]
         found = kept(self.level_shares_file, facts, lambda: [str(one) for one in self._chosen_shares()])
         try:

@@ -9,6 +9,7 @@ from optstream.mechanisms.history_informed.tree_choice import (
     choose_plan_blocks,
     expected_level_misses,
     leaves_by_level,
+    misses_unmeasured,
 )
 from optstream.noise import simulated_noise
 from tasks.config import Settings
@@ -16,25 +17,30 @@ from tasks.planning.preview import Band, Expected
 from tasks.release.build_mechanism import Mechanism
 
 AS_GOOD_AS_NOTHING = 0.9
-"""Of a typical size: publishing 0 everywhere would miss by hardly more."""
+"""Of what publishing 0, or the public scale, everywhere would miss by."""
 STILL_PERIODS = 3
 
 
 def expected_errors(
     settings: Settings, mechanism: Mechanism, bands: Sequence[Band] | None, n_steps: int, first_step: int
-) -> tuple[Expected, ...]:
+) -> tuple[Expected | None, ...]:
     """Return the expected error of each level's nodes, root first.
 
-    HistoryInformed with a public scale: what its prior expects once it has learned, of counts with what they
-    vary. Where the noise of a value is known before the draw: that, which leaves out what interpolation
-    gets wrong. Else the mean of a few periods with simulated noise over series that stand still, which no
-    mechanism finds harder than real ones. Costs no privacy: nothing is read.
+    HistoryInformed: what its prior expects once it has learned, of counts with what they vary; None without a
+    public scale, to which all that it expects is relative. Where the noise of a value is known before the
+    draw: that, which leaves out what interpolation gets wrong. Else the mean of a few periods with simulated
+    noise over series that stand still, which no mechanism finds harder than real ones. Costs no privacy:
+    nothing is read.
     """
-    if isinstance(mechanism, HistoryInformedTree) and mechanism.pattern.scale is not None:
+    if isinstance(mechanism, HistoryInformedTree):
+        if mechanism.pattern.scale is None:
+            return (None,) * mechanism.tree.n_levels
         figures, tree, shares = mechanism.pattern.figures, mechanism.tree, mechanism.level_shares
         missed = expected_level_misses(tree, figures, shares, choose_plan_blocks(tree, figures, shares))
         sizes = mechanism.pattern.scale * leaves_by_level(tree)
-        return tuple(Expected(float(m * size), float(size)) for m, size in zip(missed, sizes, strict=True))
+        blind = np.minimum(misses_unmeasured(tree, figures), 1.0)
+        rows = zip(missed * sizes, sizes, blind * sizes, strict=True)
+        return tuple(Expected(*map(float, row)) for row in rows)
     if bands is not None:
         return tuple(Expected(band.typical, None) for band in bands)
     still = _on_still_series(settings, mechanism, n_steps, first_step)
@@ -53,13 +59,17 @@ def _on_still_series(settings: Settings, mechanism: Mechanism, n_steps: int, fir
     return [float(np.sqrt(squares[level.start : level.stop].mean())) for level in tree.levels]
 
 
-def warnings_of(settings: Settings, mechanism: Mechanism, expected: Sequence[Expected]) -> tuple[str, ...]:
+def warnings_of(
+    settings: Settings, mechanism: Mechanism, expected: Sequence[Expected | None]
+) -> tuple[str, ...]:
     """Return what an operator should know before anything is spent: levels that are as good as nothing."""
     tree, (low, high) = mechanism.tree, settings.privacy.bounds
     with_leaves = {int(tree.depths[leaf]) for leaf in tree.leaf_indices}
     found = []
     for level, one in enumerate(expected):
-        if one.size is not None and one.error >= AS_GOOD_AS_NOTHING * one.size:
+        if one is None:
+            continue
+        if one.unmeasured is not None and one.error >= AS_GOOD_AS_NOTHING * one.unmeasured:
             found.append(
                 f"level {level}: error {one.error:.3g} at a typical {one.size:.3g}: as good as nothing; "
                 "give it a larger share of epsilon, a larger epsilon, or leave it out of what is used"

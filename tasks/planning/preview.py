@@ -46,18 +46,20 @@ class Band:
 class Expected:
     """How far a published value is expected to be from the truth, root mean square over nodes and steps.
 
-    size: of a typical node of the level; None where no public scale is known. In the unit of the readings.
+    size: of a typical node of the level; None where no public scale is known. unmeasured: what the error
+    would be if nothing were measured, or 0 published; None likewise. In the unit of the readings.
     """
 
     error: float
     size: float | None
+    unmeasured: float | None = None
 
 
 @dataclass(frozen=True)
 class Level:
     """One level of the tree. epsilon: what its plan, repeated, costs any window. No stages: derived.
 
-    band: None where the draw decides how noisy a value is.
+    band: None where the draw decides how noisy a value is. expected: None where nothing public tells.
     """
 
     level: int
@@ -65,7 +67,7 @@ class Level:
     epsilon: Fraction
     stages: tuple[Stage, ...]
     band: Band | None
-    expected: Expected
+    expected: Expected | None
 
 
 @dataclass(frozen=True)
@@ -163,7 +165,7 @@ def _level_document(level: Level) -> dict[str, Any]:
             for stage in level.stages
         ],
         "noise_only_standard_deviation": asdict(level.band) if level.band else None,
-        "expected": {"error": level.expected.error, "typical_size": level.expected.size},
+        "expected": asdict(level.expected) if level.expected else None,
     }
 
 

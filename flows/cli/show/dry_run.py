@@ -1,11 +1,15 @@
 """How `optstream run --dry-run` shows what it found."""
 
+from textwrap import fill
+
 from rich.markup import escape
 from rich.table import Table
 
 from flows.cli.console import Terminal, plain_table
 from flows.cli.show.ledger_book import rounded_up
 from tasks.planning.preview import DryRun, Level, Period, dry_run_document
+
+WIDTH = 80
 
 
 def show_dry_run(found: DryRun, terminal: Terminal) -> None:
@@ -17,7 +21,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
     for period in found.periods:
         terminal.say(f"\n{_days(period)}, {period.n_steps} steps; numbers in the unit of the readings")
         terminal.console.print(_costs(period))
-        if period.levels[0].expected.size is not None:
+        if any(level.expected and level.expected.size is not None for level in period.levels):
             terminal.say("\nexpected error of a published value, beside the typical size of its node")
             terminal.console.print(_expected(period))
         if period.levels[0].band is None:
@@ -31,7 +35,7 @@ def show_dry_run(found: DryRun, terminal: Terminal) -> None:
         terminal.say(f"\nsuggested n_samples, by a bound on the mean error of {found.window_length} steps")
         terminal.console.print(_suggestions(found))
     for warning in found.warnings:
-        terminal.say(f"\n{warning}")
+        terminal.say("\n" + fill(warning, WIDTH))
     verdict = "fits" if found.fits else "does not fit: the ledger will refuse days"
     terminal.say(
         f"\nany {found.window_length} steps lose at most epsilon {float(found.epsilon):.6g} by this plan, "
@@ -68,8 +72,9 @@ def _costs(period: Period) -> Table:
 def _expected(period: Period) -> Table:
     table = plain_table("level", "nodes", "error", "typical size", n_texts=1)
     for level in period.levels:
-        size = "" if level.expected.size is None else f"{level.expected.size:.3g}"
-        table.add_row(str(level.level), str(level.n_nodes), f"{level.expected.error:.3g}", size)
+        found = level.expected
+        figures = [f"{one:.3g}" for one in (found.error, found.size) if one is not None] if found else []
+        table.add_row(str(level.level), str(level.n_nodes), *figures)
     return table
 
 

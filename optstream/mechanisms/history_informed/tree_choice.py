@@ -11,6 +11,7 @@ from itertools import permutations
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.estimation.gaussian_process.blocks import Blocks as Steps
 from optstream.estimation.gaussian_process.expected_error import expected_level_errors
 from optstream.mechanisms.history_informed.block_choice import Blocks, Figures, best_blocks, looked_at
 from optstream.mechanisms.history_informed.small_counts import (
@@ -108,6 +109,17 @@ def expected_level_misses(
     if small is None:
         return errors
     return np.append(errors, expected_small_error(public, shares[small]))
+
+
+def misses_unmeasured(tree: AggregationTree, public: Figures) -> NDArray[np.float64]:
+    """Return what the prior alone leaves open of a node of each level, relative to its size, (n_levels,).
+
+    What `expected_level_misses` would be if nothing were measured: by the public scale alone.
+    """
+    shared, own = public.prior.variances(Steps.at(np.zeros(1, dtype=np.int64)))
+    leaves = leaves_by_level(tree)
+    of_counts = 0.0 if public.count is None else 1.0 / (public.count * leaves)
+    return np.asarray(np.sqrt(shared + own / leaves + of_counts))
 
 
 def leaves_by_level(tree: AggregationTree) -> NDArray[np.float64]:

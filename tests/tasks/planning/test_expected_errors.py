@@ -51,8 +51,17 @@ def test_a_level_below_its_noise_is_as_good_as_nothing(found):
     assert any(one.startswith("level 1: error") and "as good as nothing" in one for one in result.warnings)
     document = dry_run_document(result)
     assert document["warnings"] == list(result.warnings)
-    assert document["periods"][0]["levels"][0]["expected"]["typical_size"] == pytest.approx(2)
+    assert document["periods"][0]["levels"][0]["expected"]["size"] == pytest.approx(2)
     assert nation.expected.error > 0
+
+
+def test_noise_far_above_the_public_scale_is_said_though_the_prior_bounds_the_error(found):
+    """Leaves of 0.01 with an alpha of 1: what is published is the public scale, whatever was measured."""
+    result = found(INFORMED.format(0.01))
+    leaves = result.periods[0].levels[1].expected
+    assert leaves.error < leaves.size
+    assert leaves.error >= 0.9 * leaves.unmeasured
+    assert any(one.startswith("level 1: error") and "as good as nothing" in one for one in result.warnings)
 
 
 def test_a_level_far_above_its_noise_is_not_warned_of(found):
@@ -75,6 +84,13 @@ def test_every_mechanism_says_its_error_and_warns_where_bounds_are_narrower(foun
     assert name not in ("OptStream", "Laplace") or result.warnings
     wide = found(f'name = "{name}"', ('bounds = ["0", "20000"]', 'bounds = ["0", "1000000"]'))
     assert wide.warnings == ()
+
+
+def test_without_a_public_scale_nothing_is_expected_of_what_is_relative_to_it(found):
+    result = found('name = "HistoryInformed"')
+    assert [level.expected for level in result.periods[0].levels] == [None, None]
+    assert result.warnings == ()
+    assert dry_run_document(result)["periods"][0]["levels"][0]["expected"] is None
 
 
 def test_the_figures_are_those_that_shares_are_chosen_by(found, tmp_path):

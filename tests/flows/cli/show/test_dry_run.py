@@ -1,6 +1,7 @@
 """`optstream run --dry-run` as its user meets it: tables or one document, and nothing touched."""
 
 import json
+import re
 
 import pytest
 
@@ -37,6 +38,24 @@ def test_it_prints_prices_bands_and_the_verdict_for_people(here):
         assert line in told
     assert any(line.startswith("a customer's 365 days: epsilon up to 3") for line in told)
     assert "\x1b" not in result.output
+    assert max(map(len, result.output.splitlines())) <= 80
+
+
+@pytest.mark.slow
+def test_it_says_errors_beside_sizes_and_what_is_as_good_as_nothing(here):
+    """HistoryInformed over regions that are publicly taken for 0.1 MW: an alpha of 10 hides them."""
+    text = (here / "optstream.toml").read_text()
+    text = re.sub(r"\[mechanism\].*\n(.+\n)+", '[mechanism]\nname = "HistoryInformed"\nscale = 0.1\n', text)
+    text = re.sub(r"stages = .+\n", "", text)
+    for table in ("sampling", "features"):
+        text = re.sub(rf"\[{table}\].*\n(.+\n)+", "", text)
+    (here / "optstream.toml").write_text(text)
+    result = invoke(*DRY)
+    assert result.exit_code == 0, result.output
+    told = " ".join(result.output.split())
+    assert "expected error of a published value, beside the typical size of its node" in told
+    assert "level nodes error typical size" in told
+    assert re.search(r"level 1: error [\d.]+ at a typical 0.1: as good as nothing; give it", told)
     assert max(map(len, result.output.splitlines())) <= 80
 
 

@@ -73,6 +73,10 @@ def test_level_shares_by_the_model_are_found_once_and_kept(write, monkeypatch):
     """Of the same configuration, by another process; a damaged file costs the time again."""
     file = write("HistoryInformed", (HALVES, BY_MODEL), scale=5000.0)
     settings = load_settings(file)
+    assert settings.level_shares
+    assert not settings.trusted_folder.exists()  # a dry run makes no folder
+    settings.trusted_folder.mkdir()
+    settings = load_settings(file)
     found, looked = settings.level_shares, []
     kind = type(settings)
     make = kind._chosen_shares
