@@ -7,7 +7,7 @@ from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import Choice
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.optstream.plan import LevelPlan
-from optstream.privacy import Spend, StepSpend
+from optstream.privacy import JointSpend, Spend, StepSpend
 from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import State
 
@@ -20,7 +20,8 @@ def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
             str(plan.level): sorted(
                 spend.first_step + step
                 for spend in known
-                if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (plan.level, SAMPLES)
+                if isinstance(spend, StepSpend | JointSpend)
+                if (spend.level, spend.stage) == (plan.level, SAMPLES)
                 for step, weight in enumerate(spend.weights)
                 if weight
             )

@@ -62,6 +62,12 @@ class Plain(Mechanism):
     """A mechanism that has nothing to set."""
 
 
+class Laplace(Mechanism):
+    """Laplace and Uniform."""
+
+    noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
+
+
 class Fourier(Mechanism):
     n_coefficients: int = Field(10, description="an integer of at least 1")
 
@@ -159,6 +165,8 @@ class HistoryInformed(Mechanism):
 
 _WITH_KEYS: dict[str, type[Mechanism]] = {
     "OptStream": OptStream,
+    "Laplace": Laplace,
+    "Uniform": Laplace,
     "Fourier": Fourier,
     "BudgetDistribution": Kellaris,
     "BudgetAbsorption": Kellaris,
