@@ -1,11 +1,13 @@
 """Which groups of joint noise a plan has that measures every step: those with the least expected error."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
-from typing import Literal, get_args
+from typing import Literal, TypeVar, get_args
 
 from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
 from optstream.noise.joint import LARGEST_GROUP
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import whole
@@ -86,6 +88,38 @@ class JointGroups:
 
 
 @dataclass(frozen=True)
+class PointGroups:
+    """How the points of a period are cut into groups, and what a window then costs, whatever its days are.
+
+    Attributes:
+        least: Points of the smallest group that the rule makes.
+        worst: Groups that a window meets at most: all have `least` points, and it holds n_samples (Lemma 16).
+        error: As `JointGroups.error`, of a point.
+    """
+
+    least: int
+    worst: int
+    error: Fraction
+
+    def of(self, points: Sequence[int]) -> tuple[Group, ...]:
+        """Return the groups of a period's points.
+
+        Args:
+            points: Rising, from the period's start.
+
+        Returns:
+            Every point in one of them.
+
+        Raises:
+            ParameterError: There are too few, for the period is shorter than all that were said in advance.
+        """
+        return cut([range(point, point + 1) for point in points], self.least)
+
+
+Found = TypeVar("Found", JointGroups, PointGroups)
+
+
+@dataclass(frozen=True)
 class JointTerms:
     """What says whether noise may be joint, and for which periods.
 
@@ -129,34 +163,64 @@ class JointTerms:
         Raises:
             ParameterError: Joint noise was asked for, and cannot be had; it says why.
         """
+        if not self._allowed(model):
+            return None
+        unit_scale = model.leaves_per_step * model.alpha_units / model.epsilon
+        lengths = self.period_lengths or (model.window_length,)
+        found = _best(lengths, model.window_length, model.windows, unit_scale)
+        return self._wanted(found, model.window_length, f"periods have {min(lengths)} steps or more")
+
+    def point_groups(
+        self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
+    ) -> PointGroups | None:
+        """Return the groups of equally spaced points, chosen before anything is read; free.
+
+        Args:
+            model: What is protected.
+            sampling: The public rule of the points.
+            unit_scale: Of Laplace noise on the only point of a window.
+
+        Returns:
+            As `groups`.
+
+        Raises:
+            ParameterError: As `groups`.
+        """
+        if not self._allowed(model):
+            return None
+        window = model.window_length
+        lengths = self.period_lengths or (window,)
+        numbers = [
+            len(sampling.positions(length, residue, window))
+            for length in lengths
+            for residue in range(window)
+        ]
+        found = _best_points(tuple(sorted(numbers)), sampling.n_samples, unit_scale)
+        return self._wanted(found, sampling.n_samples, f"periods have {min(numbers)} points or more")
+
+    def _allowed(self, model: PrivacyModel) -> bool:
+        """Whether noise may be joint at all. Raises ParameterError where it was asked for and may not."""
         if self.noise == "laplace" or self.n_nodes is None:
-            return None
-        if not may_be_joint(model, self.n_nodes, self.declared_leaves):
-            if self.noise == "joint":
-                raise ParameterError(
-                    f'noise = "joint" on a level of {self.n_nodes} nodes is for customers whose readings of '
-                    "a period lie in one leaf: say so ([stream] leaves_per_period = 1, of unit customer and "
-                    "aggregated input), or leave noise out for joint noise where it needs no such word"
-                )
-            return None
-        lengths = self.period_lengths
-        if lengths is None and self.noise is None:
-            return None
-        found = _best(
-            lengths or (model.window_length,),
-            model.window_length,
-            model.windows,
-            model.leaves_per_step * model.alpha_units / model.epsilon,
-        )
+            return False
+        if may_be_joint(model, self.n_nodes, self.declared_leaves):
+            return self.noise == "joint" or self.period_lengths is not None
+        if self.noise == "joint":
+            raise ParameterError(
+                f'noise = "joint" on a level of {self.n_nodes} nodes is for customers whose readings of a '
+                "period lie in one leaf: say so ([stream] leaves_per_period = 1, of unit customer and "
+                "aggregated input), or leave noise out for joint noise where it needs no such word"
+            )
+        return False
+
+    def _wanted(self, found: Found | None, laplace: int, periods: str) -> Found | None:
+        """Return what was found unless Laplace noise is expected to err less. Raises as `groups`."""
         if found is None and self.noise == "joint":
             raise ParameterError(
                 f'noise = "joint" needs two measurements or more in every period, and a scale of at least a '
-                f"quarter of a group's measurements; periods have {min(lengths or (model.window_length,))} "
-                'steps or more: leave it out, or take noise = "laplace"'
+                f"quarter of a group's measurements; {periods}: leave it out, or take noise = "
+                '"laplace"'
             )
-        if self.noise is None and found is not None and found.error >= model.window_length:
-            return None
-        return found
+        return None if self.noise is None and found is not None and found.error >= laplace else found
 
 
 @lru_cache(maxsize=256)
@@ -178,4 +242,20 @@ def _best(
         drawn = found.largest <= LARGEST_GROUP and 4 * found.worst * unit_scale >= found.largest
         if drawn and (best is None or found.error < best.error):
             best = found
+    return best
+
+
+@lru_cache(maxsize=256)
+def _best_points(numbers: tuple[int, ...], n_samples: int, unit_scale: Fraction) -> PointGroups | None:
+    """Return what `_best` does, for periods with these numbers of points, each number counted as often as it
+    is there. n_samples: points of any window.
+    """
+    best: PointGroups | None = None
+    for least in range(2, min(numbers) + 1):
+        worst = (n_samples - 2) // least + 2
+        sizes = [len(group) for number in numbers for group in cut([range(1)] * number, least)]
+        error = Fraction(worst * sum(size * (size + 1) for size in sizes), 2 * sum(numbers))
+        drawn = max(sizes) <= LARGEST_GROUP and 4 * worst * unit_scale >= max(sizes)
+        if drawn and (best is None or error < best.error):
+            best = PointGroups(least, worst, error)
     return best

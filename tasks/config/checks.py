@@ -42,7 +42,7 @@ def cross_checks(
     if {"mechanism", "release"} <= present:
         problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
-        problems += _sampling(sections["privacy"], sections["sampling"])
+        problems += _sampling(sections["privacy"], sections["sampling"], sections.get("mechanism"))
     if {"stream", "privacy"} <= present:
         problems += _bounds(sections["stream"], sections["privacy"], tree)
     if "budget" in present:
@@ -96,6 +96,8 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
     if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
         names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
+    if privacy.calibration == "paper" and getattr(mechanism, "noise", None) == "joint":
+        yield 'mechanism.noise "joint" is for privacy.calibration "strict": the paper has other scales'
     if "stages" not in mechanism.tables and budget is not None and budget.stages is not None:
         yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
     chosen = budget is not None and not isinstance(budget.levels, tuple)
@@ -126,9 +128,14 @@ def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:
         )
 
 
-def _sampling(privacy: Privacy, sampling: Sampling) -> Iterator[str]:
+def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None) -> Iterator[str]:
     if sampling.n_samples > privacy.window:
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
+    if sampling.method == "l1" and getattr(mechanism, "noise", None) == "joint":
+        yield (
+            'mechanism.noise "joint" is for sampling.method "equally_spaced": how many points "l1" takes of '
+            "a day is an outcome"
+        )
     if sampling.method == "l1" and sampling.threshold is None:
         legal = type(sampling).model_fields["threshold"].description
         yield f'sampling.threshold is missing; for method "l1" it must be {legal}'

@@ -53,6 +53,7 @@ class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features", "stages")
 
     weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
+    noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
 
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: what it is made with stands in other tables."""

@@ -33,6 +33,14 @@ def _optstream_l1(model, shortest):
     return _opt(sampling, shortest_period=shortest)(model, shortest)
 
 
+def _optstream_joint(model, shortest):
+    """Where there are two points in each period and window at least, and a scale that bears them."""
+    can = model.unit == "customer" and shortest >= model.window_length >= 2 and model.epsilon <= 1
+    lengths = tuple(range(min(shortest, 50), 51))
+    terms = {"noise": "joint", "declared_leaves": 1} if can else {}
+    return _opt(EquallySpaced(2), period_lengths=lengths, **terms)(model, shortest)
+
+
 def _plain(name: str, **parameters: Any) -> Make:
     return lambda model, shortest: getattr(mechanisms, name)(model, **parameters)
 
@@ -92,6 +100,7 @@ ALL: Mapping[str, Make] = {
     "PeGaSusTree": _pegasus_tree,
     "HistoryInformedTree": _history_informed_tree,
     "OptStream": _opt(EquallySpaced(2)),
+    "OptStream joint": _optstream_joint,
     "OptStream L1": _optstream_l1,
 }
 MODEL = PrivacyModel("1", 6, 1)

@@ -66,6 +66,57 @@ def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
     assert {spend.n_steps for spend in spends} == {46, 48, 50}
 
 
+@pytest.fixture
+def points(small):
+    """points(WORD, 'noise = "joint"'): the small stream by OptStream, ten points in a window."""
+
+    def make(stream, mechanism, *changes):
+        file = small().settings.file
+        text = file.read_text().replace('name = "small"', f'name = "small"\n{stream}')
+        text = text.replace('name = "OptStream"', f'name = "OptStream"\n{mechanism}')
+        for old, new in changes:
+            assert old in text
+            text = text.replace(old, new)
+        file.write_text(text)
+        return load_settings(file)
+
+    return make
+
+
+def test_points_of_optstream_have_it_where_it_is_asked_for_with_the_word(points):
+    assert set(kinds(points(WORD, ""))) == {StepSpend}
+    settings = points(WORD, 'noise = "joint"')
+    mechanism = mechanism_for(settings, DAY)
+    # of each level the points, and the sums of two features
+    assert kinds(settings) == [JointSpend, StepSpend, StepSpend] * 2
+    assert mechanism.epsilon <= 1
+    for day in (SPRING, AUTUMN):
+        own = mechanism_for(settings, day)
+        own.plan(settings.calendar.n_steps(day), settings.calendar.first_step(day))
+        assert own.epsilon == mechanism.epsilon
+    assert settings.describe_mechanism()["leaves_per_period"] == 1
+    assert points(WORD, "").configuration_hash != settings.configuration_hash
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (("", 'noise = "joint"'), 'noise "joint" at levels of several nodes is for customers whose'),
+        (
+            (WORD, 'noise = "joint"', ('"equally_spaced"', '"l1"\nthreshold = "1"')),
+            'noise "joint" is for sampling.method "equally_spaced"',
+        ),
+        (
+            (WORD, 'noise = "joint"', ('alpha = "10"', 'alpha = "10"\ncalibration = "paper"')),
+            'noise "joint" is for privacy.calibration "strict"',
+        ),
+    ],
+)
+def test_points_that_may_not_have_it_are_refused(points, given, message):
+    with pytest.raises(ConfigurationError, match=message):
+        points(*given)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [
