@@ -51,6 +51,20 @@ MUTATIONS = (
         "levels[0][1].unit_charge",
     ),
     Mutation(
+        "a plan with joint noise is scaled for a group fewer than a window meets",
+        "optstream/mechanisms/joint_groups.py",
+        "JointGroups(tuple(layouts), worst_sum(layouts, window_length, windows))",
+        "JointGroups(tuple(layouts), worst_sum(layouts, window_length, windows) - 1)",
+        ("tests/optstream/mechanisms/test_laplace.py",),
+    ),
+    Mutation(
+        "days of another plan are taken for the plan's own",
+        "optstream/mechanisms/joint_groups.py",
+        "spend.unit_charge > unit_charge",
+        "False",
+        ("tests/optstream/mechanisms/test_laplace.py",),
+    ),
+    Mutation(
         "a window that cuts two groups of joint noise pays for one",
         "optstream/privacy/joint_spend.py",
         "charged += np.maximum.reduce",

@@ -61,7 +61,7 @@ def type_of(annotation: Any) -> str:
     if origin in (Union, UnionType):
         return " or ".join(type_of(one) for one in get_args(annotation) if one is not NoneType)
     if origin is Literal:
-        return "text"
+        return WORDS[type(get_args(annotation)[0])]
     if origin is tuple:
         return f"list of {type_of(get_args(annotation)[0])}"
     plain = origin or annotation

@@ -4,7 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from optstream import mechanisms
-from optstream.mechanisms import MECHANISMS, Fast, Fourier, Hierarchical, HistoryInformed
+from optstream.mechanisms import MECHANISMS, Fast, Fourier, Hierarchical, HistoryInformed, Laplace
+from optstream.mechanisms.joint_groups import Noise
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
@@ -37,6 +38,12 @@ def _fast(model: PrivacyModel) -> SeriesMechanism:
     return Fast(model, n_samples=2, integration_time=1, set_point=0.5)
 
 
+def _joint(model: PrivacyModel) -> SeriesMechanism:
+    """Return Laplace with joint noise, in groups of two steps or three; with its own for roaming devices."""
+    noise: Noise | None = "joint" if model.unit == "customer" else None
+    return Laplace(model, noise, period_lengths=(3, 4), n_nodes=1)
+
+
 def _history_informed(model: PrivacyModel) -> SeriesMechanism:
     """Return HistoryInformed over days of one step, so that a few periods teach it something."""
     return HistoryInformed(model, n_blocks=1, block_length=2, days=PublicDays(1), relearn_days=1)
@@ -45,6 +52,10 @@ def _history_informed(model: PrivacyModel) -> SeriesMechanism:
 PAIR = PrivacyModel("1", 2, 1)
 DECIDING = PrivacyModel("4", 2, 10, resolution=1)
 OWN: dict[str, tuple[FieldCase, ...]] = {
+    "Laplace": (
+        FieldCase("Laplace", Laplace, PAIR),
+        FieldCase("Laplace, joint noise", _joint, PAIR, lengths=((4,), (4, 3))),
+    ),
     "Fourier": (
         FieldCase("Fourier, mean", _fourier(1), PrivacyModel("1", 9, 1), lengths=((9,), (8, 8))),
         FieldCase("Fourier", _fourier(2), PrivacyModel("1", 6, 1), lengths=((6,), (4, 6))),

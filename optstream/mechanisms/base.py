@@ -43,6 +43,14 @@ class Mechanism(ABC):
     tree_class: ClassVar[str | None] = None
 
     @property
+    def reads_spends(self) -> bool:
+        """Whether a plan depends on what other periods spent: then `recall` is asked before it.
+
+        So it is for what is adaptive. For others periods need not go one by one all the same.
+        """
+        return self.adaptive
+
+    @property
     @abstractmethod
     def epsilon(self) -> Fraction:
         """What the plan, repeated without end, costs any window."""

@@ -97,6 +97,11 @@ class Hierarchical(OnlineMechanism):
         return all(mechanism.noise_is_known for _, mechanism in self.levels)
 
     @property
+    def reads_spends(self) -> bool:
+        """Whether some level's plan depends on what other periods spent."""
+        return any(mechanism.reads_spends for _, mechanism in self.levels)
+
+    @property
     def epsilon(self) -> Fraction:
         """What the plan, repeated, costs any window: the sum over levels (Lemma 1)."""
         return sum((mechanism.epsilon for _, mechanism in self.levels), Fraction(0))
@@ -180,11 +185,14 @@ class Hierarchical(OnlineMechanism):
 
 @lru_cache(maxsize=256)
 def _levels(whole: Hierarchical) -> tuple[tuple[int, SeriesMechanism], ...]:
-    # mypy cannot know that every mechanism is a dataclass
-    pattern: Any = whole.mechanism
     together = whole.model.leaves_changed(len(whole.tree.leaves))
     return tuple(
-        (level, replace(pattern, model=whole.model.with_epsilon(whole.model.epsilon * share, together)))
+        (
+            level,
+            whole.mechanism.on_level(
+                whole.model.with_epsilon(whole.model.epsilon * share, together), len(whole.tree.levels[level])
+            ),
+        )
         for level, share in enumerate(whole.level_shares)
         if share > 0
     )

@@ -1,56 +1,138 @@
 """Laplace: noise on every step."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from fractions import Fraction
 
+from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.holding import hold
 from optstream.measurement.linear import SAMPLES
+from optstream.measurement.priced import LinearSpend
 from optstream.measurement.steps import measure_steps
+from optstream.mechanisms.joint_groups import JointGroups, JointTerms, Noise
 from optstream.mechanisms.series import OnlineMechanism
+from optstream.mechanisms.state import own_state
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, StepSpend
+from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy.headroom import groups_with_headroom
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
+
+NAME = "Laplace"
 
 
 @dataclass(frozen=True)
 class Laplace(OnlineMechanism):
-    """Every step is measured with Laplace noise of scale w * alpha / epsilon, and published as it is.
+    """Every step is measured, with independent Laplace noise or joint noise, and published as it is.
 
-    The baseline of every paper: unbiased, its error is the noise, the same on every series. Each step costs
-    epsilon / w, so any window costs epsilon, wherever periods begin.
+    The baseline of every paper: unbiased, its error is the noise, the same on every series. Laplace noise has
+    scale w * alpha / epsilon: each step costs epsilon / w, so any window costs epsilon, wherever periods
+    begin.
 
-    Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window.
+    Joint noise (Lemmas 15 and 16) is drawn for the steps of a period in groups, and a window pays for each
+    group that it meets: at w = 48, in groups of 6 to 8, two thirds of the error for the same epsilon of a
+    window, and a higher one of a year (Lemma 17). It needs whole periods of lengths that are said in
+    advance, and a level of one node or customers whose readings of a period lie in one leaf. Beside days of
+    another plan groups for which some window has no headroom are left out, and their steps hold the value
+    before.
+
+    Source: Dwork, McSherry, Nissim and Smith 2006, composed over the steps of a window; joint noise: Hardt
+    and Talwar 2010.
 
     Args:
         model: What is protected.
+        noise: "joint" or "laplace"; None for the one with less expected error of those that are allowed,
+            which is Laplace noise where `period_lengths` or `n_nodes` is None.
+        period_lengths: Steps of every period that will ever be released, for joint noise; None for periods
+            of w steps with noise = "joint".
+        n_nodes: Series that are measured; `Hierarchical` says it for each level. Joint noise needs it.
+        declared_leaves: In how many leaves one customer's readings of a period lie, by the operator's word,
+            for joint noise on several nodes; None where nobody gave it.
 
     Raises:
-        ParameterError: Where the noise would outgrow the integers.
+        ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
+            joint noise that was asked for and cannot be had; and where the noise would outgrow the integers.
     """
 
     model: PrivacyModel
+    noise: Noise | None = None
+    period_lengths: tuple[int, ...] | None = None
+    n_nodes: int | None = None
+    declared_leaves: int | None = None
 
     def __post_init__(self) -> None:
-        self._spend(1, 0)
+        _ = self.unit_charge
+
+    @property
+    def joint_groups(self) -> JointGroups | None:
+        """The groups of joint noise; None for Laplace noise."""
+        terms = JointTerms(self.noise, self.period_lengths, self.n_nodes, self.declared_leaves)
+        return terms.groups(self.model)
+
+    @property
+    def reads_spends(self) -> bool:
+        """Whether days of other plans leave out groups: with joint noise."""
+        return self.adaptive or self.joint_groups is not None
 
     @property
     def epsilon(self) -> Fraction:
-        """What any window of w steps costs: w steps, each alpha / scale."""
-        return self.model.window_length * self._spend(1, 0).unit_charge
+        """What any window of w steps costs: w steps, or the groups that it meets, each alpha / scale."""
+        return self._charges * self.unit_charge
 
-    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[StepSpend, ...]:
-        """Return one spend: every step, epsilon / w."""
-        return (self._spend(n_steps, first_step),)
+    @property
+    def unit_charge(self) -> Fraction:
+        """What a step, or a group of joint noise, is charged."""
+        return self.alpha_units / self._scale(self.model.epsilon / self._charges)
+
+    def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[LinearSpend, ...]:
+        """Return one spend: every step, or the groups of joint noise for which all windows have headroom."""
+        return (self._spend(n_steps, first_step, state),)
+
+    def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
+        """Return all that other periods spent if joint noise has days of another plan beside it, else None.
+
+        The plan's own days fit beside each other in any order and need no state.
+        """
+        known, groups = list(spends), self.joint_groups
+        if groups is None or self.model.windows == "aligned":
+            return None
+        once = len({spend.first_step for spend in known}) == len(known)
+        if once and all(groups.holds(spend, self.unit_charge) for spend in known):
+            return None
+        return {"mechanism": NAME, "spends": [spend_to_document(spend) for spend in known]}
 
     def fitted(self, measured: Measured) -> Estimate:
         """Return the noisy values as they are."""
         return hold(measured)
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
-        spend = self._spend(period.n_steps, period.first_step)
-        return measure_steps(period, range(period.n_steps), spend, noise)
+        spend = self._spend(period.n_steps, period.first_step, state)
+        positions = [step for step, weight in enumerate(spend.weights) if weight]
+        return measure_steps(period, positions, spend, noise)
 
-    def _spend(self, n_steps: int, first_step: int) -> StepSpend:
-        a_step = self.model.epsilon / self.model.window_length
-        return self._step_spend(SAMPLES, first_step, (1,) * n_steps, a_step)
+    @property
+    def _charges(self) -> int:
+        """How many unit charges a window has at most."""
+        groups = self.joint_groups
+        return self.model.window_length if groups is None else groups.worst
+
+    def _spend(self, n_steps: int, first_step: int, state: State | None = None) -> LinearSpend:
+        groups = self.joint_groups
+        if groups is None:
+            if self.noise == "joint":
+                raise ParameterError(
+                    'n_nodes of Laplace must be given for noise = "joint": a group is priced for the series '
+                    "that it is drawn for; a tree says it for each level"
+                )
+            a_step = self.model.epsilon / self.model.window_length
+            return self._step_spend(SAMPLES, first_step, (1,) * n_steps, a_step)
+        chosen, others = groups.of(n_steps), own_state(state, NAME).get("spends", ())
+        if others:
+            spends = [spend_from_document(one) for one in others]
+            window, most = self.model.window_length, self.model.epsilon
+            chosen = groups_with_headroom(chosen, first_step, self.unit_charge, spends, window, most)
+        assert self.n_nodes is not None  # there would be no groups
+        scale = self._scale(self.model.epsilon / groups.worst)
+        alpha, leaves = self.model.alpha_units, self.model.leaves_per_step
+        return JointSpend(0, SAMPLES, first_step, n_steps, chosen, scale, alpha, self.n_nodes, leaves)

@@ -1,9 +1,9 @@
 """What mechanisms over plain series share: from values to measurements to a release, by period or by step."""
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,7 +14,7 @@ from optstream.estimation.hierarchy.solve import Consistent
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.period_release import Release
 from optstream.noise import NoiseSource
-from optstream.privacy import StepSpend
+from optstream.privacy import PrivacyModel, StepSpend
 from optstream.privacy.exact import round_up_to_float
 from optstream.stream import Measured, State
 
@@ -30,6 +30,24 @@ class SeriesMechanism(Mechanism):
     """
 
     tree_class: ClassVar[str | None] = "Hierarchical"
+
+    def on_level(self, model: PrivacyModel, n_nodes: int) -> "SeriesMechanism":
+        """Return the same mechanism for the nodes of one level of a tree.
+
+        Args:
+            model: What the level keeps.
+            n_nodes: Of the level.
+
+        Returns:
+            A mechanism with that model; with the number, where it has a parameter for it.
+
+        Raises:
+            ParameterError: For what it refuses at such a model, or for so many nodes.
+        """
+        pattern: Any = self  # every mechanism is a dataclass, which mypy cannot know
+        told = {"n_nodes": n_nodes} if "n_nodes" in pattern.__dataclass_fields__ else {}
+        found: SeriesMechanism = replace(pattern, model=model, **told)
+        return found
 
     @abstractmethod
     def fitted(self, measured: Measured) -> Estimate:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from optstream.errors import ParameterError
-from optstream.privacy import Spend, StepSpend
+from optstream.privacy import JointSpend, Spend, StepSpend
 from optstream.stream import Measured, State
 
 
@@ -33,7 +33,7 @@ def measured_steps(spends: Iterable[Spend], stage: str) -> list[tuple[int, Any]]
     return sorted(
         (spend.first_step + step, weight)
         for spend in spends
-        if isinstance(spend, StepSpend) and spend.stage == stage
+        if isinstance(spend, StepSpend | JointSpend) and spend.stage == stage
         for step, weight in enumerate(spend.weights)
         if weight
     )

@@ -9,14 +9,18 @@ from optstream.mechanisms.laplace import Laplace
 class Uniform(Laplace):
     """epsilon divided evenly over the steps of a window, every step published.
 
-    The same measurements, noise and cost as `Laplace`, under the name by which the w-event literature
-    compares with it; kept so that a comparison can be read beside its paper.
+    The same parameters, measurements, noise and cost as `Laplace`, under the name by which the w-event
+    literature compares with it; kept so that a comparison can be read beside its paper.
 
     Source: Kellaris, Papadopoulos, Xiao and Papadias 2014, section 4.2.
 
     Args:
-        model: What is protected.
+        model: As for `Laplace`.
+        noise: As for `Laplace`.
+        period_lengths: As for `Laplace`.
+        n_nodes: As for `Laplace`.
+        declared_leaves: As for `Laplace`.
 
     Raises:
-        ParameterError: Where the noise would outgrow the integers.
+        ParameterError: As `Laplace`.
     """

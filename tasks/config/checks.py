@@ -37,10 +37,12 @@ def cross_checks(
         problems += _calendar(sections["stream"], sections.get("features"))
     if {"mechanism", "privacy"} <= present:
         problems += _mechanism(sections["mechanism"], sections["privacy"], sections.get("budget"))
+    if {"mechanism", "stream"} <= present:
+        problems += _joint_noise(sections["mechanism"], sections["stream"], tree)
     if {"mechanism", "release"} <= present:
         problems += _revisions(sections["mechanism"], sections["release"])
     if {"privacy", "sampling"} <= present:
-        problems += _sampling(sections["privacy"], sections["sampling"])
+        problems += _sampling(sections["privacy"], sections["sampling"], sections.get("mechanism"))
     if {"stream", "privacy"} <= present:
         problems += _bounds(sections["stream"], sections["privacy"], tree)
     if "budget" in present:
@@ -69,6 +71,11 @@ def _tree(parents: Mapping[str, str | None] | None) -> tuple[AggregationTree | N
 def _calendar(stream: Stream, features: Features | None) -> Iterator[str]:
     if (stream.unit == "customer") and stream.leaves_per_step != 1:
         yield f'stream.leaves_per_step must be 1 for unit "customer"; got {stream.leaves_per_step}'
+    if stream.unit == "roaming" and stream.leaves_per_period is not None:
+        yield (
+            'stream.leaves_per_period must be left out for unit "roaming": it would limit how devices move, '
+            "which that guarantee does not"
+        )
     try:
         calendar = Calendar(step_minutes(stream.step), stream.time_zone, stream.day)
         # So that no night discovers a day that is not whole steps.
@@ -89,6 +96,8 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
     if privacy.calibration == "paper" and not mechanism.kind.has_paper_scales:
         names = kinds_with("has_paper_scales")
         yield f'privacy.calibration "paper" is for {names}, whose papers take other scales; use "strict"'
+    if privacy.calibration == "paper" and getattr(mechanism, "noise", None) == "joint":
+        yield 'mechanism.noise "joint" is for privacy.calibration "strict": the paper has other scales'
     if "stages" not in mechanism.tables and budget is not None and budget.stages is not None:
         yield f"budget.stages must be left out: it is for mechanism.name {names_with('stages')}"
     chosen = budget is not None and not isinstance(budget.levels, tuple)
@@ -96,6 +105,17 @@ def _mechanism(mechanism: Mechanism, privacy: Privacy, budget: Budget | None) ->
         yield (
             'budget.levels "model" is for mechanism.name "HistoryInformed" with mechanism.scale, from which '
             "it chooses: name them, or give a list of shares"
+        )
+
+
+def _joint_noise(mechanism: Mechanism, stream: Stream, tree: AggregationTree | None) -> Iterator[str]:
+    if getattr(mechanism, "noise", None) != "joint" or stream.leaves_per_period is not None:
+        return
+    if tree is not None and len(tree.leaves) > 1:
+        yield (
+            'mechanism.noise "joint" at levels of several nodes is for customers whose readings of a day lie '
+            "in one leaf: say so with stream.leaves_per_period = 1, or leave noise out for joint noise at "
+            "levels of one node"
         )
 
 
@@ -108,9 +128,14 @@ def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:
         )
 
 
-def _sampling(privacy: Privacy, sampling: Sampling) -> Iterator[str]:
+def _sampling(privacy: Privacy, sampling: Sampling, mechanism: Mechanism | None) -> Iterator[str]:
     if sampling.n_samples > privacy.window:
         yield f"sampling.n_samples must be an integer in [2, {privacy.window}]; got {sampling.n_samples}"
+    if sampling.method == "l1" and getattr(mechanism, "noise", None) == "joint":
+        yield (
+            'mechanism.noise "joint" is for sampling.method "equally_spaced": how many points "l1" takes of '
+            "a day is an outcome"
+        )
     if sampling.method == "l1" and sampling.threshold is None:
         legal = type(sampling).model_fields["threshold"].description
         yield f'sampling.threshold is missing; for method "l1" it must be {legal}'
@@ -177,6 +202,11 @@ def _input(source: Input, published: Published, stream: Stream | None) -> Iterat
         yield (
             'input.schema must be "aggregated" for stream.unit "roaming": '
             "of a metered customer in two leaves only one counts"
+        )
+    if source.schema_ == "metered" and stream is not None and stream.leaves_per_period is not None:
+        yield (
+            'stream.leaves_per_period must be left out for input.schema "metered": rows may come and go in '
+            "any leaf, and the guarantee covers that"
         )
     if source.schema_ == "metered" and source.supplier_rounding:
         yield (

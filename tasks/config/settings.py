@@ -112,7 +112,12 @@ class Settings(Folders):
     @cached_property
     def shortest_day(self) -> int:
         """Steps of the shortest day that the calendar has."""
-        return min(day_lengths(self.calendar))
+        return self.day_lengths[0]
+
+    @cached_property
+    def day_lengths(self) -> tuple[int, ...]:
+        """Steps of every kind of day that the calendar has, rising."""
+        return tuple(sorted(day_lengths(self.calendar)))
 
     def describe_mechanism(self) -> dict[str, Any]:
         """Return the mechanism and all its parameters, as lineage states them.
@@ -128,6 +133,8 @@ class Settings(Folders):
             described["leaves_per_period"] = self.leaves_per_period
         if self.counts_known:
             described["counts"] = True
+        if self.declared_leaves is not None and "declared_leaves" in self.mechanism.kind.__dataclass_fields__:
+            described["leaves_per_period"] = self.declared_leaves
         described["level_shares"] = [str(share) for share in self.level_shares]
         return described
 
@@ -140,6 +147,11 @@ class Settings(Folders):
     def leaves_per_period(self) -> int:
         """In how many leaves a customer's readings of a day may lie: nothing keeps metered rows in one."""
         return len(self.tree.leaves) if self.metered and self.model.unit == "customer" else 1
+
+    @property
+    def declared_leaves(self) -> int | None:
+        """The same by the operator's word; None where the file does not say it: no default is a word."""
+        return self.stream.leaves_per_period
 
     def features(self, day: date) -> list[Feature]:
         """Return the named partitions of a day.
@@ -252,5 +264,8 @@ class Settings(Folders):
             del document["published"]["rounding"]
         if not document["privacy"]["counts"]:
             del document["privacy"]["counts"]
+        for table, key in (("stream", "leaves_per_period"), ("mechanism", "noise")):
+            if document[table].get(key) is None:
+                document[table].pop(key, None)
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()

@@ -70,7 +70,7 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
     first_step, n_steps = settings.calendar.first_step(day), settings.calendar.n_steps(day)
     mechanism: OptStream | Hierarchical = mechanism_for(settings, day)
     state = None
-    if mechanism.adaptive:
+    if mechanism.reads_spends:
         period = (day.isoformat(), 0, first_step, n_steps)
         near = ledger.charged_near(settings.stream.name, *period, amended=settings.model)
         state = mechanism.recall([*near, *recent])

@@ -64,7 +64,7 @@ def _plan(settings: Settings, ledger: Ledger, day: date, recent: Sequence[Spend]
     first_step, n_steps = calendar.first_step(day), calendar.n_steps(day)
     mechanism: Mechanism = mechanism_for(settings, day)
     state = None
-    if mechanism.adaptive:
+    if mechanism.reads_spends:
         near = ledger.charged_near(settings.stream.name, day.isoformat(), 0, first_step, n_steps)
         state = mechanism.recall([*near, *recent])
     return mechanism.plan(n_steps, first_step, state)

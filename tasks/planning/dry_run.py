@@ -12,7 +12,7 @@ from optstream.errors import ParameterError
 from optstream.mechanisms import OptStream
 from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_samples
 from optstream.noise import simulated_noise
-from optstream.privacy import CappedSpend, Spend, StepSpend, worst_window
+from optstream.privacy import CappedSpend, JointSpend, Spend, StepSpend, worst_window
 from tasks.config import Settings
 from tasks.planning.expected_errors import expected_errors, warnings_of
 from tasks.planning.plan_horizon import plan_horizons
@@ -82,7 +82,7 @@ def _worst(model: Any, spends: Sequence[Spend]) -> Fraction:
 def _stage(mechanism: Mechanism, spend: Spend, n_steps: int) -> Stage:
     """The plan's own scales, in the unit of the readings."""
     noise = tuple(
-        Noise(of, float(scale * mechanism.model.resolution))
+        Noise(of, float(scale * mechanism.model.resolution), _joint_over(spend))
         for of, scale in _scales(mechanism, spend, n_steps).items()
     )
     return Stage(spend.stage, _worst(mechanism.model, [spend]), noise)
@@ -93,9 +93,14 @@ def _scales(mechanism: Mechanism, spend: Spend, n_steps: int) -> dict[str, Fract
     if isinstance(spend, CappedSpend):
         # a step that is given only a part of the weight gets more noise
         return {"answers" if isinstance(spend.cap, int) and spend.cap > 1 else "answers, least": spend.scale}
-    if isinstance(spend, StepSpend):
+    if isinstance(spend, StepSpend | JointSpend):
         return {"answers": spend.scale}
     return mechanism.by_level[spend.level].period_scales(n_steps)
+
+
+def _joint_over(spend: Spend) -> int:
+    """How many answers of a stage share noise at most."""
+    return max(map(len, spend.groups), default=1) if isinstance(spend, JointSpend) else 1
 
 
 def _bands(mechanism: Mechanism, n_steps: int, first_step: int) -> list[Band] | None:

@@ -6,19 +6,23 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
+from optstream.noise import joint_variance
 from optstream.privacy.horizon import HorizonLoss
 
 
 @dataclass(frozen=True)
 class Noise:
-    """One kind of Laplace noise. of: what it is added to. scale, deviation: in the unit of the readings."""
+    """One kind of noise. of: what it is added to. scale, deviation: in the unit of the readings. joint_over:
+    the most answers that share joint noise; 1 for Laplace noise.
+    """
 
     of: str
     scale: float
+    joint_over: int = 1
 
     @property
     def deviation(self) -> float:
-        return math.sqrt(2) * self.scale
+        return math.sqrt(joint_variance(self.scale, self.joint_over))
 
 
 @dataclass(frozen=True)
@@ -159,6 +163,7 @@ def _level_document(level: Level) -> dict[str, Any]:
                 "alone": _price(stage.epsilon),
                 "noise": [
                     {"of": noise.of, "scale": noise.scale, "standard_deviation": noise.deviation}
+                    | ({"joint_over": noise.joint_over} if noise.joint_over > 1 else {})
                     for noise in stage.noise
                 ],
             }

@@ -31,6 +31,8 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
         "shortest_period": lambda: settings.shortest_day,
         "leaves_per_period": lambda: settings.leaves_per_period,
         "counts": lambda: settings.privacy.counts,
+        "declared_leaves": lambda: settings.declared_leaves,
+        "period_lengths": lambda: settings.day_lengths,
         "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),

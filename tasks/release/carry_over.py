@@ -49,14 +49,15 @@ def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, 
         # units, would be read as what it is not, or fail a draw after its first sample
         folder = None
     if revision:
-        if not mechanism.adaptive:
+        if not mechanism.reads_spends:
             return Memory()
         spent = _spent(settings, ledger, day, revision)
         return Memory(mechanism.recall(spent, _remembered(settings, ledger, folder, earlier)))
+    spends = _spent(settings, ledger, day, revision) if mechanism.reads_spends else ()
     if not mechanism.adaptive:
         # what another mechanism may have left is taken all the same, and so destroyed
-        return Memory(None, folder, earlier.measurements_hash if earlier else None)
-    spends = _spent(settings, ledger, day, revision)
+        digest = earlier.measurements_hash if earlier else None
+        return Memory(mechanism.recall(spends), folder, digest)
     if earlier is None or folder is None:
         return Memory(mechanism.recall(spends))
     before = _remembered(settings, ledger, folder, earlier)

@@ -61,7 +61,8 @@ def _costs(period: Period) -> Table:
             price = f"{float(stage.epsilon):.6g}"
             for noise in stage.noise:
                 numbers = (f"{noise.scale:.6g}", f"{noise.deviation:.6g}")
-                table.add_row(str(level.level), escape(stage.name), noise.of, price, *numbers)
+                of = noise.of if noise.joint_over == 1 else f"{noise.of}, joint over {noise.joint_over}"
+                table.add_row(str(level.level), escape(stage.name), of, price, *numbers)
                 price = ""
         note = "all, in any window" if level.stages else "derived"
         table.add_row(str(level.level), note, "", f"{float(level.epsilon):.6g}", "", "")

@@ -1,10 +1,11 @@
 """The noise of a release, as its statement tells it."""
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, TypeGuard
 
+from optstream.privacy import JointSpend
 from optstream.privacy.exact import exact_from_text
 from optstream.privacy.spends import Spend, StepSpend
 
@@ -16,13 +17,22 @@ class NoiseScale:
     Attributes:
         level: Depth in the tree, root 0.
         stage: What was measured ("samples", "features/day").
-        scale: Of the Laplace noise, in units of the model's resolution, exact; None where one scale does not
-            describe the measurement.
+        scale: Of the noise, in units of the model's resolution, exact; None where one scale does not describe
+            the measurement.
+        joint_over: How many measurements share joint noise at most; None for Laplace noise.
+        n_nodes: Of the level, with joint noise; else None.
     """
 
     level: int
     stage: str
     scale: Fraction | None
+    joint_over: int | None = None
+    n_nodes: int | None = None
+
+    @property
+    def needs_one_leaf(self) -> bool:
+        """Whether it is priced for customers whose readings of a period lie in one leaf (Lemma 16)."""
+        return self.n_nodes is not None and self.n_nodes > 1
 
     def to_document(self, resolution: Fraction) -> dict[str, Any]:
         """Return a JSON-ready document.
@@ -32,11 +42,18 @@ class NoiseScale:
 
         Returns:
             `scale` in the unit of the values and `scale_units` in units of the resolution, both exact, and
-            the rest.
+            the rest; `joint_over` and `n_nodes` for joint noise alone.
         """
         scale = None if self.scale is None else str(self.scale * resolution)
         units = None if self.scale is None else str(self.scale)
-        return {"level": self.level, "stage": self.stage, "scale": scale, "scale_units": units}
+        document = {"level": self.level, "stage": self.stage, "scale": scale, "scale_units": units}
+        return document if self.joint_over is None else document | self._groups
+
+    @property
+    def _groups(self) -> dict[str, Any]:
+        """The keys of joint noise; its words are for readers, and not read back."""
+        words = f"joint over {self.joint_over} steps" if self.stage == "samples" else "joint"
+        return {"noise": words, "joint_over": self.joint_over, "n_nodes": self.n_nodes}
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> "NoiseScale":
@@ -55,9 +72,11 @@ class NoiseScale:
             ZeroDivisionError: A denominator is 0.
         """
         units = document["scale_units"]
-        return cls(
-            int(document["level"]), str(document["stage"]), None if units is None else exact_from_text(units)
-        )
+        scale = None if units is None else exact_from_text(units)
+        found = cls(int(document["level"]), str(document["stage"]), scale)
+        if "joint_over" not in document:
+            return found
+        return replace(found, joint_over=int(document["joint_over"]), n_nodes=int(document["n_nodes"]))
 
 
 def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
@@ -69,11 +88,14 @@ def noise_scales(spends: Iterable[Spend]) -> tuple[NoiseScale, ...]:
     Returns:
         Scales in the order of the spends.
     """
-    scales = (
-        NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
-        for spend in spends
-    )
-    return tuple(dict.fromkeys(scales))
+    return tuple(dict.fromkeys(_noise_of(spend) for spend in spends))
+
+
+def _noise_of(spend: Spend) -> NoiseScale:
+    if isinstance(spend, JointSpend):
+        largest = max((len(group) for group in spend.groups), default=0)
+        return NoiseScale(spend.level, spend.stage, spend.scale, largest, spend.n_nodes)
+    return NoiseScale(spend.level, spend.stage, spend.scale if _has_one_scale(spend) else None)
 
 
 def _has_one_scale(spend: Spend) -> TypeGuard[StepSpend]:

@@ -156,7 +156,8 @@ class ReleaseStatement:
                 f"The readings are the supplier's sums, whose errors are taken to spread by at most "
                 f"{_decimal(self.supplier_rounding)}: the noise is for that too."
             )
-        if model.unit == "customer" and self.mechanism["name"] == "Fourier":
+        fourier = model.unit == "customer" and self.mechanism["name"] == "Fourier"
+        if fourier or any(entry.needs_one_leaf for entry in self.noise):
             most = self.mechanism.get("leaves_per_period", 1)
             sentences.append(
                 f"It covers customers whose readings of one period lie in at most {most} "

@@ -17,8 +17,9 @@ Floats = NDArray[np.float64]
 class BlockHistory:
     """Noisy sums of several series over the same blocks, rising in time.
 
-    starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of the Laplace
-    noise, in units. sums: (n_series, n), in units. Made from `Measured` alone: it holds nothing private.
+    starts: (n,), running index of each block's first step. lengths: (n,), steps. scales: (n,), of Laplace
+    noise of each block's variance, in units. sums: (n_series, n), in units. Made from `Measured` alone: it
+    holds nothing private.
     """
 
     starts: NDArray[np.int64]
@@ -40,11 +41,12 @@ class BlockHistory:
         if blocks is None or not isinstance(answers, BlockSums) or answers.variances is None:
             raise ParameterError("these measurements are no sums over blocks")
         edges = np.array(blocks, dtype=np.int64).reshape(-1, 2)
-        noise = float(np.sqrt(answers.variances[0].ravel()[0] / 2.0))
+        # one variance for all blocks, or one each with joint noise; all series have the same
+        noise = np.sqrt(answers.variances[0][0] / 2.0)
         return cls(
             edges[:, 0] + measured.first_step,
             edges[:, 1] - edges[:, 0],
-            np.full(len(edges), noise),
+            np.array(np.broadcast_to(noise, len(edges)), dtype=np.float64),
             np.asarray(answers.values[0], dtype=np.float64).reshape(len(measured.points), len(edges)),
         )
 

@@ -17,13 +17,23 @@ from optstream.estimation.hierarchy.unmeasured import with_unmeasured_leaves
 from optstream.measurement import EquallySpaced, L1Sampling, measure_points_and_sums
 from optstream.measurement.l1_sampling import choose_level_points
 from optstream.mechanisms.base import Mechanism
+from optstream.mechanisms.joint_groups import JointTerms, Noise, PointGroups
 from optstream.mechanisms.optstream.parameters import settled, stage_names
 from optstream.mechanisms.optstream.plan import LevelPlan, equal_points
-from optstream.mechanisms.optstream.points import choices, next_state, state_of, taken_points
+from optstream.mechanisms.optstream.points import (
+    choices,
+    measured_points,
+    next_state,
+    other_plans,
+    spends_around,
+    state_of,
+    taken_points,
+)
 from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.noise import NoiseSource
-from optstream.privacy import PrivacyModel, Spend
+from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import Exact
+from optstream.privacy.headroom import groups_with_headroom
 from optstream.privacy.model import Calibration
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, State
 
@@ -59,6 +69,11 @@ class OptStream(Mechanism):
         shortest_period: Steps of the shortest period that will ever be released, at least 1; None for the
             features' length, or a window without features. Only L1 sampling needs it, for short periods meet
             a window more often.
+        noise: Of the points, "laplace", or "joint" where they are equally spaced by the strict scales; None
+            for the one with less expected error of those that are allowed, as in `Laplace`. Sums always have
+            Laplace noise.
+        period_lengths: As in `Laplace`.
+        declared_leaves: As in `Laplace`.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it, its legal range and what it got; and
@@ -76,6 +91,9 @@ class OptStream(Mechanism):
     lower_bound: float | None
     post_processing: bool
     shortest_period: int
+    noise: Noise | None
+    period_lengths: tuple[int, ...] | None
+    declared_leaves: int | None
     has_paper_scales: ClassVar[bool] = True
 
     def __init__(
@@ -92,6 +110,9 @@ class OptStream(Mechanism):
         lower_bound: float | None = 0.0,
         post_processing: bool = True,
         shortest_period: int | None = None,
+        noise: Noise | None = "laplace",
+        period_lengths: tuple[int, ...] | None = None,
+        declared_leaves: int | None = None,
     ) -> None:
         given = {
             "model": model,
@@ -105,6 +126,9 @@ class OptStream(Mechanism):
             "lower_bound": lower_bound,
             "post_processing": post_processing,
             "shortest_period": shortest_period,
+            "noise": noise,
+            "period_lengths": period_lengths,
+            "declared_leaves": declared_leaves,
         }
         for name, value in settled(given).items():
             object.__setattr__(self, name, value)
@@ -114,6 +138,11 @@ class OptStream(Mechanism):
     def adaptive(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
         """Whether what is measured depends on what was measured before: then periods go one by one."""
         return isinstance(self.sampling, L1Sampling)
+
+    @property
+    def reads_spends(self) -> bool:
+        """Whether what other periods spent leaves out points: chosen ones, or groups of joint noise."""
+        return self.adaptive or any(level.groups for level in self.levels)
 
     @property
     def noise_is_known(self) -> bool:  # type: ignore[override]  # mypy: a property over what is only read
@@ -135,7 +164,7 @@ class OptStream(Mechanism):
         if self.noise_is_known:
             return self
         sampling = EquallySpaced(self.sampling.n_samples)
-        return replace(self, sampling=sampling, stage_shares=self.stage_shares[1:])
+        return replace(self, sampling=sampling, stage_shares=self.stage_shares[1:], noise="laplace")
 
     @property
     def epsilon(self) -> Fraction:
@@ -143,12 +172,13 @@ class OptStream(Mechanism):
         return _cost(self)
 
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
-        """Return the levels' spends of a period, in a row; `state` holds the points of other periods."""
+        """Return the levels' spends of a period, in a row; `state` holds the points or spends of others."""
         self._check_length(n_steps)
         if self.adaptive:
             return self._spends(n_steps, first_step, None, state)
         residue = first_step % self.model.window_length
-        return tuple(replace(spend, first_step=first_step) for spend in _public_plan(self, residue, n_steps))
+        plan = tuple(replace(spend, first_step=first_step) for spend in _public_plan(self, residue, n_steps))
+        return self._with_headroom(plan, state) if self.reads_spends else plan
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         n_steps, first_step = period.n_steps, period.first_step
@@ -159,7 +189,7 @@ class OptStream(Mechanism):
             spends = self._spends(n_steps, first_step, points, state)
             state = next_state(points, n_steps, first_step, self.model.window_length, state)
         else:
-            points = {level.level: equal_points(level, n_steps, first_step) or () for level in self.levels}
+            points, state = measured_points(spends), None
         return measure_points_and_sums(
             period,
             self.tree,
@@ -183,11 +213,36 @@ class OptStream(Mechanism):
         return noise_variances(self._as_weighed(measured), self.tree, self.features, self.weights)
 
     def _as_weighed(self, measured: Measured) -> Measured:
-        return with_unmeasured_leaves(measured, self.tree) if self.adaptive else measured
+        return with_unmeasured_leaves(measured, self.tree) if self.reads_spends else measured
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
-        """Return the measured steps of other periods; None with equal spacing."""
-        return state_of(self.levels, spends) if self.adaptive else None
+        """Return the measured steps of other periods; what they spent, for joint noise; else None.
+
+        Joint noise needs it beside days of another plan alone.
+        """
+        if self.adaptive:
+            return state_of(self.levels, spends)
+        sliding = self.model.windows == "sliding"
+        return other_plans(self.levels, list(spends)) if sliding and self.reads_spends else None
+
+    def _with_headroom(self, plan: tuple[Spend, ...], state: State | None) -> tuple[Spend, ...]:
+        """Return the plan without the groups for which some window has no headroom at their level."""
+        known, found = spends_around(state), list[Spend]()
+        for spend in plan:
+            if known and isinstance(spend, JointSpend):
+                own = self.by_level[spend.level]
+                beside = [one for one in (*known, *plan) if one.level == spend.level and one is not spend]
+                groups = groups_with_headroom(
+                    spend.groups,
+                    spend.first_step,
+                    spend.unit_charge,
+                    beside,
+                    self.model.window_length,
+                    own.epsilon,
+                )
+                spend = replace(spend, groups=groups)
+            found.append(spend)
+        return tuple(found)
 
     def _spends(
         self, n_steps: int, first_step: int, points: Mapping[int, tuple[int, ...]] | None, state: State | None
@@ -229,11 +284,12 @@ class OptStream(Mechanism):
 @lru_cache(maxsize=512)
 def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
     names = stage_names(mechanism.sampling, mechanism.features)
+    together = mechanism.model.leaves_changed(len(mechanism.tree.leaves))
     stages = dict(zip(names, mechanism.stage_shares, strict=True))
     return tuple(
         LevelPlan(
             level=level,
-            leaves_changed=mechanism.model.leaves_changed(len(mechanism.tree.leaves)),
+            leaves_changed=together,
             model=mechanism.model,
             sampling=mechanism.sampling,
             features=tuple(feature.name for feature in mechanism.features),
@@ -242,10 +298,27 @@ def _levels(mechanism: OptStream) -> tuple[LevelPlan, ...]:
             epsilon_samples=mechanism.model.epsilon * share * stages["samples"],
             epsilon_features=mechanism.model.epsilon * share * stages.get("features", Fraction(0)),
             shortest_period=mechanism.shortest_period,
+            n_nodes=len(mechanism.tree.levels[level]),
+            groups=_groups(mechanism, level, together, mechanism.model.epsilon * share * stages["samples"]),
         )
         for level, share in enumerate(mechanism.level_shares)
         if share > 0
     )
+
+
+def _groups(mechanism: OptStream, level: int, together: int, epsilon: Fraction) -> PointGroups | None:
+    """Return a level's groups of joint noise. Raises ParameterError if it was asked for and cannot be had."""
+    n_nodes = len(mechanism.tree.levels[level])
+    terms = JointTerms(mechanism.noise, mechanism.period_lengths, n_nodes, mechanism.declared_leaves)
+    if not isinstance(mechanism.sampling, EquallySpaced) or mechanism.calibration == "paper":
+        if mechanism.noise == "joint":
+            raise ParameterError(
+                'noise = "joint" of OptStream is for equally spaced points by the strict scales: how many '
+                "points L1 sampling takes of a period is an outcome, and the paper's scales are its own"
+            )
+        return None
+    unit_scale = together * mechanism.model.alpha_units / epsilon
+    return terms.point_groups(mechanism.model, mechanism.sampling, unit_scale)
 
 
 @lru_cache(maxsize=64)

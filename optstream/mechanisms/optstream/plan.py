@@ -8,9 +8,18 @@ from functools import lru_cache
 
 from optstream.measurement import EquallySpaced
 from optstream.measurement.linear import SAMPLES, feature_stage
-from optstream.measurement.priced import query_weights
+from optstream.measurement.priced import LinearSpend, query_weights
 from optstream.measurement.sampling import L1Sampling, Sampling
-from optstream.privacy import CappedSpend, PeriodSpend, PrivacyModel, Spend, StepSpend, worst_window
+from optstream.mechanisms.joint_groups import PointGroups
+from optstream.privacy import (
+    CappedSpend,
+    JointSpend,
+    PeriodSpend,
+    PrivacyModel,
+    Spend,
+    StepSpend,
+    worst_window,
+)
 from optstream.privacy.exact import round_up_to_float
 from optstream.privacy.model import Calibration
 from optstream.privacy.sensitivity import l1_score_change
@@ -25,7 +34,8 @@ class LevelPlan:
     """One measured level's part of the budget, and the scales that follow from it.
 
     epsilon_sampling is 0 with equal spacing, epsilon_features is 0 without features. leaves_changed: how
-    many leaves one customer can change at a step. shortest_period: no period is shorter.
+    many leaves one customer can change at a step. shortest_period: no period is shorter. n_nodes: of the
+    level. groups: of joint noise on the points; None for Laplace noise.
     """
 
     level: int
@@ -38,6 +48,13 @@ class LevelPlan:
     epsilon_samples: Fraction
     epsilon_features: Fraction
     shortest_period: int
+    n_nodes: int = 1
+    groups: PointGroups | None = None
+
+    @property
+    def point_charges(self) -> int:
+        """How many unit charges the points of a window cost: the points, or the groups that it meets."""
+        return self.sampling.n_samples if self.groups is None else self.groups.worst
 
     @property
     def alpha_units(self) -> int:
@@ -47,9 +64,9 @@ class LevelPlan:
     @property
     def samples_scale(self) -> Fraction:
         """The scale of the points' noise: any window holds k points, each charged alpha / scale (Lemmas 3, 4
-        and 7).
+        and 7), or meets so many groups of them (Lemma 16).
         """
-        return _rounded_up(self.alpha_units * self.sampling.n_samples / self.epsilon_samples)
+        return _rounded_up(self.alpha_units * self.point_charges / self.epsilon_samples)
 
     @property
     def features_scale(self) -> Fraction:
@@ -123,12 +140,46 @@ class LevelPlan:
         if points is None:
             found.append(self._undecided(n_steps, first_step, taken))
         else:
-            own = [range(step, step + 1) for step in points]
-            found.append(self._linear(SAMPLES, own, n_steps, first_step, self.samples_scale))
+            found.append(self._points(points, n_steps, first_step))
         for feature in features:
             stage = feature_stage(feature)
             found.append(self._linear(stage, feature.parts, n_steps, first_step, self.features_scale))
         return tuple(found)
+
+    def _points(self, points: Sequence[int], n_steps: int, first_step: int) -> LinearSpend:
+        if self.groups is None:
+            own = [range(step, step + 1) for step in points]
+            return self._linear(SAMPLES, own, n_steps, first_step, self.samples_scale)
+        groups, scale, alpha = self.groups.of(points), self.samples_scale, self.model.alpha_units
+        return JointSpend(
+            self.level, SAMPLES, first_step, n_steps, groups, scale, alpha, self.n_nodes, self.leaves_changed
+        )
+
+    def is_own(self, spend: Spend) -> bool:
+        """Return whether a spend of this level is one that its plan makes, whole or with groups left out.
+
+        Such spends of different periods, in any order, leave every window within `epsilon`.
+
+        Args:
+            spend: Of another period.
+
+        Returns:
+            False for other points, groups or scales.
+        """
+        if not isinstance(spend, StepSpend | JointSpend):
+            return False
+        if spend.stage != SAMPLES:
+            named = spend.stage in {f"feature {name}" for name in self.features}
+            return named and isinstance(spend, StepSpend) and spend.scale >= self.features_scale
+        points = equal_points(self, spend.n_steps, spend.first_step)
+        measured = {step for step, weight in enumerate(spend.weights) if weight}
+        if points is None or spend.scale < self.samples_scale or not measured <= set(points):
+            return False
+        groups = self.groups
+        if groups is None or not isinstance(spend, JointSpend):
+            return groups is None and isinstance(spend, StepSpend)
+        single = all(len(part) == 1 for part in spend.parts)
+        return single and all(len(group) >= groups.least for group in spend.groups)
 
     def _linear(
         self, stage: str, parts: Sequence[range], n_steps: int, first_step: int, scale: Fraction
@@ -159,7 +210,7 @@ class LevelPlan:
         """What this level's plan, repeated without end, costs any window."""
         model, sampling = self.model, self.sampling
         unit = self.alpha_units / self.samples_scale
-        points = sampling.n_samples * unit
+        points = self.point_charges * unit
         if isinstance(sampling, L1Sampling):
             if self.calibration == "strict":
                 # what the scales were divided for: periods of any lengths, also those that ask more

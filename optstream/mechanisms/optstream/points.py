@@ -7,9 +7,13 @@ from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import Choice
 from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.optstream.plan import LevelPlan
-from optstream.privacy import Spend, StepSpend
+from optstream.mechanisms.state import own_state
+from optstream.privacy import JointSpend, Spend, StepSpend
+from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import State
+
+NAME = "OptStream"
 
 
 def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
@@ -20,12 +24,40 @@ def state_of(levels: Sequence[LevelPlan], spends: Iterable[Spend]) -> State:
             str(plan.level): sorted(
                 spend.first_step + step
                 for spend in known
-                if isinstance(spend, StepSpend) and (spend.level, spend.stage) == (plan.level, SAMPLES)
+                if isinstance(spend, StepSpend | JointSpend)
+                if (spend.level, spend.stage) == (plan.level, SAMPLES)
                 for step, weight in enumerate(spend.weights)
                 if weight
             )
             for plan in levels
         }
+    }
+
+
+def other_plans(levels: Sequence[LevelPlan], spends: Sequence[Spend]) -> State | None:
+    """Return the spends of other periods as a state if some are of another plan, at a level with joint noise.
+
+    The plan's own days fit beside each other in any order.
+    """
+    joint = {plan.level: plan for plan in levels if plan.groups}
+    near = [spend for spend in spends if spend.level in joint]
+    once = len({(spend.level, spend.stage, spend.first_step) for spend in near}) == len(near)
+    if once and all(joint[spend.level].is_own(spend) for spend in near):
+        return None
+    return {"mechanism": NAME, "spends": [spend_to_document(spend) for spend in near]}
+
+
+def spends_around(state: State | None) -> list[Spend]:
+    """Return the spends that `other_plans` found. Raises ParameterError for another mechanism's state."""
+    return [spend_from_document(one) for one in own_state(state, NAME).get("spends", ())]
+
+
+def measured_points(spends: Iterable[Spend]) -> dict[int, tuple[int, ...]]:
+    """Return each level's measured points of a period, from its start, by what is spent on them."""
+    return {
+        spend.level: tuple(step for step, weight in enumerate(spend.weights) if weight)
+        for spend in spends
+        if isinstance(spend, StepSpend | JointSpend) and spend.stage == SAMPLES
     }
 
 

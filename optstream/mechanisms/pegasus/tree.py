@@ -91,10 +91,11 @@ class GroupedBelow(Laplace):
     """Every step measured as by `Laplace`, and smoothed over groups that were found elsewhere.
 
     Its state is public: the noisy values of each series' last group, for the group may go on. If it is lost,
-    or is of other noise, groups begin anew. smoother: a key of `SMOOTHERS`. Source: none; it is our own.
+    or is of other noise, groups begin anew. smoother: a key of `SMOOTHERS`. Its noise is never joint, which
+    medians gain nothing by. Source: none; it is our own.
     """
 
-    smoother: str
+    smoother: str = "median"
     adaptive: ClassVar[bool] = True
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State:
@@ -146,6 +147,6 @@ def _without_groupers(whole: PeGaSusTree) -> tuple[tuple[int, SeriesMechanism], 
     pattern: Any = whole.mechanism
     with_leaves = {int(depth) for depth in whole.tree.depths[whole.tree.leaf_indices]}
     return tuple(
-        (level, own if level in with_leaves else GroupedBelow(own.model, pattern.smoother))
+        (level, own if level in with_leaves else GroupedBelow(own.model, smoother=pattern.smoother))
         for level, own in super(PeGaSusTree, whole).levels
     )

@@ -53,6 +53,7 @@ class OptStream(Mechanism):
     tables: ClassVar[tuple[str, ...]] = ("sampling", "features", "stages")
 
     weights: Literal["variance", "paper"] = Field("variance", description='"variance" or "paper"')
+    noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
 
     def check(self, model: PrivacyModel) -> None:
         """Do nothing: what it is made with stands in other tables."""
@@ -60,6 +61,12 @@ class OptStream(Mechanism):
 
 class Plain(Mechanism):
     """A mechanism that has nothing to set."""
+
+
+class Laplace(Mechanism):
+    """Laplace and Uniform."""
+
+    noise: Literal["joint", "laplace"] | None = Field(None, description='"joint" or "laplace"')
 
 
 class Fourier(Mechanism):
@@ -159,6 +166,8 @@ class HistoryInformed(Mechanism):
 
 _WITH_KEYS: dict[str, type[Mechanism]] = {
     "OptStream": OptStream,
+    "Laplace": Laplace,
+    "Uniform": Laplace,
     "Fourier": Fourier,
     "BudgetDistribution": Kellaris,
     "BudgetAbsorption": Kellaris,

@@ -51,6 +51,9 @@ class Stream(Section):
     )
     unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
     leaves_per_step: Count = 1
+    leaves_per_period: Literal[1] | None = Field(
+        None, description="1, where each customer's readings of a day lie in one leaf, or left out"
+    )
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')
     time_zone: str = Field(description='an IANA name such as "Europe/Paris"')
     day: Literal["elapsed", "fixed"] = Field("elapsed", description='"elapsed" or "fixed"')

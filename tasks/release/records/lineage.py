@@ -124,7 +124,7 @@ def lineage_event(
     """
     places = [settings.input_folder / f"region={leaf}" / f"date={day}" for leaf in settings.tree.leaves]
     masked = column_lineage_dataset.Transformation(
-        type="INDIRECT", subtype="AGGREGATION", description="sums with Laplace noise, fitted", masking=True
+        type="INDIRECT", subtype="AGGREGATION", description="sums with noise, fitted", masking=True
     )
     value, raw = settings.published.value, settings.input_of(day).value
     sources = [column_lineage_dataset.InputField(*_dataset(place), raw, [masked]) for place in places]

@@ -10,7 +10,6 @@ import sys
 import tempfile
 from collections import Counter
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import count
@@ -23,15 +22,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 from sqlalchemy import select
 
-from optstream.errors import BudgetError, LedgerError
+from optstream.errors import BudgetError, LedgerError, ParameterError
 from optstream.ledger import ReleaseState, StreamTerms, open_ledger
 from optstream.ledger.accounting.kept_guarantees import losses_with
 from optstream.ledger.database.engine import reading
 from optstream.ledger.database.schema import GrantRow, StreamRow
 from optstream.ledger.verification.releases import Account
 from optstream.ledger.verification.verify import grant_problems, stream_problems
-from optstream.measurement.linear import SAMPLES
-from optstream.measurement.steps import measure_steps
 from optstream.mechanisms import (
     BudgetAbsorption,
     BudgetDistribution,
@@ -43,8 +40,7 @@ from optstream.mechanisms import (
     Sample,
 )  # fmt: skip
 from optstream.noise import simulated_noise
-from optstream.privacy import JointSpend, PrivacyModel
-from optstream.privacy.groups import cut, worst_sum
+from optstream.privacy import PrivacyModel
 from optstream.stream import AggregationTree
 from tests.optstream.ledger.brute_force import Charged, above, broken
 from tests.temporary_postgresql import find_binaries, temporary_cluster
@@ -55,36 +51,6 @@ TREES = {
 }
 DAYS = (0, 4, 8, 13, 16, 20, 25, 29, 33, 36)
 """First steps: days of three, four and five steps."""
-
-
-@dataclass(frozen=True)
-class JointLaplace(Laplace):
-    """Every step of a day in groups of two or three with joint noise, of customers who stay in a leaf."""
-
-    def __post_init__(self):
-        pass
-
-    def _draw(self, period, noise, state):
-        spend = replace(self._spend(period.n_steps, period.first_step), n_nodes=period.n_leaves)
-        return measure_steps(period, range(period.n_steps), spend, noise)
-
-    def _spend(self, n_steps, first_step):
-        layouts = {n: cut([range(step, step + 1) for step in range(n)], 2) for n in (3, 4, 5)}
-        worst = worst_sum(layouts.items(), self.model.window_length, self.model.windows)
-        scale = max(self._scale(self.model.epsilon / worst), Fraction(1))
-        model = self.model
-        units, leaves = model.alpha_units, model.leaves_per_step
-        return JointSpend(0, SAMPLES, first_step, n_steps, layouts[n_steps], scale, units, 1, leaves)
-
-
-class JointTree(Hierarchical):
-    """`JointLaplace` at each level, with the number of its nodes."""
-
-    def plan(self, n_steps, first_step=0, state=None):
-        spends = super().plan(n_steps, first_step, state)
-        return tuple(replace(spend, n_nodes=len(self.tree.levels[spend.level])) for spend in spends)
-
-
 MECHANISMS = {
     "Laplace": Laplace,
     "Sample": Sample,
@@ -93,7 +59,7 @@ MECHANISMS = {
     "BudgetAbsorption": BudgetAbsorption,
     "Fast": lambda model: Fast(model, n_samples=min(2, model.window_length)),
     "Fourier": lambda model: Fourier(model, n_coefficients=1, shortest_period=3),
-    "JointLaplace": lambda model: JointLaplace(model),
+    "JointLaplace": lambda model: Laplace(model, "joint", (3, 4, 5), declared_leaves=1),
 }
 FATES = ("published", "published", "published", "redrawn", "died thrice", "raised", "given up", "reserved")
 LEASE = timedelta(minutes=10)
@@ -185,11 +151,16 @@ class Histories(RuleBasedStateMachine):
         tree = TREES[self.trees[stream]]
         shares = ["1"] if len(tree.levels) == 1 else ["1/2", "1/2"]
         own = self.model.with_epsilon(self.model.epsilon * Fraction(share), self.model.leaves_per_step)
-        if own.unit == "roaming" and len(tree.leaves) > 1 and mechanism == "JointLaplace":
-            mechanism = "Laplace"
-        on_tree = JointTree if mechanism == "JointLaplace" else Hierarchical
-        made = on_tree(MECHANISMS[mechanism](own), tree, shares)
-        state = made.recall(self.ledger.charged_near(*key, first_step, n_steps)) if made.adaptive else None
+        try:
+            made = Hierarchical(MECHANISMS[mechanism](own), tree, shares)
+        except ParameterError:
+            # customers change leaf, or the scale is too small for a group
+            assert mechanism == "JointLaplace"
+            made = Hierarchical(Laplace(own), tree, shares)
+        self.counts["joint noise"] += mechanism == "JointLaplace" and made.reads_spends
+        state = None
+        if made.reads_spends:
+            state = made.recall(self.ledger.charged_near(*key, first_step, n_steps))
         plan = tuple(made.plan(n_steps, first_step, state))
         asked = Charged(plan, len(self.guarantees) - 1)
         others = [one for other, one in self.charged.items() if other != key]
@@ -284,7 +255,7 @@ def run(url, histories, chosen_seed, n_steps=14):
     """
     counts = dict.fromkeys(
         ["histories", "guarantees", "amendments", "reserved", "refused", "refused by an earlier guarantee",
-         "compromised", *FATES], 0,
+         "compromised", "joint noise", *FATES], 0,
     )  # fmt: skip
     machine = type("Histories", (Histories,), {"ledger": open_ledger(url), "counts": counts})
     machine.TestCase.settings = settings()

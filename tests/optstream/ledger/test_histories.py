@@ -9,6 +9,7 @@ def test_no_window_is_above_any_guarantee_that_was_stated_for_one_of_its_days(ur
     counts = run(url, histories=12, chosen_seed=20)
     assert counts["histories"] >= 12
     assert counts["reserved"] > 20
+    assert counts["joint noise"] > 0
 
 
 def test_a_pricing_by_the_guarantee_in_force_alone_is_found(sqlite_url):

@@ -33,6 +33,14 @@ def _optstream_l1(model, shortest):
     return _opt(sampling, shortest_period=shortest)(model, shortest)
 
 
+def _optstream_joint(model, shortest):
+    """Where there are two points in each period and window at least, and a scale that bears them."""
+    can = model.unit == "customer" and shortest >= model.window_length >= 2 and model.epsilon <= 1
+    lengths = tuple(range(min(shortest, 50), 51))
+    terms = {"noise": "joint", "declared_leaves": 1} if can else {}
+    return _opt(EquallySpaced(2), period_lengths=lengths, **terms)(model, shortest)
+
+
 def _plain(name: str, **parameters: Any) -> Make:
     return lambda model, shortest: getattr(mechanisms, name)(model, **parameters)
 
@@ -52,6 +60,13 @@ def _fast(**parameters: Any) -> Make:
     return make
 
 
+def _joint(model, shortest):
+    """Where joint noise of two measurements can be had, else what is left out: Laplace noise."""
+    can = model.unit == "customer" and shortest > 1 and model.epsilon <= 1
+    lengths = tuple(range(min(shortest, 50), 51))
+    return mechanisms.Laplace(model, "joint" if can else None, lengths, N_SERIES, 1)
+
+
 def _history_informed(model, shortest):
     """Few blocks in short windows, so that plans, borders and learning meet within a few periods."""
     n_blocks = min(2, model.window_length)
@@ -65,6 +80,7 @@ def _history_informed_tree(model, shortest):
 
 PLAIN: Mapping[str, Make] = {
     **{name: _plain(name) for name in MECHANISMS if issubclass(getattr(mechanisms, name), SeriesMechanism)},
+    "Laplace joint": _joint,
     "Fourier": _fourier,
     "PeGaSus average": _plain("PeGaSus", smoother="average"),
     "PeGaSus James-Stein": _plain("PeGaSus", smoother="james_stein"),
@@ -84,6 +100,7 @@ ALL: Mapping[str, Make] = {
     "PeGaSusTree": _pegasus_tree,
     "HistoryInformedTree": _history_informed_tree,
     "OptStream": _opt(EquallySpaced(2)),
+    "OptStream joint": _optstream_joint,
     "OptStream L1": _optstream_l1,
 }
 MODEL = PrivacyModel("1", 6, 1)
@@ -92,7 +109,7 @@ ONLINE = [name for name in PLAIN if isinstance(MADE[name], OnlineMechanism) and 
 """Not those that revise: a day at once tells them more of its steps than the steps before."""
 
 
-DAILY_ON_TREES = ("Laplace", "Fourier", "PeGaSus", "BudgetDistribution")
+DAILY_ON_TREES = ("Laplace", "Laplace joint", "Fourier", "PeGaSus", "BudgetDistribution")
 """Of plain mechanisms on a tree: without memory, over a period, with raw state, with memory of outputs. The
 others go the same ways, in `make nightly-checks`.
 """

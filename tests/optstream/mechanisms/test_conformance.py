@@ -38,6 +38,9 @@ class Tape:
             np.rint(-scale * np.sign(uniform) * np.log1p(-2 * np.abs(uniform))).astype(np.int64).reshape(size)
         )
 
+    def uniform_below(self, bounds):
+        return (self._draws.random(bounds.shape) * bounds).astype(np.int64)
+
 
 def run(mechanism, stream, lengths, noise, first_step=0):
     """Release a stream period by period, each with the state that the one before left."""

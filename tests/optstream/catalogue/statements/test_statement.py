@@ -10,7 +10,7 @@ import pytest
 from optstream.catalogue import LongSpan, NoiseScale, ReleaseStatement, StandardErrors
 from optstream.catalogue.statements.noise_scales import noise_scales
 from optstream.errors import ParameterError, PublicationError
-from optstream.privacy import PeriodSpend, PrivacyModel, StepSpend
+from optstream.privacy import JointSpend, PeriodSpend, PrivacyModel, StepSpend
 
 DAY = date(2016, 2, 1)
 
@@ -165,6 +165,19 @@ def test_words_of_fourier_say_for_whom_it_is_priced(statement, parameters, told)
     assert "of one period lie" not in statement(DAY).in_words()
 
 
+def test_words_of_joint_noise_on_several_nodes_say_for_whom_it_is_priced(statement):
+    """As Fourier's; on a level of one node nobody needs to stay anywhere."""
+    scale = Fraction(7000)
+    several, root = (NoiseScale(1, "samples", scale, 8, n_nodes) for n_nodes in (12, 1))
+    told = "It covers customers whose readings of one period lie in at most 1 leaf."
+    assert told in statement(DAY, noise=(root, several)).in_words()
+    assert told not in statement(DAY, noise=(root,)).in_words()
+    document = statement(DAY, noise=(root, several)).to_document()
+    assert [entry["noise"] for entry in document["noise"]] == ["joint over 8 steps"] * 2
+    assert ReleaseStatement.from_document(document).noise == (root, several)
+    assert "joint_over" not in statement(DAY).to_document()["noise"][0]
+
+
 @pytest.mark.parametrize(
     ("field", "value"),
     [
@@ -213,7 +226,12 @@ def test_noise_scales_are_told_once_in_order():
     step = StepSpend(1, "samples", 0, (Fraction(1),), Fraction(5), 1)
     later = StepSpend(1, "samples", 9, (Fraction(2),), Fraction(5), 1)
     joint = PeriodSpend(0, "fourier", 0, (Fraction(0), Fraction(1)))
-    assert noise_scales([step, joint, later]) == (
+    parts = tuple(range(at, at + 1) for at in range(5))
+    groups = (parts[:2], parts[2:])
+    shared = JointSpend(1, "samples", 0, 5, groups, Fraction(5), 1, 3)
+    assert noise_scales([step, joint, later, shared]) == (
         NoiseScale(1, "samples", Fraction(5)),
         NoiseScale(0, "fourier", None),
+        NoiseScale(1, "samples", Fraction(5), 3, 3),
     )
+    assert noise_scales([replace(shared, groups=())]) == (NoiseScale(1, "samples", Fraction(5), 0, 3),)

@@ -1,6 +1,7 @@
 """The parts around the posterior: blocks that are kept, Laplace noise, bands, events."""
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pytest
@@ -15,7 +16,10 @@ from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import information, score, with_laplace_noise
 from optstream.estimation.gaussian_process.training_data import seen_series, star
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
-from optstream.stream import Measured
+from optstream.measurement.blocks import BLOCKS, measure_blocks
+from optstream.noise import joint_variance, simulated_noise
+from optstream.privacy import JointSpend, StepSpend
+from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.public_days import PublicDays
 
 SLOTS = 12
@@ -40,6 +44,24 @@ def test_a_history_survives_its_document():
 def test_measurements_of_another_kind_are_refused():
     with pytest.raises(ParameterError, match="no sums over blocks"):
         BlockHistory.of(Measured.from_public([[1.0, 2.0]], []))
+
+
+def test_each_block_of_joint_noise_keeps_its_own_variance():
+    """Groups of two blocks and of three; independent noise has one scale, and a day without blocks none."""
+    parts = [range(2 * at, 2 * at + 2) for at in range(5)]
+    period = PrivatePeriod.from_values(np.zeros((2, 10)), resolution=Fraction(1), first_step=20)
+    groups = (tuple(parts[:2]), tuple(parts[2:]))
+    joint = JointSpend(0, BLOCKS, 20, 10, groups, Fraction(6), 1, 2)
+    history = BlockHistory.of(measure_blocks(period, parts, joint, simulated_noise(1)))
+    variances = [joint_variance(6.0, size) for size in (2, 2, 3, 3, 3)]
+    assert np.allclose(2 * history.scales**2, variances)
+    assert history.starts.tolist() == [20, 22, 24, 26, 28]
+    plain = StepSpend(0, BLOCKS, 20, (1,) * 10, Fraction(6), 1)
+    assert (
+        BlockHistory.of(measure_blocks(period, parts, plain, simulated_noise(1))).scales.tolist() == [6] * 5
+    )
+    nothing = replace(joint, groups=())
+    assert BlockHistory.of(measure_blocks(period, [], nothing, simulated_noise(1))).n_blocks == 0
 
 
 def test_blocks_are_joined_in_time_and_the_nearest_are_kept():

@@ -1,0 +1,261 @@
+"""Which groups of joint noise a plan has that measures every step: those with the least expected error."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
+from typing import Literal, TypeVar, get_args
+
+from optstream.errors import ParameterError
+from optstream.measurement import EquallySpaced
+from optstream.noise.joint import LARGEST_GROUP
+from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy.exact import whole
+from optstream.privacy.groups import cut, may_be_joint, worst_sum
+from optstream.privacy.joint_spend import Group
+from optstream.privacy.model import Windows
+
+Noise = Literal["joint", "laplace"]
+"""What `noise` may be; None for the one that is expected to err less, of those that are allowed."""
+
+
+@dataclass(frozen=True)
+class JointGroups:
+    """How periods are cut into groups, and what a window then costs: public, made before anything is read.
+
+    Attributes:
+        by_length: The groups of a period of each length that the plan allows.
+        worst: Unit charges of the worst window over such periods in any order (`groups.worst_sum`).
+    """
+
+    by_length: tuple[tuple[int, tuple[Group, ...]], ...]
+    worst: int
+
+    @property
+    def largest(self) -> int:
+        """Measurements of the largest group."""
+        return max(len(group) for _, groups in self.by_length for group in groups)
+
+    @property
+    def error(self) -> Fraction:
+        """The mean absolute noise of a step where Laplace noise of scale 1 loses all of epsilon (Lemma 15).
+
+        In a group of n it is (n + 1) / 2 times the scale. Lengths count alike.
+        """
+        of_lengths = [
+            Fraction(sum(len(group) * (len(group) + 1) for group in groups), 2 * n_steps)
+            for n_steps, groups in self.by_length
+        ]
+        return self.worst * sum(of_lengths, Fraction(0)) / len(of_lengths)
+
+    def holds(self, spend: Spend, unit_charge: Fraction) -> bool:
+        """Return whether a spend is of this plan, whole or with groups left out.
+
+        Spends of this plan over different periods, in any order, leave every window at most `worst` unit
+        charges.
+
+        Args:
+            spend: Of another period.
+            unit_charge: Of this plan.
+
+        Returns:
+            False for any other plan, kind of noise or scale.
+        """
+        if not isinstance(spend, JointSpend) or spend.unit_charge > unit_charge:
+            return False
+        return set(spend.groups) <= set(dict(self.by_length).get(spend.n_steps, ()))
+
+    def of(self, n_steps: int) -> tuple[Group, ...]:
+        """Return the groups of a period.
+
+        Args:
+            n_steps: Of the period.
+
+        Returns:
+            Every step in one of them.
+
+        Raises:
+            ParameterError: The scale was not made for periods of this length.
+        """
+        found = dict(self.by_length).get(n_steps)
+        if found is None:
+            listed = ", ".join(str(length) for length, _ in self.by_length)
+            raise ParameterError(
+                f"period_lengths are {listed}, and this period has {n_steps} steps: say so in advance, for "
+                'joint noise depends on it; step by step there is noise = "laplace" alone'
+            )
+        return found
+
+
+@dataclass(frozen=True)
+class PointGroups:
+    """How the points of a period are cut into groups, and what a window then costs, whatever its days are.
+
+    Attributes:
+        least: Points of the smallest group that the rule makes.
+        worst: Groups that a window meets at most: all have `least` points, and it holds n_samples (Lemma 16).
+        error: As `JointGroups.error`, of a point.
+    """
+
+    least: int
+    worst: int
+    error: Fraction
+
+    def of(self, points: Sequence[int]) -> tuple[Group, ...]:
+        """Return the groups of a period's points.
+
+        Args:
+            points: Rising, from the period's start.
+
+        Returns:
+            Every point in one of them.
+
+        Raises:
+            ParameterError: There are too few, for the period is shorter than all that were said in advance.
+        """
+        return cut([range(point, point + 1) for point in points], self.least)
+
+
+Found = TypeVar("Found", JointGroups, PointGroups)
+
+
+@dataclass(frozen=True)
+class JointTerms:
+    """What says whether noise may be joint, and for which periods.
+
+    Attributes:
+        noise: "joint", "laplace", or None for the one that is expected to err less.
+        period_lengths: Steps of every period that will ever be released; None where nobody said.
+        n_nodes: Series that are measured, of one level of a tree; None where nobody said.
+        declared_leaves: In how many leaves one customer's readings of a period lie, by the operator's word
+            (`groups.may_be_joint`); None where nobody gave it.
+
+    Raises:
+        ParameterError: Another kind of noise, a length or number below 1, or no length.
+    """
+
+    noise: Noise | None = None
+    period_lengths: tuple[int, ...] | None = None
+    n_nodes: int | None = None
+    declared_leaves: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.noise is not None and self.noise not in get_args(Noise):
+            raise ParameterError(f'noise must be "joint" or "laplace", or be left out; got {self.noise!r}')
+        if self.period_lengths is not None and not self.period_lengths:
+            raise ParameterError("period_lengths must have at least one length, or be left out")
+        for length in self.period_lengths or ():
+            whole(length, "each of period_lengths", 1)
+        for name in ("n_nodes", "declared_leaves"):
+            if (given := getattr(self, name)) is not None:
+                whole(given, name, 1)
+
+    def groups(self, model: PrivacyModel) -> JointGroups | None:
+        """Return the groups of every step's measurement, chosen before anything is read; free.
+
+        Args:
+            model: What the level keeps.
+
+        Returns:
+            None for Laplace noise: it was asked for, joint noise is not allowed, nobody said for which
+            periods and series it is, or it is expected to err more.
+
+        Raises:
+            ParameterError: Joint noise was asked for, and cannot be had; it says why.
+        """
+        if not self._allowed(model):
+            return None
+        unit_scale = model.leaves_per_step * model.alpha_units / model.epsilon
+        lengths = self.period_lengths or (model.window_length,)
+        found = _best(lengths, model.window_length, model.windows, unit_scale)
+        return self._wanted(found, model.window_length, f"periods have {min(lengths)} steps or more")
+
+    def point_groups(
+        self, model: PrivacyModel, sampling: EquallySpaced, unit_scale: Fraction
+    ) -> PointGroups | None:
+        """Return the groups of equally spaced points, chosen before anything is read; free.
+
+        Args:
+            model: What is protected.
+            sampling: The public rule of the points.
+            unit_scale: Of Laplace noise on the only point of a window.
+
+        Returns:
+            As `groups`.
+
+        Raises:
+            ParameterError: As `groups`.
+        """
+        if not self._allowed(model):
+            return None
+        window = model.window_length
+        lengths = self.period_lengths or (window,)
+        numbers = [
+            len(sampling.positions(length, residue, window))
+            for length in lengths
+            for residue in range(window)
+        ]
+        found = _best_points(tuple(sorted(numbers)), sampling.n_samples, unit_scale)
+        return self._wanted(found, sampling.n_samples, f"periods have {min(numbers)} points or more")
+
+    def _allowed(self, model: PrivacyModel) -> bool:
+        """Whether noise may be joint at all. Raises ParameterError where it was asked for and may not."""
+        if self.noise == "laplace" or self.n_nodes is None:
+            return False
+        if may_be_joint(model, self.n_nodes, self.declared_leaves):
+            return self.noise == "joint" or self.period_lengths is not None
+        if self.noise == "joint":
+            raise ParameterError(
+                f'noise = "joint" on a level of {self.n_nodes} nodes is for customers whose readings of a '
+                "period lie in one leaf: say so ([stream] leaves_per_period = 1, of unit customer and "
+                "aggregated input), or leave noise out for joint noise where it needs no such word"
+            )
+        return False
+
+    def _wanted(self, found: Found | None, laplace: int, periods: str) -> Found | None:
+        """Return what was found unless Laplace noise is expected to err less. Raises as `groups`."""
+        if found is None and self.noise == "joint":
+            raise ParameterError(
+                f'noise = "joint" needs two measurements or more in every period, and a scale of at least a '
+                f"quarter of a group's measurements; {periods}: leave it out, or take noise = "
+                '"laplace"'
+            )
+        return None if self.noise is None and found is not None and found.error >= laplace else found
+
+
+@lru_cache(maxsize=256)
+def _best(
+    lengths: tuple[int, ...], window_length: int, windows: Windows, unit_scale: Fraction
+) -> JointGroups | None:
+    """Return the groups with the least expected error, of those as good the smallest: their year costs least.
+
+    unit_scale: of Laplace noise that loses all of epsilon. None where no group of two can be drawn.
+    """
+    best: JointGroups | None = None
+    for least in sorted({length // number for length in lengths for number in range(1, length)}):
+        if not 2 <= least <= min(lengths):
+            continue
+        layouts = [
+            (length, cut([range(step, step + 1) for step in range(length)], least)) for length in lengths
+        ]
+        found = JointGroups(tuple(layouts), worst_sum(layouts, window_length, windows))
+        drawn = found.largest <= LARGEST_GROUP and 4 * found.worst * unit_scale >= found.largest
+        if drawn and (best is None or found.error < best.error):
+            best = found
+    return best
+
+
+@lru_cache(maxsize=256)
+def _best_points(numbers: tuple[int, ...], n_samples: int, unit_scale: Fraction) -> PointGroups | None:
+    """Return what `_best` does, for periods with these numbers of points, each number counted as often as it
+    is there. n_samples: points of any window.
+    """
+    best: PointGroups | None = None
+    for least in range(2, min(numbers) + 1):
+        worst = (n_samples - 2) // least + 2
+        sizes = [len(group) for number in numbers for group in cut([range(1)] * number, least)]
+        error = Fraction(worst * sum(size * (size + 1) for size in sizes), 2 * sum(numbers))
+        drawn = max(sizes) <= LARGEST_GROUP and 4 * worst * unit_scale >= max(sizes)
+        if drawn and (best is None or error < best.error):
+            best = PointGroups(least, worst, error)
+    return best

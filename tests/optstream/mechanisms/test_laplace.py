@@ -1,0 +1,327 @@
+"""Laplace with independent and with joint noise: no window above epsilon, who may have which, bit by bit."""
+
+import hashlib
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from random import Random
+
+import numpy as np
+import pytest
+
+from optstream.errors import ParameterError
+from optstream.measurement import L1Sampling
+from optstream.measurement.linear import SAMPLES
+from optstream.mechanisms import Hierarchical, Laplace, OptStream, Sample, Uniform
+from optstream.mechanisms.joint_groups import JointGroups
+from optstream.noise import joint_noise, simulated_noise
+from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy.groups import cut
+from optstream.stream import AggregationTree
+
+MODEL = PrivacyModel("1", 48, 1)
+HALF_HOURS = (46, 48, 50)
+TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
+HALVES = ["1/2", "1/2"]
+
+
+def joint(model=MODEL, lengths=HALF_HOURS, n_nodes=1, **more):
+    return Laplace(model, "joint", lengths, n_nodes, **more)
+
+
+def plans(mechanism, lengths, first_step=0):
+    """Days in a row, each planned by itself; a negative length is a gap."""
+    found, at = [], first_step
+    for length in lengths:
+        if length > 0:
+            found += mechanism.plan(length, at)
+        at += abs(length)
+    return found
+
+
+# what a window costs
+
+
+@pytest.mark.parametrize("windows", ["sliding", "aligned"])
+@pytest.mark.parametrize("window_length", [1, 2, 3, 5, 8, 13])
+def test_no_window_costs_more_than_the_plan_says_over_days_in_any_order(window_length, windows):
+    lengths, random = (3, 4, 5), Random(7)
+    mechanism = joint(PrivacyModel("1", window_length, 1, windows=windows), lengths)
+    assert mechanism.epsilon <= 1
+    dearest = 0
+    for _ in range(20):
+        days = [random.choice([*lengths, -1, -3]) for _ in range(12)]
+        spends = plans(mechanism, days, random.randrange(100))
+        if spends:
+            dearest = max(dearest, worst_window(spends, window_length, windows).epsilon)
+    assert dearest == mechanism.epsilon, "and some order costs all of it"
+
+
+def test_a_year_of_half_hours_costs_no_window_more_than_epsilon():
+    days = [48] * 365
+    days[86], days[300] = 46, 50
+    mechanism = joint()
+    cost = worst_window(plans(mechanism, days), 48).epsilon
+    assert 1 - Fraction(1, 10**9) < cost <= mechanism.epsilon <= 1
+
+
+@pytest.mark.parametrize("window_length", [2, 3])
+def test_the_plan_loses_exactly_what_it_is_charged(window_length):
+    """Days of three and four steps in groups of two or three: every change of a window by -1, 0 or 1
+    units.
+    """
+    mechanism = joint(PrivacyModel("1", window_length, 1, resolution=1), (3, 4))
+    (one,), (other,) = mechanism.plan(3, 0), mechanism.plan(4, 3)
+    worst = 0
+    for start in range(1 - window_length, 7):
+        inside = [step for step in range(start, start + window_length) if 0 <= step < 7]
+        for changes in product((-1, 0, 1), repeat=len(inside)):
+            moved = dict(zip(inside, changes, strict=True))
+            lost = 0
+            for spend in (one, other):
+                for group in spend.groups:
+                    steps = [moved.get(spend.first_step + part.start, 0) for part in group]
+                    assert all(len(part) == 1 for part in group)
+                    # Lemma 15: a group loses its largest move over the scale, by enumeration in test_joint.py
+                    lost += max(map(abs, steps)) / spend.scale
+            worst = max(worst, lost)
+    assert worst == worst_window([one, other], window_length).epsilon <= mechanism.epsilon
+
+
+@pytest.mark.parametrize("broken", ["a group for the rest", "one group too few is charged"])
+def test_broken_twins_cost_more_than_they_say(broken):
+    """A day of 46 in eights with a rest of six; and a window that is said to meet six groups of 48 / 8."""
+
+    class Twin(Laplace):
+        @property
+        def joint_groups(self):
+            found = super().joint_groups
+            if broken == "one group too few is charged":
+                return JointGroups(found.by_length, found.worst - 1)
+            steps = {length: [range(step, step + 1) for step in range(length)] for length in HALF_HOURS}
+            with_rest = tuple(
+                (length, tuple(tuple(parts[at : at + 8]) for at in range(0, length, 8)))
+                for length, parts in steps.items()
+            )
+            return JointGroups(with_rest, 7)
+
+    twin = Twin(MODEL, "joint", HALF_HOURS, 1)
+    assert twin.epsilon <= 1
+    assert worst_window(plans(twin, [48, 46, 48, 46, 46, 48]), 48).epsilon > 1
+    assert worst_window(plans(joint(), [48, 46, 48, 46, 46, 48]), 48).epsilon <= 1
+
+
+# what is drawn
+
+
+def test_independent_noise_is_drawn_as_before_joint_noise_came():
+    """The same bytes from the same seed, whatever would say for whom noise might be joint."""
+    values = np.arange(96.0).reshape(2, 48)
+    plain = Laplace(MODEL).measure(values, noise=simulated_noise(3), first_step=48)
+    by_hand = np.rint(values * 1000) + simulated_noise(3).discrete_laplace(48_000.0, (2, 48))
+    assert np.array_equal(plain.points, by_hand)
+    for mechanism in (
+        Laplace(MODEL, "laplace", HALF_HOURS, 2, 1),
+        Laplace(MODEL, None, HALF_HOURS, 2, None),
+        Laplace(MODEL, None, None, 2, 1),
+        Uniform(MODEL, "laplace", HALF_HOURS, 2, 1),
+    ):
+        again = mechanism.measure(values, noise=simulated_noise(3), first_step=48)
+        assert again.to_bytes() == plain.to_bytes()
+    shared = joint(n_nodes=2, declared_leaves=1).measure(values, noise=simulated_noise(3), first_step=48)
+    assert shared.spends != plain.spends
+
+
+def test_a_tree_that_may_have_no_joint_noise_draws_the_bytes_that_the_code_before_it_drew():
+    roaming = PrivacyModel("1", 48, 1, unit="roaming", leaves_per_step=2)
+    forest = AggregationTree.from_parents({"all": None, "A": "all", "B": "all", "B1": "B", "B2": "B"})
+    values = np.arange(144.0).reshape(3, 48)
+    digests = []
+    for model, shares in ((MODEL, ["0", "1/2", "1/2"]), (roaming, ["0", "1/2", "1/2"])):
+        mechanism = Hierarchical(Laplace(model, period_lengths=HALF_HOURS), forest, shares)
+        release = mechanism.release(values, noise=simulated_noise(11), first_step=48)
+        assert not mechanism.reads_spends
+        digests.append(hashlib.sha256(release.measured.to_bytes()).hexdigest())
+    assert digests == [BEFORE_CUSTOMER, BEFORE_ROAMING]
+
+
+BEFORE_CUSTOMER = "b13eca3482183705f85b56dfff6b710bb4409abde0bf23592495b93bf303e75c"
+BEFORE_ROAMING = "10fd387bf125884bb5045570561b7e74f43bf0f05389b62392593174faa3ec38"
+
+
+def test_a_groups_noise_is_joint_and_of_the_scale_that_is_charged():
+    mechanism = joint(lengths=(48,), n_nodes=3, declared_leaves=1)
+    (spend,) = mechanism.plan(48)
+    size = len(spend.groups[0])
+    assert {len(group) for group in spend.groups} == {size}
+    measured = mechanism.measure(np.zeros((3, 48)), noise=simulated_noise(5))
+    drawn = joint_noise(simulated_noise(5), float(spend.scale), size, 3 * 48 // size)
+    assert np.array_equal(measured.points, drawn.reshape(3, 48))
+    assert measured.spends == (spend,)
+    assert spend.scale == mechanism.joint_groups.worst * 1000
+
+
+def test_joint_noise_errs_by_two_thirds_of_laplace_noise():
+    """2,000 days of 48 steps, seeded: groups of a day are independent, so the mean is within 1 % of 31.5."""
+    mechanism = joint(lengths=(48,), n_nodes=2000, declared_leaves=1)
+    values = mechanism.release(np.zeros((2000, 48)), noise=simulated_noise(1)).values
+    assert float(mechanism.joint_groups.error) == 31.5
+    assert np.abs(values).mean() == pytest.approx(31.5, rel=0.02)
+    laplace = Laplace(MODEL).release(np.zeros((2000, 48)), noise=simulated_noise(1)).values
+    assert np.abs(laplace).mean() == pytest.approx(48, rel=0.02)
+
+
+# who has it
+
+
+@pytest.mark.parametrize(
+    ("unit", "n_nodes", "declared", "has_it"),
+    [
+        ("customer", 1, None, True),
+        ("roaming", 1, None, True),
+        ("customer", 2, 1, True),
+        ("customer", 2, None, False),
+        ("customer", 2, 2, False),
+        ("roaming", 2, 1, False),
+        ("customer", None, 1, False),
+    ],
+)
+def test_noise_is_joint_only_where_a_lemma_allows_it(unit, n_nodes, declared, has_it):
+    model = PrivacyModel("1", 48, 1, unit=unit)
+    (spend,) = Laplace(model, None, HALF_HOURS, n_nodes, declared).plan(48)
+    assert isinstance(spend, JointSpend) == has_it
+    if has_it:
+        assert (spend.n_nodes, spend.leaves_changed, spend.stage) == (n_nodes, 1, SAMPLES)
+    else:
+        assert spend == StepSpend(0, SAMPLES, 0, (1,) * 48, Fraction(48_000), 1000)
+
+
+def test_a_tree_has_it_at_the_root_and_where_the_operator_says_that_customers_stay():
+    pattern = Laplace(MODEL, period_lengths=HALF_HOURS)
+    kinds = [type(spend) for spend in Hierarchical(pattern, TREE, HALVES).plan(48)]
+    assert kinds == [JointSpend, StepSpend]
+    told = Hierarchical(replace(pattern, declared_leaves=1), TREE, HALVES)
+    assert [(spend.level, spend.n_nodes) for spend in told.plan(48)] == [(0, 1), (1, 2)]
+    assert told.reads_spends
+    assert not told.adaptive
+    release = told.release(np.full((2, 48), 1e5), noise=simulated_noise(2))
+    assert release.epsilon_alone <= release.epsilon <= 1
+    assert np.allclose(release.values[0], release.values[1:].sum(axis=0))
+
+
+def test_the_default_is_what_is_expected_to_err_less_and_of_equals_the_smaller_groups():
+    small, large = (PrivacyModel("1", w, 1) for w in (4, 48))
+    assert Laplace(small, None, (48,), 1).joint_groups is None
+    assert joint(small, (48,)).joint_groups.error >= 4
+    chosen = Laplace(large, None, (48,), 1).joint_groups
+    assert chosen == joint(large, (48,)).joint_groups
+    # groups of 6 and of 8 err by 31.5 alike; a year of the smaller costs less (Lemma 17)
+    assert (chosen.largest, chosen.worst) == (6, 9)
+
+
+def test_every_other_cut_is_expected_to_err_more():
+    found = joint(lengths=(46, 48)).joint_groups
+    for least in range(2, 47):
+        layouts = tuple((n, cut([range(step, step + 1) for step in range(n)], least)) for n in (46, 48))
+        days = [
+            JointSpend(0, SAMPLES, 46 * (k > 0), n, groups, Fraction(1), 1, 1)
+            for k, (n, groups) in enumerate(layouts)
+        ]
+        worst = worst_window([*days, replace(days[0], first_step=94)], 48).epsilon
+        assert JointGroups(layouts, int(worst)).error >= found.error
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"n_nodes": 2}, r"on a level of 2 nodes is for customers whose .* one leaf: say so"),
+        ({"n_nodes": 2, "declared_leaves": 2}, "on a level of 2 nodes is for customers"),
+        ({"lengths": (1, 48)}, "needs two measurements or more in every period.* have 1 steps"),
+        ({"model": PrivacyModel("1000", 48, 1, resolution=1)}, "a quarter of a group's measurements"),
+        ({"model": PrivacyModel("1e-18", 48, 1)}, "larger epsilon or a coarser resolution"),
+        ({"lengths": ()}, "period_lengths must have at least one length"),
+        ({"lengths": (48, 0)}, "each of period_lengths must be an integer of at least 1"),
+        ({"n_nodes": 0}, "n_nodes must be an integer of at least 1"),
+        ({"declared_leaves": 0}, "declared_leaves must be an integer of at least 1"),
+    ],
+)
+def test_joint_noise_that_cannot_be_had_is_refused_when_planning(given, message):
+    with pytest.raises(ParameterError, match=message):
+        joint(**given)
+
+
+def test_another_word_for_the_noise_is_refused():
+    with pytest.raises(ParameterError, match='noise must be "joint" or "laplace", or be left out'):
+        Laplace(MODEL, "gaussian")
+
+
+def test_periods_of_other_lengths_are_refused_and_so_is_step_by_step():
+    for n_steps in (1, 47, 96):
+        with pytest.raises(ParameterError, match=f"46, 48, 50, and this period has {n_steps} steps"):
+            joint().plan(n_steps)
+    mechanism = joint()
+    with pytest.raises(ParameterError, match="step by step there is"):
+        mechanism.step(mechanism.start(), 3.0, noise=simulated_noise(1))
+    with pytest.raises(ParameterError, match="n_nodes of Laplace must be given"):
+        Laplace(MODEL, "joint", HALF_HOURS).plan(48)
+
+
+# beside days of another plan
+
+
+def test_beside_laplace_days_no_window_loses_more_than_epsilon():
+    """Half a window of each costs more than either: groups are left out, and the days go on."""
+    before, after = Laplace(MODEL), joint()
+    spends = list(before.plan(48, 0))
+    (full,) = after.plan(48, 48)
+    assert worst_window([*spends, full], 48).epsilon > 1
+    counts = []
+    for day in range(1, 4):
+        (spend,) = after.plan(48, 48 * day, after.recall(spends))
+        spends.append(spend)
+        counts.append(len(spend.groups))
+        assert worst_window(spends, 48).epsilon <= 1
+    assert 0 < counts[0] < len(full.groups)
+    assert counts[2] == len(full.groups)
+    measured = after.measure(np.zeros((1, 48)), noise=simulated_noise(1), first_step=48,
+                             state=after.recall(spends[:1]))  # fmt: skip
+    assert measured.spends == (spends[1],)
+    assert np.isfinite(after.estimate(measured).values).all()
+
+
+def test_a_late_day_between_days_of_both_plans_fits_too():
+    before, after = Laplace(MODEL), joint()
+    spends = [*before.plan(48, 0), *after.plan(48, 96)]
+    spends += after.plan(48, 48, after.recall(spends))
+    assert worst_window(spends, 48).epsilon <= 1
+
+
+def test_the_plans_own_days_need_no_state_in_any_order():
+    mechanism = joint()
+    own = plans(mechanism, [48, 46, -48, 50])
+    assert mechanism.recall([]) is None
+    assert mechanism.recall(own) is None
+    assert mechanism.recall([replace(own[0], groups=own[0].groups[1:])]) is None
+    for other in (
+        replace(own[0], scale=own[0].scale / 2),
+        replace(own[0], groups=((own[0].parts),)),
+        Laplace(MODEL).plan(48)[0],
+    ):
+        assert mechanism.recall([other]) is not None
+    # the same day twice, as after a restatement
+    assert mechanism.recall([own[0], own[0]]) is not None
+    assert joint(replace(MODEL, windows="aligned")).recall(Laplace(MODEL).plan(48)) is None
+
+
+def test_other_mechanisms_count_steps_with_joint_noise_as_measured():
+    """Else a plan that chooses steps would take them for free, and the ledger refuse it each night."""
+    spends = joint().plan(48, 48)
+    assert Sample(MODEL).recall(spends)["points"] == list(range(48, 96))
+    sampling = L1Sampling(3, "1")
+    chosen = OptStream(MODEL, TREE, sampling=sampling, features=[], level_shares=HALVES)
+    assert chosen.recall(spends)["points"] == {"0": list(range(48, 96)), "1": []}
+
+
+def test_another_mechanisms_state_is_refused():
+    with pytest.raises(ParameterError, match="state of Laplace"):
+        joint().plan(48, 0, {"mechanism": "Sample"})
