@@ -64,12 +64,22 @@ def exact_loss(scales, moved, n_states):
     return n_states * (perturbed + groups)
 
 
+class Watched:
+    simulated = True
+
+    def __init__(self):
+        self.scales = set()
+
+    def discrete_laplace(self, scale, size):
+        self.scales.add(scale)
+        return np.zeros(size, dtype=np.int64)
+
+
 def scales_of(mechanism):
-    """Those that the plan prices: a step's charge over its movement says the scale."""
-    model = mechanism.model
-    perturber, grouper = (float(spend.unit_charge) for spend in mechanism.plan(1))
-    most = model.alpha_units * model.leaves_per_step
-    return most / perturber, 4 * most / grouper, 8 * most / grouper
+    """Those at which noise is drawn: of the perturber, the threshold and the comparisons."""
+    noise = Watched()
+    mechanism.release(np.zeros((3, 4)), noise=noise)
+    return sorted(noise.scales)
 
 
 @pytest.mark.parametrize("n_states", [1, 2, 3])
