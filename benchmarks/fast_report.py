@@ -5,8 +5,9 @@
 Average relative errors (Definition 2, sanity bound 1) on flu and unemployment, one user changing each step
 by one at most, epsilon for the whole series; a release of zeros has error 1. "sign printed" is the interval
 law of equation 28, "turned" the one with which a large error shortens the interval; errors keep their sign
-(equation 21) or not. Every row costs epsilon by the accountant; DFT with strict scales. The traffic counts of
-Seattle are not to be had: figures 12 to 15 are of these two. Noise is simulated; the series are public.
+(equation 21) or not. Every row costs epsilon, the mechanisms of `optstream` by the accountant, the report's
+by its Theorem 2. The traffic counts of Seattle are not to be had: figures 12 to 15 are of these two. Noise is
+simulated; the series are public.
 """
 
 from collections.abc import Callable, Sequence

@@ -15,7 +15,7 @@ FEATURES = [Feature((range(0, 3), range(3, 8)), "parts"), Feature((range(0, 8),)
 @pytest.mark.parametrize("weights", ["variance", "paper"])
 @pytest.mark.parametrize("level", [500.0, 5.0], ids=["free", "at the bound"])
 def test_it_is_no_farther_from_the_truth_than_what_was_measured(weights, level):
-    """The theorem has twice; a projection on a convex set that holds the truth moves no point away from it."""
+    """The theorem has twice; a projection on a convex set that holds the truth moves no point away."""
     ratios = []
     for seed in range(20):
         rng = np.random.default_rng(seed)
