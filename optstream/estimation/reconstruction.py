@@ -16,7 +16,7 @@ def reconstruct(measured: Measured) -> NDArray[np.float64]:
     evenly, and is 0 without features too. Values given with public measurements as their reconstruction are
     returned as they are. It reads noisy numbers only.
 
-    Source: OptStream, section 4.3.
+    Source: OptStream, section 3.3.
 
     Args:
         measured: Of one period or a batch.

@@ -30,7 +30,7 @@ def forecast(history: Values, n_ahead: int) -> Forecast:
 
     The series is standardised first, which leaves the model what it is and keeps the search well scaled. An
     estimation that stops short is used as it stands and says so; one that fails altogether gives the mean.
-    Source: OptStream, section 6.3; estimation by statsmodels' SARIMAX (a state space with exact likelihood).
+    Source: OptStream, section 6.1.3; estimation by statsmodels' SARIMAX (state space, exact likelihood).
     """
     from statsmodels.tsa.statespace.sarimax import SARIMAX
 

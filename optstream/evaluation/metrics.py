@@ -32,7 +32,7 @@ def covered(released: Values, truth: Values, errors: Values) -> float:
 def relative_error(released: Values, truth: Values, floor: float) -> float:
     """Return the mean over steps of |released - truth| / max(|truth|, floor).
 
-    floor: delta, the sanity bound of FAST's experiments; 1 there, for counts.
+    floor: delta, the sanity bound of FAST's Definition 2, whose value its report does not state.
     """
     return float((np.abs(released - truth) / np.maximum(np.abs(truth), floor)).mean())
 

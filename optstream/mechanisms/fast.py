@@ -38,7 +38,7 @@ class Fast(FastParameters, OnlineMechanism):
     shorter window no window holds more than M samples, whatever the feedback says: a step that is due and has
     no headroom waits for the first with headroom. That is a public rule, over earlier and later periods.
 
-    Source: Fan and Xiong 2014 (first 2012), algorithms of FAST; defaults from their experiments.
+    Source: Fan and Xiong, FAST (technical report 2011; 2012, 2014); defaults of a re-implementation.
 
     Args:
         model: What is protected.
@@ -54,10 +54,10 @@ class Fast(FastParameters, OnlineMechanism):
         set_point: xi > 0, the relative error at which the interval stays.
         min_interval: In steps, in [1, w].
         process_deviation: How far a series is taken to move in a step, > 0, in the unit of the readings: the
-            square root of the paper's Q. None for 316 alpha, which for counts is the paper's Q = 100,000.
+            square root of the paper's Q. None for 316 alpha, for counts the re-implementation's Q = 100,000.
             Better is what the public knows of the series; a guess must not come from the private values.
         error_floor: Relative errors are taken of no smaller value than this, > 0, in the unit of the
-            readings; None for alpha, which for counts is the paper's 1.
+            readings; None for alpha, which for counts is the re-implementation's 1.
 
     Raises:
         ParameterError: For the first parameter that is outside its range; and where the noise would outgrow

@@ -20,7 +20,7 @@ class PrivacyModel:
     `window_length` consecutive steps, each reading by at most `alpha`. Whatever is released of one is
     at most a factor e^epsilon more likely than of the other.
 
-    Source: Fioretto and Van Hentenryck, OptStream, Definition 2.
+    Source: Fioretto and Van Hentenryck, OptStream, Definition 3.
 
     Args:
         epsilon: Exact, > 0; the most that any window may lose.

@@ -15,9 +15,10 @@ class StraightLine:
     The line is followed for as many steps as lie between the two, then its end is held: two neighbouring
     samples say little of what comes a hundred steps later. One measured value alone is held. Variances are
     what the noise leaves of measured values of variance R: at t times the distance of the last two beyond
-    the second R (t² + (1 + t)²), at most 5 R; how far the process leaves the line is not in them. A baseline
-    of ours: how FAST's authors made theirs is not known. Parameters as `estimation.kalman.ConstantState`.
-    Costs no privacy: it is told noisy numbers only.
+    the second R (t² + (1 + t)²), at most 5 R; how far the process leaves the line is not in them. Parameters
+    as `estimation.kalman.ConstantState`. Costs no privacy: it is told noisy numbers only.
+    Source: FAST's technical report, section 6.1, a line through two points; there every step is measured and
+    the line says the next one. To hold it is ours.
     """
 
     def __init__(self, noise_variance: float, memory: Mapping[str, Any]) -> None:

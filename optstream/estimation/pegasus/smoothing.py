@@ -22,7 +22,7 @@ def smooth(measured: Measured, smoother: str) -> Estimate:
 
     Nothing is revised later, so batch and online agree. Groups and noisy values are released.
 
-    Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 4.3.
+    Source: Chen, Machanavajjhala, Hay and Miklau 2017, section 3.
 
     Args:
         measured: Points at every step, and in choices["groups"] the running index of the first step of each

@@ -18,7 +18,7 @@ from optstream.stream import Measured, PrivatePeriod, State
 
 NAME = "PeGaSus"
 USUAL_THRESHOLD = 5
-"""In units of alpha over a step's epsilon for the grouper: the paper's default."""
+"""In units of alpha over a step's epsilon for the grouper: a re-implementation's, as the paper's."""
 
 
 @dataclass(frozen=True)

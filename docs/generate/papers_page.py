@@ -1,0 +1,64 @@
+"""docs/papers.md from docs/papers/*.toml; `python -m docs.generate.papers_page` writes it.
+
+A file is a paper: `title`, `text` (what is at hand of it), `order`, and an `[[entry]]` for each statement:
+
+    at      where in the text: number, section, equation
+    what    in our own words
+    state   "built", "measured" or "left out"
+    code    paths; a folder is one too
+    tests   path::function
+    found   what came out; quotes = pieces of docs/evaluation.md that it repeats
+    differs where code and text do not agree; of what is left out, the reason (`why`)
+"""
+
+import tomllib
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parents[1]
+PAGE = DOCS / "papers.md"
+STATES = ("built", "measured", "left out")
+HEAD = """\
+# The papers, statement by statement
+
+Made by `python -m docs.generate.papers_page` from `docs/papers/*.toml`, which tests check: do not edit.
+
+Every algorithm, definition, theorem, extension, experiment, figure, data set and stated finding of the papers
+(OptStream in two versions): where it is here, what came out, what differs. *Built*: the code does it, and a
+test says so. *Measured*: run here on data, with numbers. *Left out*: with the reason. Tests are named by file
+and function.
+"""
+Paper = dict[str, Any]
+
+
+def papers(folder: Path = DOCS / "papers") -> list[Paper]:
+    """Return the papers as their files have them, in their order."""
+    found = [tomllib.loads(file.read_text(encoding="utf-8")) for file in folder.glob("*.toml")]
+    return sorted(found, key=lambda paper: paper["order"])
+
+
+def papers_page() -> str:
+    """Return the page: counts, then a table for each paper."""
+    every = papers()
+    lines = [HEAD, "| paper | " + " | ".join(STATES) + " |", "| --- |" + " ---: |" * len(STATES)]
+    for paper in every:
+        counts = Counter(entry["state"] for entry in paper["entry"])
+        lines += [f"| {paper['title']} | " + " | ".join(str(counts[state]) for state in STATES) + " |"]
+    for paper in every:
+        lines += ["", f"## {paper['title']}", "", paper["text"], ""]
+        lines += ["| in the text | what | state | where | found, and what differs |", "| --- " * 5 + "|"]
+        lines += [_row(entry) for entry in paper["entry"]]
+    return "\n".join([*lines, ""])
+
+
+def _row(entry: dict[str, Any]) -> str:
+    where = [f"`{path}`" for path in entry.get("code", ())]
+    where += [f"`{test.rsplit('/', 1)[-1]}`" for test in entry.get("tests", ())]
+    told = [entry[key] for key in ("found", "differs", "why") if key in entry]
+    cells = (entry["at"], entry["what"], entry["state"], ", ".join(where), " ".join(told))
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+if __name__ == "__main__":
+    PAGE.write_text(papers_page(), encoding="utf-8")

@@ -1,0 +1,70 @@
+"""The benchmark of FAST's report: every figure has its rows, and the rows say what the text says of them."""
+
+from datetime import date
+
+import numpy as np
+import polars as pl
+import pytest
+
+from benchmarks.fast_report import STEPS, errors, main, runs
+from optstream.evaluation.fast_report import AsPrinted
+from tasks.studies.evaluation.data import FLU, UNEMPLOYMENT, read_flu, read_unemployment
+
+
+@pytest.fixture
+def folder(tmp_path):
+    weeks = [(2006 + (39 + week) // 52, (39 + week) % 52 + 1) for week in range(STEPS["flu"])]
+    years, numbers = zip(*weeks, strict=True)
+    counts = (4500 + 3000 * np.cos(2 * np.pi * np.arange(STEPS["flu"]) / 52)).astype(int)
+    pl.DataFrame({"year": years, "week": numbers, "region_type": "National", "age_5_24": counts}).filter(
+        pl.col("year") * 100 + pl.col("week") <= 201039
+    ).write_parquet(tmp_path / FLU)
+    months = pl.date_range(date(1972, 1, 1), date(2011, 10, 1), "1mo", eager=True)
+    pl.DataFrame({"month": months, "thousands": 300.0}).write_parquet(tmp_path / UNEMPLOYMENT)
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_every_figure_has_its_rows(folder, capsys):
+    main(["--data", str(folder), "--trials", "1"])
+    printed = capsys.readouterr().out
+    for figure in ("6, 8", "9", "10", "11", "12", "13", "14", "15", "16, 18"):
+        assert sum(line.startswith(figure + " ") for line in printed.splitlines()) >= 3
+    assert "± 0" in printed
+
+
+def test_the_settings_are_those_of_section_6():
+    usual = AsPrinted()
+    assert (usual.process_variance, usual.noise_variance) == (0.001, 10)
+    assert (usual.proportional, usual.integral, usual.derivative) == (0.9, 0.1, 0)
+    assert (usual.integration_time, usual.interval_step, usual.set_point) == (20, 5, 0.4)
+    assert len({(figure, what) for figure, what, _ in runs()}) == len(runs())
+
+
+@pytest.mark.slow
+def test_what_docs_papers_says_of_the_figures(real_data):
+    """Five trials of a fixed seed: orders only; the page's numbers are of thirty."""
+    series = {"flu": read_flu(real_data)[:209], "unemployment": read_unemployment(real_data)[:478]}
+    rows = {(figure, what): released for figure, what, released in runs()}
+
+    def error(name, figure, what):
+        return errors(rows[figure, what], series[name], 5, 0).mean()
+
+    for name in series:
+        for epsilon in ("0.1", "0.01"):
+            line, filtered = (error(name, "6, 8", f"α = {epsilon}, {how}") for how in ("linear", "kalman"))
+            assert filtered < line / 2
+        for figure, settings in (
+            ("9", ("Q = 0.001", "Q = 0.1", "Q = 10")),
+            ("10", ("R = 1000", "R = 10", "R = 0.1")),
+            ("11", ("fixed, 25%", "fixed, 50%", "fixed, 100%")),
+            ("12", ("adaptive, M = 25%", "adaptive, M = 50%", "adaptive, M = 100%")),
+        ):
+            found = [error(name, figure, setting) for setting in settings]
+            assert found == sorted(found)
+            assert found[-1] > 1  # worse than publishing zeros
+        as_printed, turned = (
+            error(name, "11", f"adaptive, sign {sign}, errors signed") for sign in ("printed", "turned")
+        )
+        assert as_printed < turned
+    assert error("flu", "6, 8", "α = 1, linear") < 1 < error("flu", "6, 8", "α = 1, kalman")
