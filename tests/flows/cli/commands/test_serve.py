@@ -100,6 +100,7 @@ def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(nights, api):
     skipped = nights.settings.watching.first_day
     renamed = skipped + timedelta(days=1)
