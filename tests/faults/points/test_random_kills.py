@@ -19,7 +19,8 @@ def test_random_kills_lose_no_day(bench):
     assert tally.releases_checked > 4
 
 
-@pytest.mark.parametrize("each", few([30, 1], 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("each", [5, 1])
 def test_death_at_points_that_a_first_day_does_not_pass(sqlite_bench, each):
     """A redraw destroys orphans, a raising draw leaves word, a second day takes raw state: kill there too."""
     known = {place_of(point) for point in record(sqlite_bench, ALL[0]).points}

@@ -205,7 +205,7 @@ def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     assert nights.process.poll() is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
     home = nights.settings.serve_folder
     files = [path for path in home.iterdir() if path.is_file()]
