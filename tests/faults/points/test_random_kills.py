@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.by_night import few
 from tests.faults.campaign import random_kills, table
 from tests.faults.points.attacks import kill_at_each
 from tests.faults.points.scenarios import ALL, record
