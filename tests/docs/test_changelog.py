@@ -47,7 +47,7 @@ def test_the_changelog_keeps_its_form():
     ("old", "new"),
     [
         ("### Added", "### News"),
-        ("### Changed", "### Added"),
+        ("### Fixed\n", "### Fixed\n\n- One thing.\n\n### Fixed\n"),
         ("## [Unreleased]", "## Unreleased"),
         ("## [Unreleased]", "## [0.1.0]"),
         ("## [Unreleased]", "## [Unreleased]\n\n## [0.1.0] - 2026-01-01\n\n## [0.2.0] - 2026-02-01"),

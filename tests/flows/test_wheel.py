@@ -90,6 +90,7 @@ def test_every_command_succeeds_in_silence_without_a_network(released):
         assert (name, done.returncode, done.stderr) == (name, 0, "")
 
 
+@pytest.mark.nightly
 def test_the_days_are_published_and_a_second_run_changes_nothing(released):
     here, said = released
     lines = said["run"].stdout.splitlines()
@@ -102,11 +103,13 @@ def test_the_days_are_published_and_a_second_run_changes_nothing(released):
     assert rows.group_by("date").len().sort("date")["len"].to_list() == [13 * 48, 13 * 46]
 
 
+@pytest.mark.nightly
 def test_no_server_was_started_where_none_is_configured(released):
     here, _ = released
     assert not list((here / "trusted/prefect").iterdir())
 
 
+@pytest.mark.nightly
 def test_the_report_names_both_days(released):
     here, _ = released
     for page in ("trusted/report/french-load/report.html", "published/index.html"):

@@ -36,6 +36,11 @@ SUBSETS = tuple(chain.from_iterable(combinations(STORES, size) for size in (1, 2
 LEDGER = "ledger.sqlite"
 MOVED = "published-elsewhere"
 UNKNOWABLE = " (nothing left to tell)"
+TELLING = {
+    "trusted": tuple(f"trusted/{part}" for part in ("witness", "measurements", "staging", "lineage")),
+    "published": ("published",),
+}
+"""Where something can say what the ledger has forgotten. Reports and validation results cannot."""
 Draw = tuple[str, int, str]
 """Period, revision and the hash of the measurements."""
 
@@ -48,10 +53,10 @@ class Moment:
     sights: Mapping[Sight, str]
     draws: Mapping[Draw, ReleaseRecord]
 
-    def digest(self, store: str) -> str:
-        """Changes when the store does."""
+    def digest(self, *stores: str) -> str:
+        """Changes when one of these stores, or folders of a store, does."""
         digest = hashlib.sha256()
-        for path in sorted((self.folder / store).rglob("*")):
+        for path in sorted(chain.from_iterable((self.folder / store).rglob("*") for store in stores)):
             if path.is_file():
                 digest.update(f"{path.relative_to(self.folder)}\n".encode() + path.read_bytes())
         return digest.hexdigest()
@@ -164,7 +169,8 @@ class Past:
             said.append("published")
         newer = [store for store in said if restored.shown(store) > old]
         return any(
-            self.moments[restored.shown(store)].digest(store) != self.moments[old].digest(store)
+            self.moments[restored.shown(store)].digest(*TELLING[store])
+            != self.moments[old].digest(*TELLING[store])
             for store in newer
         )
 

@@ -81,8 +81,8 @@ def copied_machines(bench: Bench) -> Iterator[tuple[str, Tally]]:
             two_machines.remove(pair)
 
 
-def run(n_cuts: int, n_restores: int, seed: int, say: Say = print) -> bool:
-    """Try everything; whether nothing was broken but what nothing left could tell of."""
+def run(n_cuts: int, n_restores: int, seed: int, say: Say = print, only: str | None = None) -> bool:
+    """Try everything; whether nothing was broken but what nothing left could tell of. only: a database."""
     rows: list[Row] = []
     say(f"seed {seed}, {n_cuts} power cuts and {n_restores} restores on each database")
 
@@ -95,6 +95,8 @@ def run(n_cuts: int, n_restores: int, seed: int, say: Say = print) -> bool:
         both_databases(Path(name)) as benches,
     ):
         for database, bench in benches:
+            if only not in (None, database):
+                continue
             if why_not() is not None:
                 say(f"no power cuts here: {why_not()}")
             elif n_cuts:
@@ -117,6 +119,7 @@ if __name__ == "__main__":
     asked.add_argument("--cuts", type=int, default=200)
     asked.add_argument("--restores", type=int, default=200)
     asked.add_argument("--seed", type=int, default=None)
+    asked.add_argument("--only", choices=("sqlite", "postgresql"), default=None)
     given = asked.parse_args()
     chosen = secrets.randbelow(2**31) if given.seed is None else given.seed
-    sys.exit(0 if run(given.cuts, given.restores, chosen) else 1)
+    sys.exit(0 if run(given.cuts, given.restores, chosen, only=given.only) else 1)

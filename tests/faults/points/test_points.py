@@ -42,7 +42,7 @@ def test_nothing_gets_its_name_before_its_bytes_are_synced(first_day):
             assert following.startswith(("before fsync in sync_folder", "before fsync in replace ")), point
 
 
-@pytest.mark.parametrize("each", few([16, 1], 1))
+@pytest.mark.parametrize("each", few([24, 1], 1))
 def test_death_at_every_moment_of_a_first_day(sqlite_bench, first_day, each):
     """After every commit and each eighth moment else; by night at every one."""
     moments = thinned(first_day.moments, each)
@@ -62,7 +62,8 @@ def thinned(moments, each):
     ]
 
 
-@pytest.mark.parametrize("each", few([20, 1], 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("each", [8, 1])
 def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each):
     """The old vintage or the new one is there, never none; a rerun completes it."""
     said = record(sqlite_bench, SHARPENED)
@@ -79,7 +80,7 @@ def test_death_and_refusal_at_every_moment_of_a_new_estimate(sqlite_bench, each)
     assert tally.voids == 0
 
 
-@pytest.mark.parametrize("each", [7, pytest.param(4, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("each", few([10, 4], 1))
 def test_refusals_over_a_first_day(sqlite_bench, first_day, each):
     """Full, read-only and broken by turns, for all are an OSError; the campaign tries each at each point."""
     points = refusable(first_day.points)[::each]

@@ -2,7 +2,6 @@
 
 import pytest
 
-from tests.by_night import few
 from tests.faults.campaign import random_kills, table
 from tests.faults.points.attacks import kill_at_each
 from tests.faults.points.scenarios import ALL, record
@@ -19,7 +18,8 @@ def test_random_kills_lose_no_day(bench):
     assert tally.releases_checked > 4
 
 
-@pytest.mark.parametrize("each", few([12, 1], 1))
+@pytest.mark.nightly
+@pytest.mark.parametrize("each", [5, 1])
 def test_death_at_points_that_a_first_day_does_not_pass(sqlite_bench, each):
     """A redraw destroys orphans, a raising draw leaves word, a second day takes raw state: kill there too."""
     known = {place_of(point) for point in record(sqlite_bench, ALL[0]).points}

@@ -100,6 +100,7 @@ def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
 
 
+@pytest.mark.nightly
 def test_a_renamed_region_and_a_skipped_day_are_alarms_of_the_scheduled_watch(nights, api):
     skipped = nights.settings.watching.first_day
     renamed = skipped + timedelta(days=1)
@@ -204,7 +205,7 @@ def test_a_polite_stop_ends_the_worker_and_leaves_the_server(nights, again):
     assert nights.process.poll() is None
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_it_ends_with_its_server_and_the_server_s_files_are_its_owner_s_alone(nights):
     home = nights.settings.serve_folder
     files = [path for path in home.iterdir() if path.is_file()]

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
+from tasks.ingest import validate
 from tasks.release import estimate, steps
 from tasks.release import run as release
 from tasks.release.day import Status
@@ -25,7 +26,7 @@ def panics_on(day, real, days_of):
 
 STEPS = {
     "ingest": (steps, "ingest", lambda settings, dumps, *_: [dump.day for dump in dumps]),
-    "validate": (steps, "validate", lambda settings, days, **_: [one.day for one in days]),
+    "validate": (validate, "validate", lambda settings, days, **_: [one.day for one in days]),
     "estimate": (estimate, "published_rows", lambda settings, day, *_: [day]),
     "look up": (release, "look_up", lambda run, work: [work.day]),
 }
