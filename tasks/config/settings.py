@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
@@ -9,8 +10,9 @@ from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
+from optstream.catalogue.node_facts import NodeFacts
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
@@ -23,7 +25,18 @@ from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.schedule import Schedule
 from tasks.config.tables.sections import Budget, Features, Hierarchy, Privacy, Release, Sampling, Watch
 
-PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "contracts", "folder", "file"}
+PLACES = {
+    "hierarchy",
+    "node_facts",
+    "ledger",
+    "trusted",
+    "watch",
+    "release",
+    "schedule",
+    "contracts",
+    "folder",
+    "file",
+}
 """What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
 
@@ -44,6 +57,7 @@ class Settings(Folders):
         release: None where not given.
         schedule: None where not given; see `scheduling`.
         parents: (node, parent) in input order, the root's parent None.
+        node_facts: Names and places, of the nodes that have any; they shape no release.
     """
 
     mechanism: SerializeAsAny[Mechanism]
@@ -56,6 +70,7 @@ class Settings(Folders):
     release: Release | None = None
     schedule: Schedule | None = None
     parents: tuple[tuple[str, str | None], ...]
+    node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
 
     @cached_property
     def model(self) -> PrivacyModel:

@@ -80,7 +80,18 @@ class Hierarchy(Section):
         None, description='a table node = "parent", the root\'s parent being "", every name a text'
     )
     file: str | None = Field(
-        None, min_length=1, description="the path of a .csv or .parquet file with columns node and parent"
+        None,
+        min_length=1,
+        description="the path of a .csv or .parquet file with columns node and parent, and perhaps "
+        "name, latitude and longitude",
+    )
+    names: dict[str, str] = Field(
+        default_factory=dict,
+        description='a table node = "name", each a printable text of 1 to 100 characters',
+    )
+    places: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(
+        default_factory=dict,
+        description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]",
     )
 
 
