@@ -5,7 +5,7 @@
     manifests/release-<hash>.json                     what each release is and costs
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
-    nodes.json                                        names and places of nodes, where there are any
+    about.json                                        publisher, licence, names of nodes, where they are given
     index.html                                        the page of the data users, made of all that
     curves/<SHA-256>.bin                              the figures that the page loads, made of the releases
     .lock, .incoming/                                 the publishers' lock and half-written files
@@ -24,7 +24,7 @@ from datetime import date
 
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
-NODES = "nodes.json"
+ABOUT = "about.json"
 CURVES = "curves"
 DATA = "data"
 MANIFESTS = "manifests"

@@ -87,6 +87,7 @@ marker = "_SUCCESS"             # a dump has arrived when this file is there; or
 folder = "published"
 value = "load_mw"
 # not_before = "06:00"          # of the day after: a drawn day is held until then; a later run publishes it
+# publisher = "Example Grid"    # for the page's citation; so too licence = "CC BY 4.0"
 # signing_key = "trusted/signing.pem"  # `optstream keys new` makes it; readers check with its public key
 
 [trusted]                       # staging, measurements, validation results, lineage

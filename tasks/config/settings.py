@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 
 from pydantic import Field, SerializeAsAny
 
-from optstream.catalogue.node_facts import NodeFacts
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
@@ -231,7 +231,7 @@ class Settings(Folders):
         document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         for key in ("folder", "raw_retention_days", "time_limit"):
             del document["input"][key]
-        for key in ("folder", "not_before", "signing_key", "public_keys"):
+        for key in ("folder", "not_before", "signing_key", "public_keys", "publisher", "licence"):
             del document["published"][key]
         # Keys that came later change no hash of a configuration without them.
         for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from optstream.catalogue.node_facts import NodeFacts
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet_limits import Limits, claims_of
 from tasks.config.tables.fields import is_node_name
@@ -16,7 +16,10 @@ LARGEST_FILE = 64 * 2**20
 MOST_NODES = 2**22
 LIMITS = Limits(rows=MOST_NODES, columns=1000)
 """What a Parquet file's footer may claim."""
-UNUSABLE = "must hold the columns node and parent, and may hold name, latitude and longitude, readable as its ending says"
+UNUSABLE = (
+    "must hold the columns node and parent, and may hold name, latitude and longitude, "
+    "readable as its ending says"
+)
 Parents = dict[str, str | None]
 FACTS = ("name", "latitude", "longitude")
 
@@ -113,7 +116,7 @@ def _read_file(path: Path) -> pl.DataFrame | str:
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
         # strict: a parent column of numbers is text as it stands
-        kinds = {"node": pl.String, "parent": pl.String, "name": pl.String}
+        kinds: dict[str, type[pl.DataType]] = {"node": pl.String, "parent": pl.String, "name": pl.String}
         kinds |= {"latitude": pl.Float64, "longitude": pl.Float64}
         wanted = [name for name in kinds if name in table.columns or name in ("node", "parent")]
         return table.select(pl.col(name).cast(kinds[name]) for name in wanted)

@@ -5,7 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from optstream.catalogue.node_facts import NodeFacts
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
