@@ -12,7 +12,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     history_cost   HistoryInformed by number of nodes                          OptStream
     history_proxy  what a public proxy is worth to a stream that begins        general prior medians
     leakage        the loss function                                           HiGHS, Algorithm 1
-    report_page    the page of ten years: size, making, painting               polars' scan, an empty page
+    report_page    the data users' page: size, making, painting, answers       polars' scan, an empty page
 
     noise_coverage is `make coverage`: the table that report pages show.
 
