@@ -44,9 +44,9 @@ const runsOf = (points) => {
 
 // A run as columns of pixels: of many points in one column the first, the last, and what they span.
 const columnsOf = (run, xOf, deviation) => {
-  const columns = [];
+  const columns = [], dense = run.length > xOf(run.at(-1).x) - xOf(run[0].x) && run.length > 100;
   for (const point of run) {
-    const x = run.length > 2000 ? Math.round(xOf(point.x)) : xOf(point.x);
+    const x = dense ? Math.round(xOf(point.x)) : xOf(point.x);
     const lower = point.value - deviation(point), upper = point.value + deviation(point), last = columns.at(-1);
     if (last && last.x === x) {
       last.low = Math.min(last.low, point.value);
@@ -173,7 +173,7 @@ const trace = (pen, runs, yOf, colour, dash) => {
   pen.strokeStyle = colour;
   pen.fillStyle = colour;
   pen.lineWidth = 1.8;
-  pen.lineJoin = "round";
+  pen.lineJoin = "bevel";
   pen.setLineDash(dash);
   const few = runs.reduce((sum, run) => sum + run.length, 0) <= 60;
   for (const run of runs) {
