@@ -14,7 +14,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     leakage        the loss function                                           HiGHS, Algorithm 1
     leakage_report the leakage paper's figures 7 to 9, a page of numbers
     fast_report    FAST's figures 6 to 18, algorithms as printed               Fast, Fourier, Laplace
-    report_page    the page of ten years: size, making, painting               polars' scan, an empty page
+    report_page    the data users' page: size, making, painting, answers       polars' scan, an empty page
 
     noise_coverage is `make coverage`: the table that report pages show.
 

@@ -143,16 +143,24 @@ def dump_of(settings: Settings, day: date) -> Dump:
 
 
 def lay_out_published(
-    folder: Path | str, first: date, n_days: int, *, with_noise_column: bool = True, seed: int = 0
+    folder: Path | str,
+    first: date,
+    n_days: int,
+    *,
+    with_noise_column: bool = True,
+    seed: int = 0,
+    tree: AggregationTree | None = None,
 ) -> None:
-    """Publish n_days from the first day on without a night, 13 nodes by half-hours, as OptStream writes them.
+    """Publish n_days from the first day on without a night, by half-hours, as OptStream writes them.
 
-    The figures are simulated load with normal noise of `NOISE_MW`: nothing in them was anybody's.
+    tree: the nation and its twelve regions unless another is given. The figures are simulated load with
+    normal noise of `NOISE_MW`: nothing in them was anybody's.
     """
-    tree, calendar = french_tree(), Calendar(30, "Europe/Paris", "elapsed")
+    tree, calendar = tree or french_tree(), Calendar(30, "Europe/Paris", "elapsed")
     days = [first + timedelta(days=number) for number in range(n_days)]
-    for start in range(0, n_days, AT_ONCE):
-        some = days[start : start + AT_ONCE]
+    at_once = max(1, AT_ONCE * 13 // len(tree.nodes))
+    for start in range(0, n_days, at_once):
+        some = days[start : start + at_once]
         releases = [_release(tree, calendar, day, with_noise_column, seed) for day in some]
         publish(folder, releases, lambda _: "simulated")
 

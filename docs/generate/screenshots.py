@@ -49,7 +49,7 @@ def main() -> int:
 
 
 def own_pages(browser: Any, settings: Settings, into: Path) -> None:
-    """The top of each page; of the public one, wide and light, also where its curves begin."""
+    """The top of each page; of the public one where its curves begin."""
     pages = {"operators": settings.report_file, "public": Path(str(settings.published_folder)) / "index.html"}
     for name, page in pages.items():
         for size, width in SIZES.items():
@@ -58,7 +58,7 @@ def own_pages(browser: Any, settings: Settings, into: Path) -> None:
                     seen.page.set_viewport_size({"width": width, "height": HEIGHT[size]})
                     seen.page.goto(page.as_uri())
                     if name == "public":
-                        seen.page.evaluate("document.getElementById('curves').scrollIntoView()")
+                        seen.page.evaluate("document.getElementById('explore').scrollIntoView()")
                     keep(seen.page, into / f"{name}-{size}-{scheme}.webp")
 
 

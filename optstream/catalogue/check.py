@@ -5,9 +5,11 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+from optstream.catalogue.about import LARGEST_ABOUT, read_about
 from optstream.catalogue.backends import Location, Storage, open_storage
 from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import (
+    ABOUT,
     CATALOGUE,
     DATA,
     LARGEST_RELEASE,
@@ -15,7 +17,7 @@ from optstream.catalogue.layout import (
     release_name,
     superseded_folder,
 )
-from optstream.catalogue.page import check_page
+from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.read import is_of, lost, read_file, read_rows
 from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
@@ -27,7 +29,8 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     """Compare a published folder with its catalogue, file by file.
 
     Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
-    the manifest must be there, and no file), and a page (`index.html`) that shows other days than are listed.
+    the manifest must be there, and no file), a page (`index.html`) that shows other days than are listed, and
+    figures of the page (`curves/`) that are missing, altered or not the page's.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
@@ -60,6 +63,8 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         ),
         *_superseded(storage, catalogue),
         *check_page(storage, catalogue),
+        *check_curves(storage),
+        *_check_about(storage),
     ]
 
 
@@ -85,16 +90,25 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     """
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
+    names += [(ABOUT, LARGEST_ABOUT)]
     names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
     for name, largest in names:
         try:
             data = storage.read(name, largest)
-            if name == CATALOGUE or has_signature(storage, data, keys):
+            if name in (CATALOGUE, ABOUT) or has_signature(storage, data, keys):
                 check_signature(storage, name, data, keys)
         except FileNotFoundError:
             continue
         except PublicationError as error:
             yield str(error)
+
+
+def _check_about(storage: Storage) -> Iterator[str]:
+    """Yield a line if `about.json` is there and is none."""
+    try:
+        read_about(storage)
+    except PublicationError as error:
+        yield str(error)
 
 
 def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:

@@ -5,7 +5,9 @@
     manifests/release-<hash>.json                     what each release is and costs
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
+    about.json                                        publisher, licence, names of nodes, where they are given
     index.html                                        the page of the data users, made of all that
+    curves/<SHA-256>.bin                              the figures that the page loads, made of the releases
     .lock, .incoming/                                 the publishers' lock and half-written files
 
 Of a withdrawn day the files are gone; the manifests stay, and catalogue.json says `withdrawn` and names
@@ -22,6 +24,8 @@ from datetime import date
 
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
+ABOUT = "about.json"
+CURVES = "curves"
 DATA = "data"
 MANIFESTS = "manifests"
 SUPERSEDED = "superseded"
@@ -78,3 +82,8 @@ def manifest_file(file_hash: str) -> str:
 def signature_file(data: bytes, key: str) -> str:
     """Return where the signature of a file of these bytes is, by the key of this identifier."""
     return f"{SIGNATURES}/{hashlib.sha256(data).hexdigest()}-{key}.sig"
+
+
+def curves_file(digest: str) -> str:
+    """Return where the page's figures with this SHA-256 are, relative to the published folder."""
+    return f"{CURVES}/{digest}.bin"

@@ -7,16 +7,21 @@ takes the place of a newer one's. In a store a catalogue may still come between 
 for once more after the put, and the page is made anew. Who dies just there leaves a page of the catalogue
 before, which `check_page` names and the next page replaces; after a withdrawal in a local folder there is
 no such moment.
+
+The page loads figures from `curves/`: files under the hash of their bytes, never changed, put before the page
+that names them. A page is only put where all of them are there; what the page before named and this one does
+not is removed after it, under the lock of a local folder also what no page names. So a page that a reader
+opens finds its figures until the next page is there. A withdrawal removes them all with the page.
 """
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 from optstream.catalogue.backends import Location, Readable, Storage, Transaction, open_storage
 from optstream.catalogue.index import Catalogue, read_catalogue
-from optstream.catalogue.layout import CATALOGUE, PAGE
+from optstream.catalogue.layout import CATALOGUE, CURVES, PAGE, curves_file
 from optstream.catalogue.times import settle_blank_page_time, settle_page_time
 from optstream.errors import PublicationError
 
@@ -25,6 +30,9 @@ LARGEST_PAGE = 2**26
 MARKER = "optstream-catalogue"
 MOST_TRIES = 20
 _STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
+_NAMED = re.compile(rb'"' + CURVES.encode() + rb'/([0-9a-f]{64})\.bin"')
+LARGEST_CURVES = 2**28
+"""Bytes of one file of figures."""
 HEAD = 4096
 """Bytes in which a page says of which catalogue it was made."""
 BLANK = (
@@ -45,6 +53,48 @@ def digest_of(catalogue: Catalogue) -> str:
         64 hexadecimal digits.
     """
     return hashlib.sha256(catalogue.to_bytes()).hexdigest()
+
+
+def put_curves(folder: Location | str, several: Iterable[bytes]) -> tuple[str, ...]:
+    """Put figures that a page will load beside it, each under the hash of its bytes.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        several: The contents.
+
+    Returns:
+        Their hashes, 64 hexadecimal digits each, which the page states as "curves/<hash>.bin".
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The folder cannot be written, or a name holds other bytes.
+    """
+    files = {hashlib.sha256(data).hexdigest(): data for data in several}
+
+    def put(transaction: Transaction) -> None:
+        transaction.prepare(CURVES)
+        for digest, data in files.items():
+            transaction.create_new(curves_file(digest), data)
+
+    try:
+        open_storage(folder).change(put)
+    except OSError as error:
+        raise PublicationError(
+            f"{CURVES} cannot be written ({error.strerror}); mend it and run `optstream report`"
+        ) from error
+    return tuple(files)
+
+
+def curves_named(page: bytes) -> frozenset[str]:
+    """Return the hashes of the figures that a page loads.
+
+    Args:
+        page: Its bytes, which anyone may have written.
+
+    Returns:
+        64 hexadecimal digits each.
+    """
+    return frozenset(found.decode() for found in _NAMED.findall(page))
 
 
 def replace_page(folder: Location | str, make: Callable[[Storage, Catalogue], bytes]) -> bool:
@@ -85,27 +135,33 @@ def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
     mark = transaction.mark(PAGE)
     if read_catalogue(transaction) != made:
         return None
-    changed = mark is None or transaction.read(PAGE, LARGEST_PAGE) != data
+    there, named = set(transaction.names_in(CURVES)), {f"{digest}.bin" for digest in curves_named(data)}
+    if named - there:
+        return None  # another page removed them meanwhile
+    before = b"" if mark is None else transaction.read(PAGE, LARGEST_PAGE)
+    changed = mark is None or before != data
     if changed:
         transaction.prepare()
         transaction.replace_marked(PAGE, data, mark)
-    settle_page_time(transaction, made)
+    dead = there if transaction.is_alone else {f"{digest}.bin" for digest in curves_named(before)} & there
+    if dead - named:
+        transaction.remove(CURVES, sorted(dead - named))
+    settle_page_time(transaction, made, sorted(f"{CURVES}/{name}" for name in named))
     return changed
 
 
 def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
-    """Replace a page that may show a withdrawn day by one that shows nothing, in the transaction that
-    withdraws it.
+    """Replace a page that may show a withdrawn day by one that shows nothing, and remove the figures that it
+    loads, in the transaction that withdraws the day.
     """
     mark = transaction.mark(PAGE)
-    if (
-        mark is None
-        or transaction.read(PAGE, LARGEST_PAGE) == BLANK
-        or not check_page(transaction, catalogue)
-    ):
-        return
-    transaction.replace_marked(PAGE, BLANK, mark)
-    settle_blank_page_time(transaction, catalogue)
+    if mark is not None and transaction.read(PAGE, LARGEST_PAGE) != BLANK:
+        if not check_page(transaction, catalogue):
+            return
+        transaction.replace_marked(PAGE, BLANK, mark)
+        settle_blank_page_time(transaction, catalogue)
+    if names := transaction.names_in(CURVES):
+        transaction.remove(CURVES, names)
 
 
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
@@ -121,3 +177,24 @@ def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
     if stated is None or stated[1].decode() != digest_of(catalogue):
         return [f"{PAGE} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"]
     return []
+
+
+def check_curves(storage: Storage) -> Iterator[str]:
+    """Yield a line for each file of figures that the page names and that is not there, whole, and for each
+    that it does not name.
+    """
+    try:
+        named = curves_named(storage.read(PAGE, LARGEST_PAGE))
+    except (FileNotFoundError, PublicationError):
+        named = frozenset()
+    wanted = {curves_file(digest): digest for digest in named}
+    for name in sorted(wanted):
+        try:
+            digest = hashlib.sha256(storage.read(name, LARGEST_CURVES)).hexdigest()
+        except (FileNotFoundError, PublicationError):
+            digest = ""
+        if digest != wanted[name]:
+            yield f"{name} is missing, or not what its name says; remove it and run `optstream report`"
+    for name in storage.names_below(CURVES):
+        if name not in wanted:
+            yield f"{name!r} is not of {PAGE}; `optstream report` removes it, or remove it"

@@ -11,7 +11,9 @@ from datetime import UTC, date, datetime, timedelta
 from optstream.catalogue.backends import Transaction
 from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
+    ABOUT,
     CATALOGUE,
+    CURVES,
     DATA,
     INCOMING,
     LOCK,
@@ -55,10 +57,14 @@ def settle_times(transaction: Transaction, catalogue: Catalogue, touched: Iterab
     transaction.settle(places)
 
 
-def settle_page_time(transaction: Transaction, catalogue: Catalogue) -> None:
-    """The page that was made of a catalogue has its time: not before, or caches would keep the one before."""
+def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Iterable[str] = ()) -> None:
+    """The page that was made of a catalogue has its time: not before, or caches would keep the one before.
+
+    curves: names of the figures that it loads.
+    """
     if catalogue.entries:
-        transaction.settle(dict.fromkeys((PAGE, *HIDDEN, "."), catalogue_time(catalogue)))
+        names = (PAGE, ABOUT, CURVES, *curves, *HIDDEN, ".")
+        transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 
 def settle_blank_page_time(transaction: Transaction, catalogue: Catalogue) -> None:

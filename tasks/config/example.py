@@ -28,19 +28,34 @@ calibration = "strict"
 windows = "sliding"             # every window, also one that straddles midnight
 
 [hierarchy.parents]             # node = parent, the root's ""; or [hierarchy] file = "hierarchy.csv"
-FR = ""                         # France (mainland)
-11 = "FR"                       # Île-de-France
-24 = "FR"                       # Centre-Val de Loire
-27 = "FR"                       # Bourgogne-Franche-Comté
-28 = "FR"                       # Normandie
-32 = "FR"                       # Hauts-de-France
-44 = "FR"                       # Grand Est
-52 = "FR"                       # Pays de la Loire
-53 = "FR"                       # Bretagne
-75 = "FR"                       # Nouvelle-Aquitaine
-76 = "FR"                       # Occitanie
-84 = "FR"                       # Auvergne-Rhône-Alpes
-93 = "FR"                       # Provence-Alpes-Côte d'Azur
+FR = ""
+11 = "FR"
+24 = "FR"
+27 = "FR"
+28 = "FR"
+32 = "FR"
+44 = "FR"
+52 = "FR"
+53 = "FR"
+75 = "FR"
+76 = "FR"
+84 = "FR"
+93 = "FR"
+
+[hierarchy.names]               # what readers see; [hierarchy.places] has places: 84 = [45.5, 4.5]
+FR = "France (mainland)"
+11 = "Île-de-France"
+24 = "Centre-Val de Loire"
+27 = "Bourgogne-Franche-Comté"
+28 = "Normandie"
+32 = "Hauts-de-France"
+44 = "Grand Est"
+52 = "Pays de la Loire"
+53 = "Bretagne"
+75 = "Nouvelle-Aquitaine"
+76 = "Occitanie"
+84 = "Auvergne-Rhône-Alpes"
+93 = "Provence-Alpes-Côte d'Azur"
 
 [budget]
 levels = ["1/2", "1/2"]         # a share for each level, root first; 0 (not for leaves): derived
@@ -74,6 +89,7 @@ folder = "published"
 value = "load_mw"
 # rounding = "unbiased"         # for many small counts, whose means over time are to stay; else "nearest"
 # not_before = "06:00"          # of the day after: a drawn day is held until then; a later run publishes it
+# publisher = "Example Grid"    # for the page's citation; so too licence = "CC BY 4.0"
 # signing_key = "trusted/signing.pem"  # `optstream keys new` makes it; readers check with its public key
 
 [trusted]                       # staging, measurements, validation results, lineage

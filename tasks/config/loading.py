@@ -60,17 +60,19 @@ def load_settings(path: Path) -> Settings:
         document = {"features": DEFAULT_FEATURES, **document}
     folder = path.absolute().parent
     problems, sections = _sections(document)
-    parents = None
+    nodes = None
     if "hierarchy" in sections:
-        parents, wrong = read_hierarchy(sections["hierarchy"], folder)
+        nodes, wrong = read_hierarchy(sections["hierarchy"], folder)
         problems += wrong
-    problems += cross_checks(sections, parents, folder)
+    problems += cross_checks(sections, nodes and nodes.parents, folder)
     if problems:
         raise _refused(path, problems)
     if "features" in sections:
         sections["features_"] = sections.pop("features")
-    nodes = tuple((parents or {}).items())
-    settings = Settings(**sections, parents=nodes, folder=folder, file=path.absolute())
+    parents, facts = nodes or ({}, {})
+    settings = Settings(
+        **sections, parents=tuple(parents.items()), node_facts=facts, folder=folder, file=path.absolute()
+    )
     try:
         settings.mechanism.check(settings.model)
     except ParameterError as error:

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import math
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
@@ -10,8 +11,9 @@ from functools import cached_property
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from pydantic import SerializeAsAny
+from pydantic import Field, SerializeAsAny
 
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import BudgetError
 from optstream.mechanisms import on_tree
 from optstream.privacy import PrivacyModel
@@ -25,7 +27,18 @@ from tasks.config.tables.schedule import Schedule
 from tasks.config.tables.sections import Budget, Features, Hierarchy, Privacy, Release, Sampling, Watch
 from tasks.storage.kept_figures import kept
 
-PLACES = {"hierarchy", "ledger", "trusted", "watch", "release", "schedule", "contracts", "folder", "file"}
+PLACES = {
+    "hierarchy",
+    "node_facts",
+    "ledger",
+    "trusted",
+    "watch",
+    "release",
+    "schedule",
+    "contracts",
+    "folder",
+    "file",
+}
 """What shapes no release, or is in it by another name."""
 USUAL_REVISE_DAYS = 14
 
@@ -46,6 +59,7 @@ class Settings(Folders):
         release: None where not given.
         schedule: None where not given; see `scheduling`.
         parents: (node, parent) in input order, the root's parent None.
+        node_facts: Names and places, of the nodes that have any; they shape no release.
     """
 
     mechanism: SerializeAsAny[Mechanism]
@@ -58,6 +72,7 @@ class Settings(Folders):
     release: Release | None = None
     schedule: Schedule | None = None
     parents: tuple[tuple[str, str | None], ...]
+    node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
 
     @cached_property
     def model(self) -> PrivacyModel:
@@ -254,7 +269,7 @@ class Settings(Folders):
         document: dict[str, Any] = self.model_dump(mode="json", exclude=PLACES, by_alias=False)
         for key in ("folder", "raw_retention_days", "time_limit"):
             del document["input"][key]
-        for key in ("folder", "not_before", "signing_key", "public_keys"):
+        for key in ("folder", "not_before", "signing_key", "public_keys", "publisher", "licence"):
             del document["published"][key]
         # Keys that came later change no hash of a configuration without them.
         for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):

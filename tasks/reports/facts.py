@@ -1,6 +1,6 @@
 """What a page says of a stream, as frozen values: every one of them was read from the published folder."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
@@ -10,6 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from optstream.catalogue import Catalogue, Entry, ReleaseStatement
+from optstream.catalogue.about import About
 
 Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
@@ -45,6 +46,8 @@ class Daily:
         most: The largest of them.
         noise: Mean of the steps' standard deviations, which is the most that the standard deviation of the
             day's mean can be (Minkowski); NaN where the files do not say.
+        model: Mean of the steps' posterior standard errors, likewise.
+        steps: (n_days,), how many steps each day has, 0 where nothing is published.
     """
 
     first: date
@@ -52,6 +55,8 @@ class Daily:
     least: Values
     most: Values
     noise: Values
+    model: Values
+    steps: Sequence[int]
 
     @property
     def n_days(self) -> int:
@@ -69,6 +74,7 @@ class Recent:
         days: Those with a release, rising.
         values: For each of them (n_nodes, n_steps of that day); NaN where the node is not in it.
         noise: Standard deviations of the same shape; NaN where the file does not say.
+        model: Posterior standard errors, likewise.
     """
 
     first: date
@@ -76,6 +82,7 @@ class Recent:
     days: tuple[date, ...]
     values: tuple[Values, ...]
     noise: tuple[Values, ...]
+    model: tuple[Values, ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,6 +99,7 @@ class PublicFacts:
         recent: As `daily`.
         epsilon: The most that any window may lose, the largest that a listed release states; None as above.
         lost: Of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
+        about: Publisher, licence and names of nodes, as far as they are told.
     """
 
     catalogue: Catalogue
@@ -101,6 +109,7 @@ class PublicFacts:
     recent: Recent | None
     epsilon: Fraction | None = None
     lost: Mapping[date, str] = field(default_factory=dict)
+    about: About = field(default_factory=About)
 
     @property
     def listed(self) -> tuple[Entry, ...]:
@@ -122,6 +131,11 @@ class PublicFacts:
         if not isinstance(stated, list) or len(stated) != n_levels:
             return ()
         return tuple(stated) if all(isinstance(share, str) for share in stated) else ()
+
+    @property
+    def has_model(self) -> bool:
+        """Whether any drawn value has a posterior standard error."""
+        return self.daily is not None and bool(np.isfinite(self.daily.model).any())
 
     @property
     def has_noise(self) -> bool:

@@ -7,7 +7,7 @@ from datetime import date, timedelta
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.reports.drawing import Scale, band, line
+from tasks.reports.drawing import Scale, band, dots, line
 from tasks.reports.facts import Daily, Node, PublicFacts, Recent
 from tasks.reports.numbers import MONTHS, day_in_words, shown, ticks
 
@@ -22,14 +22,16 @@ PERCENT_A_LETTER = 2.6
 
 @dataclass(frozen=True)
 class Plot:
-    """line, band: SVG paths in a box `width` wide. y_labels, x_labels: text and percent from top and left.
+    """line, dots, band: SVG paths in a box `width` wide; dots are values by themselves, which a line hides.
 
+    y_labels, x_labels: text and percent from top and left.
     words: what the plot shows, in a sentence.
     """
 
     title: str
     width: int
     line: str
+    dots: str
     band: str
     y_labels: tuple[tuple[str, float], ...]
     x_labels: tuple[tuple[str, float], ...]
@@ -58,13 +60,13 @@ class Figure:
     months: tuple[TableRow, ...]
 
 
-def figures_of(facts: PublicFacts, unit: str, quantity: str) -> tuple[Figure, ...]:
-    """A figure for each drawn node."""
+def figures_of(facts: PublicFacts, unit: str, quantity: str, most: int | None = None) -> tuple[Figure, ...]:
+    """A figure for each drawn node, or for the first of them, at most `most`."""
     if facts.daily is None or facts.recent is None:
         return ()
     return tuple(
         _figure(facts.daily, facts.recent, number, node, f"{quantity} of {node.name}", unit)
-        for number, node in enumerate(facts.nodes[: facts.n_drawn])
+        for number, node in enumerate(facts.nodes[: facts.n_drawn][:most])
     )
 
 
@@ -102,14 +104,14 @@ def _recent_plot(recent: Recent, number: int, subject: str, unit: str) -> Plot:
         if (day := recent.first + timedelta(days=offset))
     )
     all_places, all_values, all_noise = (np.concatenate(parts) for parts in (places, values, noise))
-    title = f"Step by step, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
+    title = f"Step by step{_in(unit)}, {day_in_words(recent.first)} to {day_in_words(recent.last)}"
     words = f"{subject}, step by step"
     return plot_of(title, UNITS_A_DAY * n_days, all_places, all_values, all_noise, x_labels, words, unit)
 
 
 def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
     last = daily.first + timedelta(days=daily.n_days - 1)
-    title = f"Daily means, {day_in_words(daily.first)} to {day_in_words(last)}"
+    title = f"Daily means{_in(unit)}, {day_in_words(daily.first)} to {day_in_words(last)}"
     places = np.arange(daily.n_days) + 0.5
     return plot_of(
         title,
@@ -121,6 +123,10 @@ def _daily_plot(daily: Daily, number: int, subject: str, unit: str) -> Plot:
         f"daily means of {subject}",
         unit,
     )
+
+
+def _in(unit: str) -> str:
+    return f", in {unit}" if unit else ""
 
 
 def _that_fit(labels: Iterable[tuple[str, float]]) -> tuple[tuple[str, float], ...]:
@@ -169,6 +175,7 @@ def plot_of(
         title,
         width,
         line(places, values, scale),
+        dots(places, values, scale),
         band(places, lower, upper, scale) if np.isfinite(noise).any() else "",
         tuple((shown(mark), scale.percent(mark)) for mark in marks),
         x_labels,

@@ -1,5 +1,6 @@
 """How figures stand on a page: as many digits as are of use there. Exact ones are in the files."""
 
+import re
 from collections.abc import Sequence
 from datetime import date
 from fractions import Fraction
@@ -8,6 +9,9 @@ from math import ceil, floor, isfinite, log10
 UNITS = {"mw": "MW", "gw": "GW", "kw": "kW", "mwh": "MWh", "kwh": "kWh", "wh": "Wh", "w": "W", "count": ""}
 MONTHS = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"]
 STEPS = (1, 2, 2.5, 5, 10)
+LONGEST_FRACTION = 12
+LEAST_AMOUNT = 1e-9
+_FRACTION = re.compile(r"-?[0-9]{1,300}(/[0-9]{1,300})?")
 
 
 def unit_of(column: str) -> str:
@@ -32,8 +36,10 @@ def shown(value: float) -> str:
 
 
 def amount(value: Fraction | float) -> str:
-    """An epsilon: six digits, "∞" where noise was compromised."""
+    """An epsilon: six digits, "∞" where noise was compromised, "≈ 0" for what only rounding left."""
     try:
+        if isfinite(value) and 0 < abs(float(value)) < LEAST_AMOUNT:
+            return "≈ 0"
         return f"{float(value):.6g}" if isfinite(value) else ("∞" if value > 0 else "−∞")
     except OverflowError:  # a text of many digits, in a file that anyone may have written
         return "∞"
@@ -42,6 +48,22 @@ def amount(value: Fraction | float) -> str:
 def at_most(value: Fraction | float) -> str:
     """An epsilon of a long span: four decimals, rounded up."""
     return f"{ceil(value * 10**4) / 10**4:.4f}".rstrip("0").rstrip(".")
+
+
+def decimal(value: object) -> str:
+    """A fraction, or its text, in four digits; any other text as it is."""
+    text = str(value)
+    if not _FRACTION.fullmatch(text):
+        return text
+    try:
+        return shown(float(Fraction(text)))
+    except (ZeroDivisionError, OverflowError):
+        return text
+
+
+def brief(value: object) -> str:
+    """A fraction, or its text, as it stands where it is short, else in four digits."""
+    return str(value) if len(str(value)) <= LONGEST_FRACTION else decimal(value)
 
 
 def day_in_words(day: date) -> str:

@@ -8,16 +8,28 @@ import numpy as np
 import polars as pl
 
 from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
+from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.layout import DATA
 from optstream.errors import PublicationError
-from tasks.reports.facts import DAMAGED, MISSING, RECENT_DAYS, Daily, Node, PublicFacts, Recent, as_values
+from tasks.reports.facts import (
+    DAMAGED,
+    MISSING,
+    RECENT_DAYS,
+    Daily,
+    Node,
+    PublicFacts,
+    Recent,
+    Values,
+    as_values,
+)
 from tasks.reports.summaries import Summaries
 
 MOST_POINTS = 60_000
 """Days times nodes that are drawn: at some six bytes a corner of a line, half a megabyte."""
 MOST_NODES = 40
+FIGURES = ("mean", "least", "most", "noise", "model")
 
 
 def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tuple[PublicFacts, Summaries]:
@@ -42,14 +54,11 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
     if not listed:
         return PublicFacts(catalogue, None, (), None, None), Summaries.empty()
     value = catalogue.value_column
-    noise = error_columns(value)[0]
     there = set(place.names_below(DATA))
     missing = [entry for entry in listed if entry.file not in there]
-    steps, spoilt = _read_recent(place, [one for one in listed if one.file in there], value, noise)
+    steps, spoilt = _read_recent(place, [one for one in listed if one.file in there], value)
     unread = {entry.period for entry in (*missing, *spoilt)}
-    summaries, damaged = known.completed(
-        place, [one for one in listed if one.period not in unread], value, noise
-    )
+    summaries, damaged = known.completed(place, [one for one in listed if one.period not in unread], value)
     lost = {entry.period: MISSING for entry in missing}
     lost |= {entry.period: DAMAGED for entry in (*spoilt, *damaged)}
     if spoilt or damaged:
@@ -65,10 +74,11 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
         catalogue,
         read_statement(place, whole[-1]),
         nodes,
-        _daily(summaries, listed, drawn),
-        _recent(steps, listed, drawn, value, noise),
+        daily_of(summaries, listed, drawn),
+        _recent(steps, listed, drawn, value),
         max(map(Fraction, summaries.rows["epsilon"].unique())),
         dict(sorted(lost.items())),
+        read_about(place),
     )
     return facts, kept
 
@@ -80,10 +90,20 @@ def _nodes(place: Storage, entry: Entry) -> tuple[Node, ...]:
     return tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
 
 
-def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
+def daily_of(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:
+    """Return the days of some entries, rising, and of some nodes.
+
+    Args:
+        summaries: Of their files.
+        listed: At least one; others of their span are gaps.
+        drawn: Names of nodes.
+
+    Returns:
+        In the order of `drawn`.
+    """
     first = listed[0].period
     n_days = (listed[-1].period - first).days + 1
-    filled = {name: np.full((len(drawn), n_days), np.nan) for name in ("mean", "least", "most", "noise")}
+    filled = {name: np.full((len(drawn), n_days), np.nan) for name in FIGURES}
     days = pl.DataFrame(
         {
             "file_hash": [entry.file_hash for entry in listed],
@@ -95,37 +115,40 @@ def _daily(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) 
     index = (rows["row"].to_numpy(), rows["column"].to_numpy())
     for name, array in filled.items():
         array[index] = as_values(rows[name])
-    return Daily(first, **filled)
+    steps = np.zeros(n_days, dtype=np.int64)
+    steps[rows["column"].to_numpy()] = rows["steps"].to_numpy()
+    return Daily(first, **filled, steps=steps.tolist())
 
 
 Steps = dict[date, pl.DataFrame]
 
 
-def _read_recent(
-    place: Storage, entries: Sequence[Entry], value: str, noise: str
-) -> tuple[Steps, list[Entry]]:
+def _read_recent(place: Storage, entries: Sequence[Entry], value: str) -> tuple[Steps, list[Entry]]:
     """The rows of the last days, and the entries whose file is not the one that is listed."""
+    noise, model = error_columns(value)
     read: Steps = {}
     spoilt = []
     for entry in entries:
         if entry.period <= entries[-1].period - timedelta(days=RECENT_DAYS):
             continue
         try:
-            read[entry.period] = read_columns(place, entry, {"step", "node", value, noise}, {noise})
+            read[entry.period] = read_columns(
+                place, entry, {"step", "node", value, noise, model}, {noise, model}
+            )
         except PublicationError:
             spoilt.append(entry)
     return read, spoilt
 
 
-def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: str, of_noise: str) -> Recent:
+def _recent(steps: Steps, listed: Sequence[Entry], drawn: Sequence[str], value: str) -> Recent:
     last = listed[-1].period
     first = last - timedelta(days=RECENT_DAYS - 1)
     days = tuple(day for day in steps if day >= first)
     nodes = pl.DataFrame({"node": drawn}, schema={"node": pl.String})
-    values, noise = [], []
+    found: dict[str, list[Values]] = {column: [] for column in (value, *error_columns(value))}
     for day in days:
         places = nodes.join(steps[day].select("step").unique().sort("step"), how="cross")
         rows = places.join(steps[day], on=["node", "step"], how="left", maintain_order="left")
-        values.append(as_values(rows[value]).reshape(len(drawn), -1))
-        noise.append(as_values(rows[of_noise]).reshape(len(drawn), -1))
-    return Recent(max(first, listed[0].period), last, days, tuple(values), tuple(noise))
+        for column, parts in found.items():
+            parts.append(as_values(rows[column]).reshape(len(drawn), -1))
+    return Recent(max(first, listed[0].period), last, days, *map(tuple, found.values()))

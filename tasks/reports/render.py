@@ -1,7 +1,8 @@
-"""From frozen values to one self-contained page: nothing is fetched when it is read, and nothing runs in it.
+"""From frozen values to the pages. Every text is escaped by the templates.
 
-Every text is escaped by the templates; the page forbids itself, by its content security policy, to fetch
-anything at all. The same values give the same bytes: no clock, no host, no language of the machine.
+On the operators' page nothing runs, and it fetches nothing. The data users' page has one script, which its
+content security policy names by its hash, and loads files of its own folder alone. The same values give the
+same bytes: no clock, no host, no language of the machine.
 """
 
 from functools import cache
@@ -29,7 +30,9 @@ from tasks.reports.calendar import (
     years_of,
 )
 from tasks.reports.coverage import measured_coverage
+from tasks.reports.curves import CurveFiles
 from tasks.reports.drawing import HEIGHT
+from tasks.reports.explorer import POWERS, explorer_of
 from tasks.reports.facts import RECENT_DAYS, PublicFacts
 from tasks.reports.figures import Z, figures_of
 from tasks.reports.operator import OperatorFacts
@@ -39,16 +42,28 @@ STRETCHES_SHOWN = 40
 LOST_SHOWN = 10
 
 
-def public_page(facts: PublicFacts) -> bytes:
+def public_page(facts: PublicFacts, curves: CurveFiles | None = None) -> bytes:
     """Return the page of the published folder. Pure: a function of what is published.
 
     Args:
         facts: Of the published folder.
+        curves: The files of figures beside it; None for a page that shows only what it holds itself.
 
     Returns:
         HTML as UTF-8; the same facts give the same bytes.
     """
-    return _page(facts, marks_of_facts(facts), "", None)
+    values = _values(facts, marks_of_facts(facts), "", None, most_figures=1)
+    changed = [
+        one for one in reversed(facts.catalogue.entries) if one.revision or one.vintage or one.withdrawn
+    ]
+    values |= {
+        "explorer": explorer_of(facts, curves),
+        "powers": POWERS,
+        "citation": _citation(facts),
+        "changed": changed[:STRETCHES_SHOWN],
+        "n_changed": len(changed),
+    }
+    return _environment().get_template("public.html.jinja").render(values).encode()
 
 
 def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
@@ -62,56 +77,57 @@ def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
         HTML as UTF-8.
     """
     marks = marks_of_days(operator.view.days) or marks_of_facts(facts)
-    return _page(facts, marks, operator.links, operator)
+    values = _values(facts, marks, operator.links, operator)
+    return _environment().get_template("page.html.jinja").render(values).encode()
 
 
-def _page(
-    facts: PublicFacts, marks: tuple[Mark, ...], links: str | None, operator: OperatorFacts | None
-) -> bytes:
+def _values(
+    facts: PublicFacts,
+    marks: tuple[Mark, ...],
+    links: str | None,
+    operator: OperatorFacts | None,
+    most_figures: int | None = None,
+) -> dict[str, Any]:
+    """What both templates set in. most_figures: of nodes, drawn without a script; all by default."""
     value = facts.catalogue.value_column
     unit, quantity = numbers.unit_of(value), numbers.quantity_of(value)
     listed, last = facts.listed, last_marks(marks)
     by_level = [sum(node.level == level for node in facts.nodes) for level in _levels(facts)]
     found = stretches(marks)
-    text = (
-        _environment()
-        .get_template("page.html.jinja")
-        .render(
-            facts=facts,
-            operator=operator,
-            links=links,
-            digest=digest_of(facts.catalogue),
-            marker=MARKER,
-            value=value,
-            unit=unit,
-            quantity=quantity,
-            listed=listed,
-            newest=next((one for one in reversed(listed) if one.period not in facts.lost), None),
-            lost_shown=LOST_SHOWN,
-            replaced=() if operator is None else replaced(operator.view.facts),
-            replaced_day=None if operator is None else newest_day(operator.view.facts),
-            suspect_days=SUSPECT_DAYS,
-            depends=DEPENDS,
-            recent_entries=tuple(reversed(listed[-RECENT_DAYS:])),
-            years=years_of(marks),
-            counts=counted(marks),
-            legend=used_states(marks),
-            last=last,
-            months=list(month_spans(last)),
-            level_rows=level_rows(last, by_level if operator is None else operator.nodes),
-            by_level=by_level,
-            shares=facts.level_shares if operator is None else operator.shares,
-            stretches=found[:STRETCHES_SHOWN],
-            n_stretches=len(found),
-            figures=figures_of(facts, unit, quantity),
-            height=HEIGHT,
-            z=Z,
-            coverage=measured_coverage(),
-            snippets=snippets(value, facts.nodes[0].name) if facts.nodes else (),
-            document=None if facts.statement is None else facts.statement.to_document(),
-        )
-    )
-    return text.encode()
+    return {
+        "facts": facts,
+        "operator": operator,
+        "links": links,
+        "digest": digest_of(facts.catalogue),
+        "marker": MARKER,
+        "value": value,
+        "unit": unit,
+        "quantity": quantity,
+        "listed": listed,
+        "newest": next((one for one in reversed(listed) if one.period not in facts.lost), None),
+        "lost_shown": LOST_SHOWN,
+        "replaced": () if operator is None else replaced(operator.view.facts),
+        "replaced_day": None if operator is None else newest_day(operator.view.facts),
+        "suspect_days": SUSPECT_DAYS,
+        "depends": DEPENDS,
+        "recent_entries": tuple(reversed(listed[-RECENT_DAYS:])),
+        "years": years_of(marks),
+        "counts": counted(marks),
+        "legend": used_states(marks),
+        "last": last,
+        "months": list(month_spans(last)),
+        "level_rows": level_rows(last, by_level if operator is None else operator.nodes),
+        "by_level": by_level,
+        "shares": facts.level_shares if operator is None else operator.shares,
+        "stretches": found[:STRETCHES_SHOWN],
+        "n_stretches": len(found),
+        "figures": figures_of(facts, unit, quantity, most_figures),
+        "height": HEIGHT,
+        "z": Z,
+        "coverage": measured_coverage(),
+        "snippets": snippets(value, facts.nodes[0].name) if facts.nodes else (),
+        "document": None if facts.statement is None else facts.statement.to_document(),
+    }
 
 
 def _levels(facts: PublicFacts) -> range:
@@ -132,6 +148,8 @@ def _environment() -> Environment:
         "amount": numbers.amount,
         "at_most": numbers.at_most,
         "shown": numbers.shown,
+        "brief": numbers.brief,
+        "decimal": numbers.decimal,
         "percent": lambda share: f"{100 * share:.0f} %",
         "share": lambda share: f"{100 * share:.1f} %",
         "in_words": _in_words,
@@ -146,4 +164,15 @@ def _in_words(value: Any) -> str:
         return "; ".join(f"{name}: {_in_words(one)}" for name, one in value.items())
     if isinstance(value, list | tuple):
         return ", ".join(_in_words(one) for one in value) or "none"
-    return str(value)
+    return numbers.brief(value) if isinstance(value, str) else str(value)
+
+
+def _citation(facts: PublicFacts) -> str:
+    """How the published days are cited; "" where there is none."""
+    listed = facts.listed
+    if not listed:
+        return ""
+    span = f"{numbers.day_in_words(listed[0].period)} to {numbers.day_in_words(listed[-1].period)}"
+    who = f"{facts.about.publisher}: " if facts.about.publisher else ""
+    version = digest_of(facts.catalogue)[:16]
+    return f"{who}{facts.catalogue.stream}, differentially private series, {span}, version {version}."

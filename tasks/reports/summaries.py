@@ -12,7 +12,7 @@ from pathlib import Path
 
 import polars as pl
 
-from optstream.catalogue import Entry
+from optstream.catalogue import Entry, error_columns
 from optstream.catalogue.backends import Storage
 from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.read import read_file
@@ -27,6 +27,8 @@ SCHEMA = pl.Schema(
         "least": pl.Float64(),
         "most": pl.Float64(),
         "noise": pl.Float64(),
+        "model": pl.Float64(),
+        "steps": pl.Int64(),
         "epsilon": pl.String(),
         "size": pl.Int64(),
     }
@@ -36,7 +38,7 @@ AT_ONCE = 100
 
 @dataclass(frozen=True, eq=False)
 class Summaries:
-    """rows: one for each file and node; see `SCHEMA`. noise: null where the file does not say.
+    """rows: one for each file and node; see `SCHEMA`. noise, model: null where the file does not say.
 
     epsilon: what its release states that any window may lose, exact, as text. size: of the file, in bytes.
     """
@@ -70,7 +72,7 @@ class Summaries:
         return Summaries(pl.concat([self.rows, theirs]).sort("file_hash", "node"))
 
     def completed(
-        self, place: Storage, entries: Sequence[Entry], value: str, noise: str
+        self, place: Storage, entries: Sequence[Entry], value: str
     ) -> tuple["Summaries", list[Entry]]:
         """Those of these files, and of no other, and the entries whose file is not the one that is listed.
         Reads the files that are not known.
@@ -84,7 +86,7 @@ class Summaries:
             frames = []
             for entry in fresh[start : start + AT_ONCE]:
                 try:
-                    frames.append(_columns(place, entry, value, noise))
+                    frames.append(_columns(place, entry, value))
                 except PublicationError:
                     lost.append(entry)
             if frames:
@@ -92,8 +94,9 @@ class Summaries:
         return Summaries(pl.concat(parts).sort("file_hash", "node")), lost
 
 
-def _columns(place: Storage, entry: Entry, value: str, noise: str) -> pl.DataFrame:
-    rows = read_columns(place, entry, {"node", value, noise}, {noise})
+def _columns(place: Storage, entry: Entry, value: str) -> pl.DataFrame:
+    noise, model = error_columns(value)
+    rows = read_columns(place, entry, {"node", value, noise, model}, {noise, model})
     statement = read_statement(place, entry)
     epsilon = max(statement.model.epsilon, statement.epsilon_plan)
     return rows.select(
@@ -101,19 +104,22 @@ def _columns(place: Storage, entry: Entry, value: str, noise: str) -> pl.DataFra
         "node",
         pl.col(value).cast(pl.Float64).alias("value"),
         pl.col(noise).cast(pl.Float64).alias("noise"),
+        pl.col(model).cast(pl.Float64).alias("model"),
         pl.lit(str(epsilon)).alias("epsilon"),
         pl.lit(len(read_file(place, entry)), dtype=pl.Int64).alias("size"),
     )
 
 
 def _summed_up(rows: pl.DataFrame) -> pl.DataFrame:
-    """A day whose noise is not known at every step is not known as a whole."""
-    value, noise = pl.col("value"), pl.col("noise")
+    """A day whose noise is not known at every step is not known as a whole, and so its model's error."""
+    value, noise, model = pl.col("value"), pl.col("noise"), pl.col("model")
     found = rows.group_by("file_hash", "node").agg(
         value.mean().alias("mean"),
         value.min().alias("least"),
         value.max().alias("most"),
         pl.when(noise.null_count() == 0).then(noise.mean()).alias("noise"),
+        pl.when(model.null_count() == 0).then(model.mean()).alias("model"),
+        value.len().cast(pl.Int64).alias("steps"),
         pl.col("epsilon", "size").first(),
     )
     return found.select(SCHEMA.names())

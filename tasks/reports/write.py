@@ -1,21 +1,29 @@
 """Write both pages: the data users' into the published folder, the operators' into the trusted one."""
 
+import hashlib
+import json
 import os
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime
+from functools import partial
 from pathlib import Path
 
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
+from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.page import put_curves
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings
+from tasks.reports.curves import Put, make_curves, read_known
 from tasks.reports.facts import PublicFacts
 from tasks.reports.operator import operator_facts
-from tasks.reports.public import public_facts
+from tasks.reports.public import daily_of, public_facts
 from tasks.reports.render import public_page, trusted_page
 from tasks.reports.summaries import Summaries
+from tasks.signing.sign import signer_of
 from tasks.storage.private_files import write_private
 
 
@@ -56,7 +64,7 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     """
     facts, public, problem = None, None, None
     try:
-        facts = _write_public(settings, now)
+        facts = _write_public(settings, ledger, now)
         public = None if facts is None else named(settings.published_folder)
     except OptStreamError as error:
         problem = str(error)
@@ -69,22 +77,28 @@ def write_pages(settings: Settings, ledger: Ledger, now: datetime) -> Written:
     return Written(settings.report_file, public, problem, tuple(facts.lost))
 
 
-def _write_public(settings: Settings, now: datetime) -> PublicFacts | None:
+def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFacts | None:
     """The facts that the page shows; None where there is nothing to show, and no page."""
-    place = open_storage(settings.published_folder)
+    place, folder = open_storage(settings.published_folder), settings.published_folder
     if not place.is_file("catalogue.json"):
         return None
+    told = About(settings.published.publisher, settings.published.licence, settings.node_facts)
+    put_about(folder, settings.stream.name, told, signer_of(settings, ledger))
     kept, made = settings.summaries_file, []
 
     def make(place: Storage, catalogue: Catalogue) -> bytes:
         check_days(catalogue, now)
-        known = Summaries.read(kept)
+        known, known_curves = Summaries.read(kept), read_known(settings.kept_curves_file)
         facts, summaries = public_facts(place, catalogue, known)
-        if not summaries.rows.equals(known.rows):
-            with suppress(OSError):  # without it the next night reads more
+        daily = partial(daily_of, summaries)
+        curves, kept_curves = make_curves(place, facts, daily, known_curves, partial(put_curves, folder))
+        with suppress(OSError):  # without them the next night reads more
+            if not summaries.rows.equals(known.rows):
                 summaries.write(kept)
+            if kept_curves != known_curves:
+                write_private(settings.kept_curves_file, json.dumps(kept_curves).encode())
         made.append(facts)
-        return public_page(facts)
+        return public_page(facts, curves)
 
     replace_page(settings.published_folder, make)
     return made[-1]
@@ -99,16 +113,23 @@ def write_public_page(folder: Location | str, into: Path | None = None) -> tuple
 
     made: list[PublicFacts] = []
 
-    def make(place: Storage, catalogue: Catalogue) -> bytes:
-        made.append(public_facts(place, catalogue, Summaries.empty())[0])
-        return public_page(made[-1])
+    def make(put: Put, place: Storage, catalogue: Catalogue) -> bytes:
+        facts, summaries = public_facts(place, catalogue, Summaries.empty())
+        made.append(facts)
+        curves, _ = make_curves(place, facts, partial(daily_of, summaries), {}, put)
+        return public_page(facts, curves)
 
     if into is None:
-        replace_page(folder, make)
+        replace_page(folder, partial(make, partial(put_curves, folder)))
     else:
         place = open_storage(folder)
-        into.write_bytes(make(place, read_catalogue(place)))
+        into.write_bytes(make(only_named, place, read_catalogue(place)))
     return tuple(made[-1].lost)
+
+
+def only_named(several: Iterable[bytes]) -> list[str]:
+    """Return the hashes of figures that are put nowhere: those of a page beside another folder."""
+    return [hashlib.sha256(data).hexdigest() for data in several]
 
 
 def named(folder: Location) -> str:

@@ -25,7 +25,7 @@ Sight = tuple[str, int, str]
 """Period, revision and what of it."""
 LIVE = (ReleaseState.DRAWN, ReleaseState.PUBLISHED)
 MOST_REDRAWS = 2
-UNDER_WAY = ("is not listed", "index.html is not of the days")
+UNDER_WAY = ("is not listed", "index.html is not of the days", "is not of index.html")
 """What a run may leave for the next one: files that no reader is told of, a page that is one run behind."""
 
 

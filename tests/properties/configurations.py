@@ -11,7 +11,11 @@ from tasks.config.tables.mechanisms import MECHANISMS
 from tests.properties.damage import damaged, names, plain_values
 
 SMALL = tomllib.loads(EXAMPLE)
-SMALL["hierarchy"]["parents"] = {"FR": "", "84": "FR", "11": "FR"}
+SMALL["hierarchy"] = {
+    "parents": {"FR": "", "84": "FR", "11": "FR"},
+    "names": {"84": "Auvergne-Rhône-Alpes"},
+    "places": {"FR": [46.0, 2.0]},
+}
 SHAPES = (
     "a" + ".a" * 3000 + " = 1\n",
     "x = " + "[" * 3000 + "]" * 3000 + "\n",

@@ -37,6 +37,7 @@ PLACES = {
     "published Parquet and footers": ("published/data", True),
     "published manifests": ("published/manifests", False),
     "published page": ("published/index.html", True),
+    "figures of the published page": ("published/curves", True),
     "published catalogue": ("published", False),
     "temporary folder": ("temporary", False),
     "home folder": ("home", False),

@@ -1,9 +1,13 @@
-"""The hierarchy's source: a table of the configuration, or a CSV or Parquet file."""
+"""The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import polars as pl
 
+from optstream.catalogue.about import NodeFacts
+from optstream.errors import ParameterError
 from optstream.storage.parquet_limits import Limits, claims_of
 from tasks.config.tables.fields import is_node_name
 from tasks.config.tables.sections import Hierarchy
@@ -12,23 +16,38 @@ LARGEST_FILE = 64 * 2**20
 MOST_NODES = 2**22
 LIMITS = Limits(rows=MOST_NODES, columns=1000)
 """What a Parquet file's footer may claim."""
-UNUSABLE = "must hold the columns node and parent, readable as its ending says"
+UNUSABLE = (
+    "must hold the columns node and parent, and may hold name, latitude and longitude, "
+    "readable as its ending says"
+)
 Parents = dict[str, str | None]
+FACTS = ("name", "latitude", "longitude")
 
 
-def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Parents | None, list[str]]:
-    """Return {node: parent} and the problems found; None where there is no usable table."""
+class Nodes(NamedTuple):
+    """parents: {node: parent}, the root's None. facts: of the nodes that have a name or a place."""
+
+    parents: Parents
+    facts: dict[str, NodeFacts]
+
+
+def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list[str]]:
+    """Return the nodes and the problems found; None where there is no usable table."""
     if (section.parents is None) == (section.file is None):
         given = "neither" if section.parents is None else "both"
         return None, [f"hierarchy must have one of the keys parents, file; got {given}"]
     if section.parents is not None:
         key, pairs = "hierarchy.parents", list(section.parents.items())
+        told = list(_from_tables(section))
     else:
         key = "hierarchy.file"
         table = _read_file(folder / str(section.file))
         if isinstance(table, str):
             return None, [f"hierarchy.file {section.file!r} {table}"]
-        pairs = list(table.iter_rows())
+        pairs = list(table.select("node", "parent").iter_rows())
+        told = list(table.iter_rows(named=True))
+        if section.names or section.places:
+            return None, ["hierarchy.names and places go with parents; hierarchy.file has columns for them"]
     if len(pairs) > MOST_NODES:
         return None, [f"{key} must name at most {MOST_NODES:,} nodes; got {len(pairs):,}"]
     problems = []
@@ -42,11 +61,40 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Parents | None, li
     parents: Parents = {str(node): parent or None for node, parent in pairs}
     if len(parents) < len(pairs):
         problems.append(f"{key} must name each node once")
-    return (None, problems) if problems else (parents, [])
+    if problems:
+        return None, problems
+    facts, problems = _facts_of(told, parents)
+    return Nodes(parents, facts), problems
+
+
+def _from_tables(section: Hierarchy) -> Iterator[Mapping[str, Any]]:
+    """A row for each node that names or places tell of, as a file would have it."""
+    for node in dict.fromkeys((*section.names, *section.places)):
+        latitude, longitude = section.places.get(node, (None, None))
+        name = section.names.get(node)
+        yield {"node": node, "name": name, "latitude": latitude, "longitude": longitude}
+
+
+def _facts_of(rows: Sequence[Mapping[str, Any]], parents: Parents) -> tuple[dict[str, NodeFacts], list[str]]:
+    """The facts of the rows that have any, and what is wrong with the first rows."""
+    facts, problems = {}, []
+    for row in rows:
+        given = {key: row[key] for key in FACTS if row.get(key) is not None}
+        if not given:
+            continue
+        shown = f"{str(row['node'])!r:.80}"
+        if row["node"] not in parents:
+            problems.append(f"hierarchy: {shown} has a name or a place, and is not a node")
+            continue
+        try:
+            facts[row["node"]] = NodeFacts(**given)
+        except ParameterError as error:
+            problems.append(f"hierarchy: of node {shown} {error}")
+    return facts, problems[:5]
 
 
 def _read_file(path: Path) -> pl.DataFrame | str:
-    """The two columns as text, or what is wrong with the file."""
+    """The columns that are known, or what is wrong with the file."""
     if path.suffix not in (".csv", ".parquet"):
         return "must end in .csv or .parquet"
     try:
@@ -68,6 +116,9 @@ def _read_file(path: Path) -> pl.DataFrame | str:
         else:
             table = pl.read_parquet(path, glob=False, hive_partitioning=False)
         # strict: a parent column of numbers is text as it stands
-        return table.select(pl.col("node").cast(pl.String), pl.col("parent").cast(pl.String))
+        kinds: dict[str, type[pl.DataType]] = {"node": pl.String, "parent": pl.String, "name": pl.String}
+        kinds |= {"latitude": pl.Float64, "longitude": pl.Float64}
+        wanted = [name for name in kinds if name in table.columns or name in ("node", "parent")]
+        return table.select(pl.col(name).cast(kinds[name]) for name in wanted)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ValueError):
         return UNUSABLE

@@ -34,6 +34,8 @@ MARKER = 'a plain file name such as "_SUCCESS"'
 FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
 WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
+MOST_LETTERS = 200
+SHORT_TEXT = f"a text of 1 to {MOST_LETTERS} characters"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
@@ -84,7 +86,18 @@ class Hierarchy(Section):
         None, description='a table node = "parent", the root\'s parent being "", every name a text'
     )
     file: str | None = Field(
-        None, min_length=1, description="the path of a .csv or .parquet file with columns node and parent"
+        None,
+        min_length=1,
+        description="the path of a .csv or .parquet file with columns node and parent, and perhaps "
+        "name, latitude and longitude",
+    )
+    names: dict[str, str] = Field(
+        default_factory=dict,
+        description='a table node = "name", each a printable text of 1 to 100 characters',
+    )
+    places: dict[str, Annotated[tuple[float, float], Field(strict=False)]] = Field(
+        default_factory=dict,
+        description="a table node = [latitude, longitude], in degrees, such as [48.9, 2.3]",
     )
 
 
@@ -170,6 +183,8 @@ class Published(Section):
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
     )
+    publisher: str | None = Field(None, min_length=1, max_length=MOST_LETTERS, description=SHORT_TEXT)
+    licence: str | None = Field(None, min_length=1, max_length=MOST_LETTERS, description=SHORT_TEXT)
     signing_key: str | None = Field(
         None,
         min_length=1,

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
@@ -285,7 +286,7 @@ def test_the_hash_knows_what_shapes_a_release_and_nothing_else(load, tmp_path):
     assert load(folder=tmp_path / "moved").configuration_hash == plain
     other = [
         [(EPSILON, 'epsilon = "0.5"')],
-        [('84 = "FR"', '85 = "FR"')],
+        [('84 = "FR"', '85 = "FR"'), ('84 = "Auvergne', '85 = "Auvergne')],
         [(CUTS, '["08:00"]')],
         [("n_samples = 10", "n_samples = 9")],
         [(SPACED, L1 + 'threshold = "5"'), THIRDS],
@@ -326,6 +327,56 @@ def test_an_unusable_hierarchy_file_is_told(refusal, tmp_path, name, content, to
     (tmp_path / name).write_text(content)
     start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
     assert told in refusal((EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'))
+
+
+NAMES = EXAMPLE[EXAMPLE.index("[hierarchy.names]") : EXAMPLE.index("[budget]")]
+
+
+def test_names_and_places_are_carried_and_shape_no_release(load, tmp_path):
+    """A configuration without names has the hash that it had, and names change no hash."""
+    named, bare = load(), load((NAMES, ""))
+    placed = load((NAMES, NAMES + "[hierarchy.places]\n84 = [45.5, 4]\n"))
+    assert named.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes")
+    assert placed.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.0)
+    assert bare.node_facts == {}
+    assert named.configuration_hash == bare.configuration_hash == placed.configuration_hash
+    assert bare.configuration_hash == "b05c2d58f10b3eff74a26f2ef47db41260802efc1f469708310a8fda40db80f5"
+
+
+@pytest.mark.parametrize("ending", ["csv", "parquet"])
+def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, ending):
+    columns = {
+        "node": ["FR", "01"],
+        "parent": ["", "FR"],
+        "name": [None, "Ain"],
+        "note": ["", "seen by nobody"],
+    }
+    table = pl.DataFrame({**columns, "latitude": [None, 46.1], "longitude": [None, 5.3]})
+    file = tmp_path / f"tree.{ending}"
+    table.write_csv(file) if ending == "csv" else table.write_parquet(file)
+    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
+    settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
+    assert settings.node_facts == {"01": NodeFacts("Ain", 46.1, 5.3)}
+
+
+@pytest.mark.parametrize(
+    ("added", "told"),
+    [
+        ('[hierarchy.names]\n85 = "nowhere"', "'85' has a name or a place, and is not a node"),
+        (
+            '[hierarchy.names]\n84 = "a\\nb"',
+            "of node '84' name must be printable text of 1 to 100 characters",
+        ),
+        ('[hierarchy.names]\n84 = "\\u202eabc"', "name must be printable text"),
+        ('[hierarchy.names]\n84 = ""', "name must be printable text"),
+        ("[hierarchy.names]\n84 = 84", "hierarchy.names must be a table node ="),
+        ("[hierarchy.places]\n84 = [95.0, 4.5]", "latitude must be in [-90, 90]"),
+        ("[hierarchy.places]\n84 = [nan, 4.5]", "latitude must be in [-90, 90]"),
+        ("[hierarchy.places]\n84 = [45.0]", "hierarchy.places must be a table node ="),
+    ],
+)
+def test_an_unusable_name_or_place_is_told(refusal, added, told):
+    assert told in refusal((NAMES, added + "\n"))
 
 
 def test_files_are_bounded(tmp_path):

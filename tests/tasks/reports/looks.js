@@ -23,8 +23,8 @@
     const found = ratio(parts(getComputedStyle(path).stroke), ground(path));
     if (found < 3) faint.push(["line", found]);
   }
-  const focusable = [...document.querySelectorAll("a[href], summary, [tabindex='0']")].filter((e) => e.checkVisibility());
-  const label = (e) => e.getAttribute("aria-label") || (e.getAttribute("aria-labelledby") || "").split(" ")
+  const focusable = [...document.querySelectorAll("a[href], summary, button:not(:disabled), input, select, [tabindex='0']")].filter((e) => e.checkVisibility());
+  const label = (e) => e.getAttribute("aria-label") || [...(e.labels || [])].map((one) => one.textContent).join(" ") || (e.getAttribute("aria-labelledby") || "").split(" ")
     .map((id) => (document.getElementById(id) || {}).textContent || "").join(" ").trim() || (e.textContent || "").trim();
   const nameless = [...focusable, ...document.querySelectorAll("[role], figure, section, nav, table th")]
     .filter((e) => !e.closest("[aria-hidden]") && !label(e)).map(name);

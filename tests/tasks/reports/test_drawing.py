@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from optstream.catalogue import Catalogue
-from tasks.reports.drawing import HEIGHT, Scale, band, line
+from tasks.reports.drawing import HEIGHT, Scale, band, dots, line
 from tasks.reports.facts import RECENT_DAYS, Daily, Node, PublicFacts, Recent
 from tasks.reports.figures import figures_of
-from tasks.reports.numbers import amount, day_in_words, quantity_of, shown, ticks, unit_of
+from tasks.reports.numbers import amount, brief, day_in_words, decimal, quantity_of, shown, ticks, unit_of
 
 NARROWEST, LETTER = 266, 6.9
 """Pixels: a plot on a page of 360, and a letter of its labels (12 px DejaVu Sans, dates)."""
@@ -22,12 +22,12 @@ NARROWEST, LETTER = 266, 6.9
 def test_no_label_below_a_curve_is_cut_at_its_end(n_days):
     """Ends of months and years too: the first days fall anywhere near the right border."""
     first, every = date(2016, 1, 29), np.full((1, n_days), 7.0)
-    daily = Daily(first, every, every, every, every)
+    daily = Daily(first, every, every, every, every, every, [48] * n_days)
     n_recent = min(n_days, RECENT_DAYS)
     start = first + timedelta(days=n_days - n_recent)
     days = tuple(start + timedelta(days=number) for number in range(n_recent))
     steps = (np.full((1, 48), 7.0),) * n_recent
-    recent = Recent(start, days[-1], days, steps, steps)
+    recent = Recent(start, days[-1], days, steps, steps, steps)
     facts = PublicFacts(Catalogue("s", "load_mw", "", ()), None, (Node("FR", None, 0),), daily, recent)
     for plot in figures_of(facts, "MW", "load")[0].plots:
         for text, left in plot.x_labels:
@@ -63,6 +63,7 @@ def test_what_is_not_known_breaks_the_line_and_a_lone_value_is_a_dot():
     path = line(np.arange(6.0), np.array([1, 1, nan, 2, nan, nan]), Scale(0, 2))
     assert corners(path) == [[(0, 200), (1, 200)], [(3, 0)]]
     assert path.endswith("h0")
+    assert dots(np.arange(6.0), np.array([1, 1, nan, 2, nan, nan]), Scale(0, 2)) == "M3 0h0"
     assert line(np.arange(2.0), np.array([nan, nan]), Scale(0, 1)) == ""
 
 
@@ -84,10 +85,25 @@ def test_ticks_are_round_and_hold_the_span(low, high):
     assert len(set(map(shown, found))) == len(found)
 
 
+def test_long_fractions_are_decimals_and_other_text_stays():
+    """An exact share is no reading matter; what somebody else wrote in its place is text, not arithmetic."""
+    told = {
+        "1/2": "1/2",
+        "4897118041412579/1125899906842624": "4.35",
+        "even": "even",
+        "1e999999999": "1e999999999",
+    }
+    assert {text: brief(text) for text in told} == told
+    assert [decimal(text) for text in ("400", "10/4", "1/0", "1e9", Fraction(1, 3))] == [
+        "400", "2.5", "1/0", "1e9", "0.3333",
+    ]  # fmt: skip
+
+
 def test_numbers_in_words():
     shown_as = {1234567.8: "1,234,568", 999.94: "999.9", 0: "0", 12.5: "12.5", 0.01234: "0.01234", nan: "–"}
     assert {value: shown(value) for value in shown_as} == shown_as
     assert [amount(value) for value in (Fraction(1, 48), inf, -inf)] == ["0.0208333", "∞", "−∞"]
+    assert [amount(value) for value in (6.54836e-17, -1e-12, 0, 1e-6)] == ["≈ 0", "≈ 0", "0", "1e-06"]
     assert day_in_words(date(2016, 2, 1)) == "1 Feb 2016"
     assert [unit_of(name) for name in ("load_mw", "energy_kwh", "devices", "load")] == ["MW", "kWh", "", ""]
     assert [quantity_of(name) for name in ("net_load_mw", "devices", "mw")] == ["net load", "devices", "mw"]

@@ -87,9 +87,13 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, 
         seen.page.goto(pages[name])
         looks = seen.page.evaluate(LOOKS)
         reached, outlines = [], set()
-        for _ in looks["order"]:
+        for _ in range(3 * len(looks["order"])):  # a field for a date takes Tab three or four times
             seen.page.keyboard.press("Tab")
-            reached.append(seen.page.evaluate("Number(document.activeElement.dataset.order)"))
+            at = seen.page.evaluate("document.activeElement.dataset.order")
+            if at is None:
+                break
+            if int(at) not in reached:
+                reached.append(int(at))
             outlines.add(seen.page.evaluate("getComputedStyle(document.activeElement).outlineStyle"))
         assert reached == looks["order"]
         assert outlines == {"solid"}
@@ -119,8 +123,10 @@ def test_what_a_screen_reader_is_told(chromium, pages):
     assert "- navigation" in told
     assert "- main" in told
     assert 'region "Calendar of 2016"' in told
-    assert 'img "Load of FR, step by step: from ' in told
-    assert 'img "Daily means of load of 84: from ' in told
+    assert '"Step by step of load. FR: from ' in told
+    assert 'combobox "Find a node by name"' in told
+    assert 'combobox "Show"' in told
+    assert 'list "Plotted nodes"' in told
     assert 'cell "31 Jan 2016: withdrawn"' in told or "31 Jan 2016" in told
 
 
@@ -166,13 +172,16 @@ def test_ten_years_stay_small_and_are_painted(chromium, forty_days, tmp_path):
         Entry(first + timedelta(days=number), 0, 0, f"{number:064x}", f"{number:064x}", "h")
         for number in range(n_days)
     )
-    daily = Daily(first, mean, mean - 900, mean + 900, np.full_like(mean, 300.0))
+    noise, unknown = np.full_like(mean, 300.0), np.full_like(mean, np.nan)
+    daily = Daily(first, mean, mean - 900, mean + 900, noise, unknown, [48] * n_days)
     page = public_page(replace(facts, daily=daily, catalogue=replace(facts.catalogue, entries=entries)))
     assert len(page) < 2_000_000
     file = tmp_path / "ten.html"
     file.write_bytes(page)
     with visit(chromium, allowed=(file.as_uri(),)) as seen:
         seen.page.goto(file.as_uri())
-        assert seen.page.locator("path.line").count() == 26
+        seen.page.select_option("#measure", "means")
+        seen.page.click("#all")
+        assert "FR: from " in seen.page.get_attribute("#plot", "aria-label")
         assert "3,650 days are published" in seen.page.inner_text(".lead")
     assert seen.errors == []

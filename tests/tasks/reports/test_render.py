@@ -1,22 +1,28 @@
 """What stands on the pages, and what never may."""
 
+import json
 import re
+from base64 import b64encode
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from fractions import Fraction
+from hashlib import sha256
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from optstream.catalogue.about import About, NodeFacts
+from optstream.catalogue.page import curves_named
 from optstream.estimation.optimality import Optimality
 from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
+from tasks.reports.curves import CurveFiles
 from tests.tasks.reports.conftest import facts_of
 
 CHECKOUT = Path(__file__).parents[3]
 HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
-VOID = {"meta", "link", "path", "img"}
+VOID = {"meta", "link", "path", "img", "input"}
 
 
 class Outline(HTMLParser):
@@ -70,9 +76,21 @@ def test_the_page_is_well_nested_and_every_reference_leads_somewhere(page):
     assert all(after <= before + 1 for before, after in steps)
 
 
-def test_nothing_on_the_page_is_fetched_or_runs(page):
-    for tag, attributes in Outline(page).tags:
-        assert tag not in {"script", "img", "iframe", "object", "embed", "form", "base", "source"}
+def test_nothing_of_another_folder_is_fetched_and_only_the_page_s_own_script_runs(page):
+    """Data lie in blocks that no browser runs; the policy names the one script by its hash."""
+    outline = Outline(page)
+    scripts = [attributes for tag, attributes in outline.tags if tag == "script"]
+    assert [one.get("type") for one in scripts] == ["application/json"] * 2 + ["text/plain"] * 2 + [None]
+    text = page.decode().rpartition("<script>")[2].rpartition("</script>")[0]
+    digest = b64encode(sha256(text.encode()).digest()).decode()
+    (policy,) = [
+        attributes["content"]
+        for tag, attributes in outline.tags
+        if attributes.get("http-equiv") == "Content-Security-Policy"
+    ]
+    assert f"default-src 'none'; script-src 'sha256-{digest}'; connect-src 'self';" in policy
+    for tag, attributes in outline.tags:
+        assert tag not in {"img", "iframe", "object", "embed", "form", "base", "source"}
         assert not [name for name in attributes if name.startswith("on") or name == "src"]
         if tag == "link":
             assert attributes["href"] == "data:,"
@@ -163,14 +181,46 @@ def test_the_measured_coverage_stands_beside_the_bands(page):
 
 
 @pytest.mark.slow
+def test_another_mechanism_is_not_given_the_measured_one_s_coverage(forty_days):
+    facts = facts_of(forty_days)
+    other = replace(facts.statement, mechanism={**facts.statement.mechanism, "name": "Fourier"})
+    words = Outline(public_page(replace(facts, statement=other))).words
+    assert "That was done for OptStream, not for Fourier." in words
+    assert measured_coverage().command not in words
+
+
+@pytest.mark.slow
+def test_it_says_how_to_cite_under_which_licence_and_what_was_changed(forty_days):
+    facts = facts_of(forty_days)
+    words = Outline(public_page(facts)).words
+    assert "The publisher states none" in words
+    entries = (replace(facts.catalogue.entries[0], revision=1, vintage=2), *facts.catalogue.entries[1:])
+    told = replace(
+        facts, about=About("Example Grid", "CC BY 4.0"), catalogue=replace(facts.catalogue, entries=entries)
+    )
+    words = Outline(public_page(told)).words
+    assert "Example Grid: simulated-load, differentially private series, 1 Jan 2016 to 9 Feb 2016" in words
+    assert "CC BY 4.0" in words
+    assert re.search(r"1 Jan 2016\s+1\s+2\s+published", words)
+
+
+@pytest.mark.slow
 def test_hostile_names_are_text(forty_days):
     facts = facts_of(forty_days)
     nodes = tuple(Node(HOSTILE + node.name, node.parent and HOSTILE, node.level) for node in facts.nodes)
-    hostile = replace(facts, nodes=nodes, catalogue=replace(facts.catalogue, stream=HOSTILE))
-    outline = Outline(public_page(hostile))
+    about = About(HOSTILE, HOSTILE, {node.name: NodeFacts("curves/" + "0" * 64 + ".bin") for node in nodes})
+    hostile = replace(facts, nodes=nodes, about=about, catalogue=replace(facts.catalogue, stream=HOSTILE))
+    page = public_page(hostile)
+    outline = Outline(page)
     assert HOSTILE in "".join(outline.text)
-    assert {tag for tag, _ in outline.tags} & {"script", "img"} == set()
+    assert [tag for tag, _ in outline.tags if tag in {"script", "img"}] == ["script"] * 5
     assert outline.open == []
+    index = json.loads(page.decode().partition('id="index">')[2].partition("</script>")[0])
+    assert index["nodes"][0][0] == nodes[0].name
+    assert index["stream"] == HOSTILE
+    assert curves_named(page) == frozenset(), "no name is taken for a file of figures"
+    named = CurveFiles(steps={"2016-01": ["curves/" + "1" * 64 + ".bin"]})
+    assert curves_named(public_page(hostile, named)) == {"1" * 64}, "control"
 
 
 def test_a_folder_whose_days_are_all_withdrawn_has_a_page(forty_days):

@@ -10,8 +10,10 @@ import polars as pl
 import pytest
 
 from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
 from optstream.catalogue.columns import read_statement
+from optstream.catalogue.page import curves_named
 from optstream.errors import LedgerError
 from tasks.ledger.horizon import read_horizons
 from tasks.ledger.verify import verify
@@ -23,6 +25,7 @@ from tasks.reports import write_pages
 from tasks.reports.numbers import at_most
 from tasks.reports.one_day import day_in_markdown
 from tasks.reports.write import write_public_page
+from tasks.signing.key import new_key
 from tasks.storage import kept_figures
 
 DAY, NEXT, THIRD = date(2016, 6, 1), date(2016, 6, 2), date(2016, 6, 3)
@@ -42,6 +45,10 @@ def page_of(installation):
     return (installation.folder / "published/index.html").read_bytes()
 
 
+def curves_of(page):
+    return [f"{digest}.bin" for digest in curves_named(page)]
+
+
 def report_of(installation):
     return installation.settings.report_file.read_text()
 
@@ -57,6 +64,10 @@ def test_the_public_page_is_a_function_of_the_published_folder_alone(installatio
     installation.settings.trusted_folder.rename(installation.folder / "gone")
     write_public_page(copy)
     assert (copy / "index.html").read_bytes() == page_of(installation)
+    shutil.rmtree(copy / "curves")
+    write_public_page(copy)
+    for folder in (copy, installation.folder / "published"):
+        assert [path.name for path in (folder / "curves").iterdir()] == list(curves_of(page_of(installation)))
     write_public_page(copy, installation.folder / "page.html")
     assert (installation.folder / "page.html").read_bytes() == page_of(installation)
 
@@ -156,6 +167,38 @@ def test_no_reading_is_on_either_page(installation):
     assert f">{rows.filter(pl.col('node') == '84')['load_mw'].mean():,.0f}<" in pages
 
 
+def test_names_publisher_and_licence_stand_beside_the_data_and_are_signed(installation):
+    """Names are on the page; who writes others in their place is seen, and the next page mends it."""
+    installation.configure("[budget]", '[hierarchy.names]\n84 = "Auvergne"\n[budget]')
+    lines = 'publisher = "Example Grid"\nlicence = "CC BY 4.0"\nsigning_key = "trusted/signing.pem"\n'
+    installation.configure('value = "load_mw"\n[trusted]', f'value = "load_mw"\n{lines}[trusted]')
+    public = new_key(installation.settings.signing_key_file)
+    installation.release(DAY)
+    write(installation)
+    folder, page = installation.folder / "published", page_of(installation).decode()
+    assert "<td>Auvergne</td>" in page
+    assert "Example Grid: two-regions, differentially private series, 1 Jun 2016" in page
+    assert "CC BY 4.0" in page
+    assert check_files(folder, public) == []
+    (folder / "about.json").write_bytes(About("Somebody else").to_bytes("two-regions"))
+    assert [line for line in check_files(folder, public) if line.startswith("about.json is not signed")]
+    write(installation)
+    assert page_of(installation).decode() == page
+    assert check_files(folder, public) == []
+
+
+def test_figures_that_are_there_are_not_made_again(installation, monkeypatch):
+    installation.release(DAY)
+    write(installation)
+    before = sorted((installation.folder / "published/curves").iterdir())
+    monkeypatch.setattr("tasks.reports.curves.read_columns", None)
+    write(installation)
+    assert sorted((installation.folder / "published/curves").iterdir()) == before
+    installation.release(NEXT)
+    with pytest.raises(TypeError):  # control: another day
+        write(installation)
+
+
 def test_a_withdrawn_day_leaves_both_pages(installation):
     installation.release(DAY, NEXT)
     write(installation)
@@ -163,6 +206,7 @@ def test_a_withdrawn_day_leaves_both_pages(installation):
     run = installation.run()
     each([Requested(NEXT)], Requested, partial(withdraw, run, reason="a wrong meter"))
     assert b"being made anew" in page_of(installation)
+    assert not (installation.folder / "published/curves").exists()
     assert any(
         "optstream report" in line for line in verify(installation.settings, installation.ledger).problems
     )

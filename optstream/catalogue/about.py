@@ -1,0 +1,194 @@
+"""What readers are told beside the figures: who publishes, under which licence, names of nodes. No data.
+
+It stands in `about.json` of the published folder, which is there only where the configuration tells any of
+it. It shapes no release: no figure, no hash of a configuration and no privacy guarantee goes by it.
+"""
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.layout import ABOUT
+from optstream.catalogue.signing import Signer
+from optstream.errors import ParameterError, PublicationError
+
+FORMAT = "optstream.about/1"
+LONGEST_NAME = 100
+LONGEST_LINE = 200
+LARGEST_ABOUT = 2**28
+"""Bytes."""
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A node as people know it.
+
+    Attributes:
+        name: What it is called, printable, 1 to 100 characters; None where no name is given.
+        latitude: In degrees, from -90 to 90; None where no place is given.
+        longitude: In degrees, from -180 to 180; None where, and only where, `latitude` is.
+
+    Raises:
+        ParameterError: A field is outside its range; names it.
+    """
+
+    name: str | None = None
+    latitude: float | None = None
+    longitude: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.name is not None and not is_name(self.name):
+            raise ParameterError(f"name must be printable text of 1 to {LONGEST_NAME} characters")
+        if (self.latitude is None) != (self.longitude is None):
+            raise ParameterError("latitude and longitude must be given together")
+        if self.latitude is not None and not (_within(self.latitude, 90) and _within(self.longitude, 180)):
+            raise ParameterError("latitude must be in [-90, 90] and longitude in [-180, 180]")
+
+
+def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
+    """Return whether a text may stand on a page as a name: no control characters, no reversed text.
+
+    Args:
+        text: Anything.
+        longest: The most characters.
+
+    Returns:
+        False also for what is no text.
+    """
+    return isinstance(text, str) and 0 < len(text) <= longest and text.isprintable() and text == text.strip()
+
+
+def _within(degrees: object, most: int) -> bool:
+    return (
+        isinstance(degrees, int | float)
+        and not isinstance(degrees, bool)
+        and math.isfinite(degrees)
+        and abs(degrees) <= most
+    )
+
+
+@dataclass(frozen=True)
+class About:
+    """What `about.json` tells.
+
+    Attributes:
+        publisher: For citations; None where not given.
+        licence: Of the published data, such as "CC BY 4.0"; None where not given.
+        nodes: By node, those of which anything is told.
+
+    Raises:
+        ParameterError: A text is not printable, or longer than 200 characters.
+    """
+
+    publisher: str | None = None
+    licence: str | None = None
+    nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for key in ("publisher", "licence"):
+            if (text := getattr(self, key)) is not None and not is_name(text, LONGEST_LINE):
+                raise ParameterError(f"{key} must be printable text of 1 to {LONGEST_LINE} characters")
+
+    def to_bytes(self, stream: str) -> bytes:
+        """Return `about.json`.
+
+        Args:
+            stream: Whose folder it is.
+
+        Returns:
+            UTF-8 text; the same facts give the same bytes.
+        """
+        nodes = {node: _told(one) for node, one in sorted(self.nodes.items())}
+        own = {key: getattr(self, key) for key in ("publisher", "licence") if getattr(self, key) is not None}
+        document = {"format": FORMAT, "stream": stream, **own, "nodes": nodes}
+        return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _told(one: NodeFacts) -> dict[str, Any]:
+    return {key: value for key, value in vars(one).items() if value is not None}
+
+
+def read_about(storage: Readable) -> About:
+    """Read `about.json`. What is read is not trusted.
+
+    Args:
+        storage: The published folder.
+
+    Returns:
+        What it tells; nothing where there is no such file.
+
+    Raises:
+        PublicationError: It cannot be read, or is not as OptStream writes it.
+    """
+    try:
+        return parse_about(storage.read(ABOUT, LARGEST_ABOUT))
+    except FileNotFoundError:
+        return About()
+
+
+def parse_about(data: bytes) -> About:
+    """Read the bytes of `about.json`, which anyone may have written.
+
+    Args:
+        data: The whole file.
+
+    Returns:
+        What it tells.
+
+    Raises:
+        PublicationError: The bytes are something else.
+    """
+    try:
+        document: Any = json.loads(data)
+        known = {"format", "stream", "publisher", "licence", "nodes"}
+        if document["format"] != FORMAT or set(document) - known or not isinstance(document["nodes"], dict):
+            raise ValueError
+        nodes = {node: NodeFacts(**facts) for node, facts in document["nodes"].items()}
+        return About(document.get("publisher"), document.get("licence"), nodes)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise PublicationError(
+            f"{ABOUT} is not of format {FORMAT}; `optstream report` writes it anew, or remove it"
+        ) from error
+
+
+def put_about(folder: Location | str, stream: str, about: About, signer: Signer | None = None) -> bool:
+    """Put `about.json` in the place of the one that is there, in one step, signed if there is a key.
+
+    Where nothing is told and no file is there, none is made.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        stream: Whose folder it is.
+        about: What is to be told.
+        signer: Signs the file.
+
+    Returns:
+        Whether anything changed.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The folder cannot be written.
+    """
+    data = about.to_bytes(stream)
+
+    def put(transaction: Transaction) -> bool:
+        mark = transaction.mark(ABOUT)
+        if mark is None and about == About():
+            return False
+        transaction.prepare()
+        changed = mark is None or transaction.read(ABOUT, LARGEST_ABOUT) != data
+        if signer is not None:
+            changed |= signer.sign(transaction, data)
+        if mark is None or changed:
+            transaction.replace_marked(ABOUT, data, mark)
+        return changed
+
+    try:
+        return open_storage(folder).change(put)
+    except OSError as error:
+        raise PublicationError(
+            f"{ABOUT} cannot be written ({error.strerror}); mend it and run `optstream report`"
+        ) from error

@@ -1,0 +1,100 @@
+"""What the script of the data users' page works on, and the script itself.
+
+The page holds its index as JSON, the days of the first nodes and the steps of the last days in the bytes of
+`curves`. Nothing of it is code: names are escaped so that no text ends its block.
+"""
+
+import base64
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from typing import Any
+
+from optstream.catalogue.about import NodeFacts
+from tasks.reports import numbers
+from tasks.reports.curves import BLOCK, CurveFiles, of_days, of_recent
+from tasks.reports.facts import Node, PublicFacts
+from tasks.reports.figures import Z
+
+SCRIPTS = ("figures.js", "series.js", "view.js", "plot.js", "parquet.js", "map.js", "page.js")
+"""In this order: each uses what stands before it."""
+POWERS = ("W", "kW", "MW", "GW")
+"""Units whose sum over time is an energy: the unit and an h."""
+
+
+@dataclass(frozen=True)
+class Explorer:
+    """What the template sets in. index, curves: JSON. days, recent: base64. script_hash: for the policy."""
+
+    index: str
+    curves: str
+    days: str
+    recent: str
+    script: str
+    script_hash: str
+
+
+def explorer_of(facts: PublicFacts, curves: CurveFiles | None) -> Explorer | None:
+    """Return what the page of these facts explores; None where there is nothing to see."""
+    if facts.daily is None or facts.recent is None or facts.statement is None:
+        return None
+    script = script_text()
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    files_of = curves or CurveFiles()
+    return Explorer(
+        _as_text(_index(facts)),
+        json.dumps({"days": files_of.days, "steps": files_of.steps}),
+        base64.b64encode(of_days(facts.daily)).decode(),
+        base64.b64encode(of_recent(facts.recent)).decode(),
+        script,
+        f"sha256-{digest}",
+    )
+
+
+@cache
+def script_text() -> str:
+    """Return the page's script: all parts in one function, so that they share no name with anything."""
+    folder = files("tasks.reports") / "templates" / "explorer"
+    parts = [(folder / name).read_text(encoding="utf-8") for name in SCRIPTS]
+    return '(() => {\n"use strict";\n' + "\n".join(parts) + "})();\n"
+
+
+def _index(facts: PublicFacts) -> dict[str, Any]:
+    value = facts.catalogue.value_column
+    unit, daily, statement = numbers.unit_of(value), facts.daily, facts.statement
+    assert daily is not None
+    assert statement is not None
+    places = {node.name: number for number, node in enumerate(facts.nodes)}
+    hours = statement.step_minutes / 60
+    return {
+        "stream": facts.catalogue.stream,
+        "value": value,
+        "quantity": numbers.quantity_of(value),
+        "unit": unit,
+        "sum_unit": f"{unit}h" if unit in POWERS else unit,
+        "sum_factor": hours if unit in POWERS else 1,
+        "step_minutes": statement.step_minutes,
+        "first": daily.first.isoformat(),
+        "steps": [int(n) for n in daily.steps],
+        "block": BLOCK,
+        "z": Z,
+        "nodes": [_row(node, places, facts.about.nodes.get(node.name, NodeFacts())) for node in facts.nodes],
+    }
+
+
+def _row(node: Node, numbers_of: Mapping[str, int], told: NodeFacts) -> list[Any]:
+    """Code, name, number of the node above (-1 at the root), level; where told, latitude and longitude."""
+    above = -1 if node.parent is None else numbers_of.get(node.parent, -1)
+    place = [] if told.latitude is None else [told.latitude, told.longitude]
+    return [node.name, told.name, above, node.level, *place]
+
+
+def _as_text(document: dict[str, Any]) -> str:
+    """JSON that no name can end: without "<", and without "/", so that no name looks like a file's."""
+    text = json.dumps(document, separators=(",", ":"), allow_nan=False)
+    for sign in "<>&/":
+        text = text.replace(sign, f"\\u{ord(sign):04x}")
+    return text

@@ -1,0 +1,103 @@
+// Where nodes lie: a circle each, its area the mean of a day, its colour how that is to the node's own days.
+const MOST_PLACED = 500;
+const CLASSES = [-0.2, -0.05, 0.05, 0.2];
+
+// The class of a day against a node's own days: 0 far below to 4 far above; null where either is not known.
+const classOf = (value, usual) => {
+  const part = (value - usual) / Math.abs(usual);
+  return Number.isFinite(part) ? CLASSES.filter((bound) => part >= bound).length : null;
+};
+const meanOf = (values) => {
+  let sum = 0, n = 0;
+  for (const value of values) if (Number.isFinite(value)) { sum += value; n += 1; }
+  return n ? sum / n : NaN;
+};
+// The nodes of the level that has the most places, as far as a map can show them.
+const placedNodes = (index) => {
+  const levels = new Map();
+  index.nodes.forEach((node, number) => {
+    if (node.length <= 4) return;
+    if (!levels.has(node[3])) levels.set(node[3], []);
+    levels.get(node[3]).push(number);
+  });
+  const fit = [...levels.values()].filter((nodes) => nodes.length <= MOST_PLACED);
+  return fit.reduce((most, nodes) => (nodes.length > most.length ? nodes : most), []);
+};
+// Places in a box, (x, y) each: degrees of longitude as wide as they are at the middle latitude.
+const project = (index, nodes, wide, tall, margin = 40) => {
+  const middle = nodes.reduce((sum, node) => sum + index.nodes[node][4], 0) / nodes.length;
+  const raw = nodes.map((node) => [index.nodes[node][5] * Math.cos((middle * Math.PI) / 180), -index.nodes[node][4]]);
+  const ends = [0, 1].map((n) => [Math.min(...raw.map((one) => one[n])), Math.max(...raw.map((one) => one[n]))]);
+  const [across, down] = ends.map(([low, high]) => Math.max(high - low, 1e-6));
+  const scale = Math.min((wide - 2 * margin) / across, (tall - 2 * margin) / down);
+  return raw.map(([x, y]) => [wide / 2 + (x - (ends[0][0] + ends[0][1]) / 2) * scale, tall / 2 + (y - (ends[1][0] + ends[1][1]) / 2) * scale]);
+};
+
+// Sets the map going; choose(node) is called for a circle that is pressed.
+const makeMap = (store, get, choose) => {
+  const { index } = store, nodes = placedNodes(index), canvas = get("map"), slider = get("day");
+  if (!nodes.length) return () => {};
+  let circles = [];
+  const drawMap = () => {
+    const ratio = window.devicePixelRatio || 1, wide = canvas.clientWidth, tall = canvas.clientHeight;
+    canvas.width = Math.round(wide * ratio);
+    canvas.height = Math.round(tall * ratio);
+    const pen = canvas.getContext("2d"), style = getComputedStyle(canvas), day = Number(slider.value);
+    const read = (name) => style.getPropertyValue(name).trim();
+    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
+    pen.fillStyle = read("--soft");
+    pen.fillRect(0, 0, wide, tall);
+    const values = nodes.map((node) => store.daysOf(node).value[day]), places = project(index, nodes, wide, tall);
+    const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 1e-300);
+    circles = nodes.map((node, n) => ({
+      node, x: places[n][0], y: places[n][1], value: values[n],
+      radius: Number.isFinite(values[n]) ? 4 + Math.sqrt(Math.abs(values[n]) / largest) * Math.min(24, wide / 24) : 3,
+      kind: classOf(values[n], meanOf(store.daysOf(node).value)),
+    })).sort((a, b) => b.radius - a.radius);
+    pen.font = `12px ${style.fontFamily}`;
+    pen.textAlign = "center";
+    pen.lineWidth = 1;
+    for (const { x, y, radius, kind } of circles) {
+      pen.beginPath();
+      pen.arc(x, y, radius, 0, 2 * Math.PI);
+      pen.fillStyle = kind === null ? read("--bg") : read(`--m${kind}`);
+      pen.fill();
+      pen.strokeStyle = read("--ink");
+      pen.stroke();
+    }
+    pen.fillStyle = read("--ink");
+    if (circles.length <= 40 && wide > 500) {
+      for (const { node, x, y, radius } of circles) pen.fillText(index.nodes[node][1] || index.nodes[node][0], x, y + radius + 13);
+    }
+    const known = circles.filter((circle) => circle.kind !== null).sort((a, b) => b.value - a.value);
+    const say = ({ node, value }) => `${labelOf(index, node)} ${shown(value)}${index.unit ? ` ${index.unit}` : ""}`;
+    const date = inWords(dateOf(store, day));
+    slider.setAttribute("aria-valuetext", date);
+    get("map-told").textContent = known.length ? `${date}: the most ${say(known[0])}, the least ${say(known.at(-1))}.` : `${date}: not published.`;
+    canvas.setAttribute("aria-label", `Map of daily means. ${get("map-told").textContent}`);
+  };
+  let planned = false;
+  const plan = () => {
+    if (!planned) window.requestAnimationFrame(() => { planned = false; drawMap(); });
+    planned = true;
+  };
+  const show = async () => {
+    plan();
+    const names = store.needed(nodes, false, Number(slider.value), Number(slider.value) + 1);
+    if (!store.canLoad || !names.length) return;
+    await store.fetchAll(names);
+    plan();
+  };
+  slider.max = store.size - 1;
+  slider.value = store.size - 1;
+  slider.addEventListener("input", show);
+  canvas.addEventListener("click", (event) => {
+    const inside = (circle) => Math.hypot(circle.x - event.offsetX, circle.y - event.offsetY) <= Math.max(circle.radius, 10);
+    const hit = circles.toReversed().find(inside);
+    if (hit) choose(hit.node);
+  });
+  get("places").hidden = false;
+  new ResizeObserver(plan).observe(canvas);
+  show();
+  return plan;
+};

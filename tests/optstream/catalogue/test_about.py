@@ -1,0 +1,58 @@
+"""What readers find beside the figures: publisher, licence, names and places of nodes."""
+
+import pytest
+
+from optstream.catalogue import check_files
+from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
+from optstream.catalogue.layout import ABOUT
+from optstream.errors import ParameterError, PublicationError
+
+NODES = {"84": NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.5), "FR": NodeFacts(latitude=46.0, longitude=2.0)}
+TOLD = About("Example Grid", "CC BY 4.0", NODES)
+
+
+def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
+    data = TOLD.to_bytes("load")
+    assert parse_about(data) == TOLD
+    assert About("Example Grid", "CC BY 4.0", dict(reversed(NODES.items()))).to_bytes("load") == data
+
+
+@pytest.mark.parametrize(
+    "rest",
+    [
+        '"nodes": []',
+        '"nodes": {"84": {"name": "a\u202eb"}}',
+        '"nodes": {"84": {"name": ""}}',
+        '"nodes": {"84": {"latitude": 4}}',
+        '"nodes": {"84": {"latitude": NaN, "longitude": 4}}',
+        '"nodes": {"84": {"latitude": "4", "longitude": "4"}}',
+        '"nodes": {"84": {"color": "red"}}',
+        '"nodes": {"84": "a name"}',
+        '"nodes": {}, "licence": "a\\nb"',
+        '"nodes": {}, "other": 1',
+    ],
+)
+def test_what_somebody_else_wrote_is_refused(rest):
+    with pytest.raises(PublicationError, match=r"about\.json is not of format"):
+        parse_about(f'{{"format": "optstream.about/1", "stream": "load", {rest}}}'.encode())
+
+
+def test_a_text_that_cannot_be_shown_is_refused():
+    with pytest.raises(ParameterError, match="licence must be printable"):
+        About(licence="two\nlines")
+
+
+def test_it_is_put_once_and_is_no_finding(published, put):
+    from datetime import date
+
+    put(published.name, date(2016, 2, 1))
+    assert not put_about(published.name, "load", About())
+    assert ABOUT not in published.files()
+    assert put_about(published.name, "load", TOLD)
+    assert parse_about(published.read(ABOUT)) == TOLD
+    assert not put_about(published.name, "load", TOLD)
+    assert check_files(published.name) == []
+    published.write(ABOUT, b"{}")
+    assert [line for line in check_files(published.name) if ABOUT in line]
+    assert put_about(published.name, "load", About()), "what is no longer told goes"
+    assert parse_about(published.read(ABOUT)) == About()

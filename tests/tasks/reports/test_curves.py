@@ -1,0 +1,142 @@
+"""The figures that the page loads are those of the releases, whatever was kept, and damage is a gap."""
+
+import json
+import shutil
+import struct
+from datetime import date, timedelta
+from functools import partial
+from hashlib import sha256
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.catalogue import check_files, read_catalogue
+from optstream.catalogue.backends import open_storage
+from tasks.reports.curves import BLOCK, make_curves, of_steps, read_known
+from tasks.reports.public import daily_of, public_facts
+from tasks.reports.summaries import Summaries
+from tasks.reports.write import write_public_page
+from tests.tasks.reports.conftest import FIRST, GONE
+
+
+def parsed(data):
+    """Header and columns of a file of figures, by the words of its format and no code under test."""
+    assert data[:4] == b"OSC1"
+    (length,) = struct.unpack("<I", data[4:8])
+    header, at, columns = json.loads(data[8 : 8 + length]), 8 + length, {}
+    places = len(header["steps"]) if header["kind"] == "days" else sum(header["steps"])
+    for name in header["columns"]:
+        kind = "<f8" if name == "value" else "<f4"
+        size = header["count"] * places * np.dtype(kind).itemsize
+        columns[name] = np.frombuffer(data[at : at + size], kind).reshape(header["count"], places)
+        at += size
+    assert at == len(data)
+    return header, columns
+
+
+class Kept:
+    """What was put, in its order."""
+
+    def __init__(self):
+        self.files = {}
+
+    def __call__(self, several):
+        files = {sha256(data).hexdigest(): data for data in several}
+        self.files |= files
+        return tuple(files)
+
+
+def made(folder, known=(), put=None):
+    place = open_storage(folder)
+    facts, summaries = public_facts(place, read_catalogue(place), Summaries.empty())
+    put = put or Kept()
+    curves, kept = make_curves(place, facts, partial(daily_of, summaries), dict(known), put)
+    return facts, curves, kept, put
+
+
+def test_columns_are_read_as_they_were_written_and_unknown_ones_left_out():
+    nan = np.full((2, 3), np.nan)
+    day = {"value": np.arange(6.0).reshape(2, 3), "noise": np.full((2, 3), 0.125), "model": nan}
+    header, columns = parsed(of_steps(date(2016, 1, 1), 3, {date(2016, 1, 2): day}, start=64))
+    assert header == {
+        "kind": "steps", "first": "2016-01-01", "steps": [0, 3, 0], "start": 64, "count": 2,
+        "columns": ["value", "noise"],
+    }  # fmt: skip
+    assert columns["value"].tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert columns["noise"].tolist() == [[0.125] * 3] * 2
+
+
+@pytest.mark.slow
+def test_every_step_is_the_published_one(forty_days):
+    facts, curves, _, put = made(forty_days)
+    rows = pl.read_parquet(forty_days / "data", hive_partitioning=True)
+    assert list(curves.steps) == ["2016-01", "2016-02"]
+    assert curves.days == {}, "the page holds the days of thirteen nodes itself"
+    for month, (name,) in curves.steps.items():
+        header, columns = parsed(put.files[name.removeprefix("curves/").removesuffix(".bin")])
+        first, at = date.fromisoformat(header["first"]), 0
+        assert first == date.fromisoformat(f"{month}-01")
+        for number, n_steps in enumerate(header["steps"]):
+            day = first + timedelta(days=number)
+            assert n_steps == (0 if day == GONE else 48)
+            for row in (0, 5):
+                own = rows.filter((pl.col("date") == day) & (pl.col("node") == facts.nodes[row].name)).sort(
+                    "step"
+                )
+                found = {column: values[row, at : at + n_steps] for column, values in columns.items()}
+                assert found["value"].tolist() == own["load_mw"].to_list()
+                expected = own["load_mw_noise_se"].to_numpy()
+                assert [f"{x:.6g}" for x in found["noise"]] == [f"{x:.6g}" for x in expected]
+            at += n_steps
+
+
+@pytest.mark.slow
+def test_of_more_nodes_than_the_page_holds_the_days_are_files_by_year(forty_days, monkeypatch):
+    monkeypatch.setattr("tasks.reports.public.MOST_NODES", 2)
+    monkeypatch.setattr("tasks.reports.curves.BLOCK", 5)
+    facts, curves, _, put = made(forty_days)
+    assert {key: len(names) for key, names in curves.days.items()} == {"2016": 3}
+    header, columns = parsed(put.files[curves.days["2016"][1].removeprefix("curves/").removesuffix(".bin")])
+    assert (header["kind"], header["start"], header["count"], len(header["steps"])) == ("days", 5, 5, 40)
+    rows = pl.read_parquet(forty_days / "data", hive_partitioning=True)
+    own = rows.filter((pl.col("date") == FIRST) & (pl.col("node") == facts.nodes[6].name))
+    assert columns["value"][1, 0] == pytest.approx(own["load_mw"].mean(), rel=1e-12)
+    assert np.isnan(columns["value"][:, (GONE - FIRST).days]).all()
+
+
+@pytest.mark.slow
+def test_what_is_known_spares_making_and_changes_no_name(forty_days, tmp_path):
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    write_public_page(copy)
+    assert check_files(copy) == []
+    _, curves, kept, _ = made(copy)
+    put = Kept()
+    _, again, same, _ = made(copy, kept, put)
+    assert (again, same, put.files) == (curves, kept, {})
+    for path in (copy / "curves").iterdir():
+        path.unlink()
+    _, anew, _, _ = made(copy, kept, put)
+    assert (anew, len(put.files)) == (curves, 2), "what is known and not there is made again"
+
+
+@pytest.mark.parametrize("text", ["", "[]", '{"a": []}', '{"a": ["../x"]}', '{"a": "0"}', "[" * 100_000])
+def test_what_somebody_else_kept_is_nothing(tmp_path, text):
+    path = tmp_path / "curves.json"
+    path.write_text(text)
+    assert read_known(path) == {}
+    assert read_known(tmp_path / "none") == {}
+
+
+@pytest.mark.slow
+def test_a_damaged_file_is_a_gap(forty_days, tmp_path):
+    copy = tmp_path / "published"
+    shutil.copytree(forty_days, copy)
+    (copy / read_catalogue(copy).entries[3].file).write_bytes(b"spoilt")
+    _, curves, _, put = made(copy)
+    header, _ = parsed(put.files[curves.steps["2016-01"][0].removeprefix("curves/").removesuffix(".bin")])
+    assert [number for number, steps in enumerate(header["steps"]) if not steps] == [3], (
+        "the month ends with its last release"
+    )
+    assert BLOCK == 64
