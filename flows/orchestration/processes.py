@@ -104,7 +104,7 @@ def own_server(settings: Settings) -> Iterator[Child]:
         os.environ.setdefault("PREFECT_HOME", str(home))
         os.environ.update(environment(settings.trusted_folder, os.environ))
         os.environ["PREFECT_API_URL"] = url = f"http://{LOOPBACK}:{port}/api"
-        secret = _password(home)
+        secret = password_of(home)
         os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
         for name in ("NO_PROXY", "no_proxy"):
             os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
@@ -132,7 +132,7 @@ def worker_of(settings: Settings, work_pool: str) -> Iterator[Child]:
         yield worker
 
 
-def _password(home: Path) -> str:
+def password_of(home: Path) -> str:
     """User and password of the server, from the operator's environment or a file that stays."""
     named = os.environ.get("PREFECT_SERVER_API_AUTH_STRING")
     file = home / "password"

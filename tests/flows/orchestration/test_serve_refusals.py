@@ -5,7 +5,7 @@ import os
 import pytest
 
 from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
-from flows.orchestration.processes import OF_THE_SERVER, _alone, _password
+from flows.orchestration.processes import OF_THE_SERVER, _alone, password_of
 from optstream.errors import ConfigurationError
 
 
@@ -65,9 +65,9 @@ def test_heartbeats_are_a_minute_apart_or_as_the_operator_says():
 def test_an_empty_password_file_is_no_open_server(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_SERVER_API_AUTH_STRING", raising=False)
     (tmp_path / "password").write_text("\n")
-    made = _password(tmp_path)
+    made = password_of(tmp_path)
     assert len(made.removeprefix("optstream:")) >= 32
-    assert _password(tmp_path) == made
+    assert password_of(tmp_path) == made
     assert (tmp_path / "password").stat().st_mode & 0o077 == 0
 
 
