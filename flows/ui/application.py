@@ -5,18 +5,25 @@ import binascii
 import secrets
 from collections.abc import Callable
 from datetime import datetime
+from typing import Any
+from urllib.parse import quote
 
 from starlette.applications import Starlette
+from starlette.datastructures import MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, ExceptionHandler, Message, Receive, Scope, Send
 
 from flows.ui.looking import Looks
+from optstream.errors import OptStreamError
+from tasks.contracts.results import folder_of
 from tasks.ui.overview import Need, overview
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
+from tasks.ui.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
 
 HEADERS = {
     "Content-Security-Policy": (
@@ -28,6 +35,11 @@ HEADERS = {
     "Cache-Control": "no-store",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+DATA_DOCS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; sandbox"
+}
+"""Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
 OPEN = "/healthz"
 """The only address that asks for no password; it says "ok", or that no look ended lately."""
 PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
@@ -54,6 +66,23 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         waiting = sum(row.need is not Need.NOTHING for row in rows)
         return html("overview", rows=rows, waiting=waiting)
 
+    def stream(request: Request) -> Response:
+        found = looks.of(request.path_params["name"])
+        detail = stream_detail(found, clock())
+        view = found.view
+        newest = view.days[-1].day if view and view.days else None
+        home = f"/streams/{quote(found.stream, safe='')}"
+        return html(
+            "stream", detail=detail, home=home, newest=newest, most=MOST_ALARMS, open_years=OPEN_YEARS
+        )
+
+    def contracts(request: Request) -> Response:
+        found, wanted = looks.of(request.path_params["name"]), request.path_params["file"]
+        if found.settings is None or wanted not in {one.link for one in found.docs}:
+            raise HTTPException(404)
+        shown = (folder_of(found.settings) / wanted).read_bytes()
+        return Response(shown, media_type="text/html", headers=DATA_DOCS)
+
     def metrics(_: Request) -> Response:
         return Response(metrics_text(looks.snapshots, clock()), media_type=PROMETHEUS)
 
@@ -70,11 +99,21 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
 
     routes = [
         Route("/", streams),
+        Route("/streams/{name}", stream),
+        Route("/streams/{name}/contracts/{file}", contracts),
         Route("/metrics", metrics),
         Route(OPEN, health),
         Route("/static/{name}", static),
     ]
-    return Starlette(routes=routes, middleware=[Middleware(Guard, secret=secret)])
+    refused: dict[Any, ExceptionHandler] = {OptStreamError: _not_found, OSError: _not_found}
+    guard = Middleware(Guard, secret=secret)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=refused)
+
+
+def _not_found(_: Request, error: Exception) -> Response:
+    """What is asked for is not there; OptStream's own words say why, others may name places."""
+    said = str(error) if isinstance(error, OptStreamError) else "it cannot be read"
+    return PlainTextResponse(f"{said}\n", 404)
 
 
 class Guard:
@@ -91,8 +130,9 @@ class Guard:
 
         async def with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                added = [(name.lower().encode(), value.encode()) for name, value in HEADERS.items()]
-                message["headers"] = [*message.get("headers", []), *added]
+                headers = MutableHeaders(scope=message)
+                for name, value in HEADERS.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         inside = scope["path"] == OPEN or self._knows(HTTPConnection(scope).headers.get("authorization", ""))

@@ -14,6 +14,7 @@ from prometheus_client.registry import Collector
 
 from tasks.monitoring import Kind, Severity, State
 from tasks.monitoring.deadlines import ends_at
+from tasks.ui.runs import StreamRun, length_of
 from tasks.ui.snapshot import Night, Snapshot
 
 HELP = {
@@ -26,6 +27,7 @@ HELP = {
     "optstream_window_epsilon_charged": "Charged to the fullest window; +Inf where noise was compromised.",
     "optstream_window_epsilon_headroom": "Left in the fullest window; -Inf where noise was compromised.",
     "optstream_run_seconds": "Of the newest published day, from its reservation to its publication.",
+    "optstream_step_seconds": "Of each step of the newest run that has ended.",
     "optstream_alarms": "Alarms and warnings by kind, without those that depend on readings.",
 }
 """Every metric, by name; docs/grafana.json asks for no other."""
@@ -51,7 +53,11 @@ class _Snapshots(Collector):
         self.snapshots, self.now = snapshots, now
 
     def collect(self) -> Iterable[Metric]:
-        labels = {"optstream_days": ["state"], "optstream_alarms": ["kind", "severity"]}
+        labels = {
+            "optstream_days": ["state"],
+            "optstream_step_seconds": ["step"],
+            "optstream_alarms": ["kind", "severity"],
+        }
         families = {
             name: GaugeMetricFamily(name, words, labels=["stream", *labels.get(name, [])])
             for name, words in HELP.items()
@@ -88,6 +94,7 @@ def samples(snapshot: Snapshot, now: datetime) -> Iterable[Sample]:
     if listed:
         yield "optstream_newest_day_age_seconds", (), (now - ends_at(settings, max(listed))).total_seconds()
     yield from _of_nights(list(snapshot.nights.values()))
+    yield from _of_steps(snapshot.runs or (), now)
 
 
 def _of_nights(nights: Sequence[Night]) -> Iterable[Sample]:
@@ -97,3 +104,13 @@ def _of_nights(nights: Sequence[Night]) -> Iterable[Sample]:
     if newest is not None and newest.published is not None and newest.took is not None:
         yield "optstream_last_success_timestamp_seconds", (), newest.published.timestamp()
         yield "optstream_run_seconds", (), newest.took.total_seconds()
+
+
+def _of_steps(runs: Sequence[StreamRun], now: datetime) -> Iterable[Sample]:
+    """Of a chunk of several days a step runs more than once."""
+    newest = next((run for run in runs if run.ends is not None and run.steps), None)
+    took: dict[str, float] = {}
+    for step in () if newest is None else newest.steps:
+        took[step.name] = took.get(step.name, 0.0) + length_of(step, now).total_seconds()
+    for name, seconds in took.items():
+        yield "optstream_step_seconds", (name,), seconds

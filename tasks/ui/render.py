@@ -9,7 +9,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from tasks.reports import numbers
 from tasks.ui.words import moment_in_words
 
-ASSETS = {"ui.css": "text/css", "refresh.js": "text/javascript"}
+ASSETS = {"ui.css": "text/css", "refresh.js": "text/javascript", "calendar.js": "text/javascript"}
 """What the pages load from their own origin, by media type."""
 
 

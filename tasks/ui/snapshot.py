@@ -10,13 +10,16 @@ import polars as pl
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
 from tasks.config import Settings, load_settings
+from tasks.contracts.results import folder_of
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import StreamView, watch
 from tasks.monitoring.alarm import Key
 from tasks.monitoring.published_files import kept_figures
 from tasks.monitoring.told import read_told
 from tasks.operations.permissions import check_trusted
+from tasks.reports.operator import DataDoc, data_docs
 from tasks.storage.failures import unexpected
+from tasks.ui.runs import StreamRun
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class Snapshot:
         since: When the watch first saw an alarm, of those that it has seen.
         nights: By day.
         figures: Means and noise of published files (`tasks.monitoring.published_files.kept_figures`).
+        docs: Great Expectations' pages of the last weeks; a link is a file's name.
+        runs: The last ones that the orchestrator knows; None where none was asked.
+        runs_problem: Why it was asked in vain, if so.
     """
 
     file: Path
@@ -57,6 +63,9 @@ class Snapshot:
     since: Mapping[Key, datetime] = field(default_factory=dict)
     nights: Mapping[date, Night] = field(default_factory=dict)
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    docs: tuple[DataDoc, ...] = ()
+    runs: tuple[StreamRun, ...] | None = None
+    runs_problem: str | None = None
 
 
 def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
@@ -83,7 +92,16 @@ def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> 
     else:
         since = {key: told.since for key, told in read_told(settings).items() if told.lasts}
         return Snapshot(
-            file, settings.stream.name, now, settings, view, None, since, nights, kept_figures(settings)
+            file,
+            settings.stream.name,
+            now,
+            settings,
+            view,
+            None,
+            since,
+            nights,
+            kept_figures(settings),
+            data_docs(settings, now, folder_of(settings)),
         )
     return replace(before or Snapshot(file, file.stem, now), problem=problem)
 

@@ -1,5 +1,6 @@
 """`optstream ui`: the operators' pages of several streams, as a web application."""
 
+import os
 from collections.abc import Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ import uvicorn
 
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, examples, new_app
+from flows.orchestration.environment import connect
 from flows.orchestration.processes import LOOPBACK, password_of
 from flows.ui.application import application
 from flows.ui.looking import Looks
@@ -50,13 +52,18 @@ def ui(
 ) -> None:
     """Serve the operators' pages of several streams.
 
-    Until Ctrl-C or SIGTERM. Reads only. Asks for the password of `optstream serve`. /metrics is for
+    Until Ctrl-C or SIGTERM. Reads only. Runs are shown where PREFECT_API_URL names a server.
+    Asks for the password of `optstream serve`. /metrics is for
     Prometheus, /healthz says whether the streams are looked at.
     """
     files = configurations_of(config or [DEFAULT_CONFIG])
     settings, terminal = readable(files), Terminal()
     home = settings[0].serve_folder
-    looks, stop = Looks(files, every, _now, textfile), Event()
+    runs = None
+    if os.environ.get("PREFECT_API_URL"):
+        connect(settings[0].trusted_folder)
+        from flows.ui.prefect_runs import runs_of as runs  # prefect has read its settings now
+    looks, stop = Looks(files, every, _now, textfile, runs), Event()
     server = uvicorn.Server(
         uvicorn.Config(
             application(looks, password_of(home), _now),

@@ -101,8 +101,8 @@ def test_streams_are_shown_and_one_that_cannot_be_read_hides_none(client, looks)
     assert "No stream was looked at yet" in client.get("/", headers=basic()).text
     looks.look()
     text = client.get("/", headers=basic()).text
-    assert '<th scope="row">small</th>' in text
-    assert '<th scope="row">bad</th>' in text
+    assert '<a href="/streams/small">small</a>' in text
+    assert '<a href="/streams/bad">bad</a>' in text
     assert "cannot look" in text
     assert "<script>alert" not in text
     told = client.get("/metrics", headers=basic()).text

@@ -11,12 +11,15 @@ import pytest
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.monitoring import Kind, Severity, State
+from tasks.reports.operator import DataDoc
+from tasks.ui.runs import RunStep, StreamRun
 from tests.browser import visit
 from tests.flows.ui.conftest import served
 from tests.tasks.ui.conftest import AT, FIRST, alarm, settings, snapshot
 
 __all__ = ["settings", "snapshot"]
 LOOKS = (Path(__file__).parents[2] / "tasks/reports/looks.js").read_text(encoding="utf-8")
+REACHED_BY_TAB = LOOKS.replace("a[href], summary", "a[href]:not([tabindex='-1']), summary")
 SECRET = "optstream:secret"
 SIZES = [
     (360, "light"),
@@ -26,7 +29,20 @@ SIZES = [
     pytest.param(768, "light", marks=pytest.mark.nightly),
     pytest.param(1440, "dark", marks=pytest.mark.nightly),
 ]
-PAGES = ["/"]
+PAGES = ["/", "/streams/every-state"]
+
+
+RUN = StreamRun(
+    "two-regions 2016-07-31",
+    "Completed",
+    AT - timedelta(minutes=9),
+    AT - timedelta(minutes=4),
+    (
+        RunStep("ingest", AT - timedelta(minutes=9), AT - timedelta(minutes=7)),
+        RunStep("draw", AT - timedelta(minutes=7), AT - timedelta(minutes=4)),
+    ),
+    "http://127.0.0.1:4200/runs/flow-run/1",
+)
 
 
 class Shown(Looks):
@@ -46,7 +62,8 @@ def streams(snapshot):
         snapshot("calm"),
         snapshot(
             "every-state", [*[State.PUBLISHED] * 50, *State], [late, *budget], Fraction(1),
-            since={late.key: AT - timedelta(hours=7)},
+            since={late.key: AT - timedelta(hours=7)}, runs=(RUN,),
+            docs=(DataDoc(FIRST, FIRST, AT, "raw", "2016-06-01-raw.html"),),
         ),
         snapshot("warned", alarms=[alarm(Kind.EXPIRING, severity=Severity.WARNING)]),
         snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),
@@ -89,7 +106,7 @@ def test_a_keyboard_reaches_everything_in_order_and_shows_where_it_is(chromium, 
         visit(chromium, allowed=(origin,)) as seen,
     ):
         opened(seen, origin, path)
-        looks = seen.page.evaluate(LOOKS)
+        looks = seen.page.evaluate(REACHED_BY_TAB)
         reached, outlines = [], set()
         for _ in looks["order"]:
             seen.page.keyboard.press("Tab")
@@ -112,6 +129,31 @@ def test_it_refreshes_itself_and_says_when_it_cannot(chromium, snapshot, monkeyp
         seen.page.get_by_text("Could not refresh since").wait_for()
         assert "old" in seen.page.get_attribute("#fresh", "class")
         assert "late" in seen.page.inner_text("main"), "what was seen last stays"
+
+
+def test_a_keyboard_goes_through_the_calendar(chromium, streams):
+    with (
+        served(application(Shown(*streams), SECRET, lambda: AT)) as origin,
+        visit(chromium, allowed=(origin,)) as seen,
+    ):
+        opened(seen, origin, "/streams/every-state")
+        assert seen.page.locator("[data-day][tabindex='0']").get_attribute("id") == "d-2016-07-31"
+        seen.page.locator("#d-2016-07-31").focus()
+        for key, day in (
+            ("ArrowLeft", "07-30"),
+            ("ArrowUp", "06-30"),
+            ("Home", "06-01"),
+            ("ArrowLeft", "06-01"),  # there is no day before it
+            ("ArrowDown", "07-01"),
+            ("End", "07-31"),
+            ("ArrowUp", "06-30"),  # June has no 31st
+            ("PageUp", "06-30"),
+        ):
+            seen.page.keyboard.press(key)
+            assert seen.page.evaluate("document.activeElement.id") == f"d-2016-{day}", key
+            assert seen.page.locator("[data-day][tabindex='0']").count() == 1
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_url("**/days/2016-06-30")
 
 
 def test_control_a_page_that_asks_elsewhere_is_refused(chromium, streams):
