@@ -12,10 +12,10 @@ import polars as pl
 from tasks.config import Settings
 from tasks.config.tables.schedule import clock_of
 from tasks.monitoring import StreamView
+from tasks.monitoring.alarm_groups import AlarmGroup, alarm_groups
 from tasks.reports.calendar import Mark, counted, marks_of_days
 from tasks.reports.figures import Z
 from tasks.reports.numbers import amount
-from tasks.ui.alarm_groups import AlarmGroup, alarm_groups
 from tasks.ui.snapshot import Snapshot
 from tasks.ui.words import span_in_words
 

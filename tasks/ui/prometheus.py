@@ -98,12 +98,13 @@ def samples(snapshot: Snapshot, now: datetime) -> Iterable[Sample]:
 
 
 def _of_nights(nights: Sequence[Night]) -> Iterable[Sample]:
-    newest = max(
-        (night for night in nights if night.published), key=lambda one: str(one.published), default=None
-    )
-    if newest is not None and newest.published is not None and newest.took is not None:
-        yield "optstream_last_success_timestamp_seconds", (), newest.published.timestamp()
-        yield "optstream_run_seconds", (), newest.took.total_seconds()
+    ended = [
+        (one.published, one.took) for one in nights if one.published is not None and one.took is not None
+    ]
+    if ended:
+        at, took = max(ended)
+        yield "optstream_last_success_timestamp_seconds", (), at.timestamp()
+        yield "optstream_run_seconds", (), took.total_seconds()
 
 
 def _of_steps(runs: Sequence[StreamRun], now: datetime) -> Iterable[Sample]:

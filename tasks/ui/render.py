@@ -7,9 +7,17 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from tasks.reports import numbers
-from tasks.ui.words import moment_in_words
+from tasks.ui.words import moment_in_words, second_in_words, what_to_do
 
-ASSETS = {"ui.css": "text/css", "refresh.js": "text/javascript", "calendar.js": "text/javascript"}
+SCRIPT, STYLE = "text/javascript", "text/css"
+ASSETS = {
+    "ui.css": STYLE,
+    "refresh.js": SCRIPT,
+    "calendar.js": SCRIPT,
+    "node.js": SCRIPT,
+    "uPlot.iife.min.js": SCRIPT,
+    "uPlot.min.css": STYLE,
+}
 """What the pages load from their own origin, by media type."""
 
 
@@ -30,7 +38,10 @@ def page(template: str, **values: Any) -> bytes:
 def assets() -> dict[str, bytes]:
     """Return the files that the pages load, by name; the style begins with that of the static pages."""
     own = files("tasks.ui") / "static"
-    found = {name: (own / name).read_bytes() for name in ASSETS}
+    folders = (own, own / "vendored")
+    found = {
+        name: next(one / name for one in folders if (one / name).is_file()).read_bytes() for name in ASSETS
+    }
     shared = (files("tasks.reports") / "templates" / "style.css").read_bytes()
     return {**found, "ui.css": shared + b"\n" + found["ui.css"]}
 
@@ -47,6 +58,9 @@ def _environment() -> Environment:
     environment.filters |= {
         "day": numbers.day_in_words,
         "amount": numbers.amount,
+        "shown": numbers.shown,
         "moment": moment_in_words,
+        "second": second_in_words,
+        "what": what_to_do,
     }
     return environment

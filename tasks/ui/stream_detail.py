@@ -3,9 +3,9 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from tasks.monitoring.alarm_groups import AlarmGroup
 from tasks.reports.calendar import Year, marks_of_days, used_states, years_of
 from tasks.reports.operator import DataDoc
-from tasks.ui.alarm_groups import AlarmGroup
 from tasks.ui.overview import StreamRow, row_of
 from tasks.ui.runs import Bar, StreamRun, bars_of, length_of
 from tasks.ui.snapshot import Snapshot

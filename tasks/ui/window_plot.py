@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fractions import Fraction
 
 from tasks.ledger.show_pages import GrantPage, WindowHeadroom
@@ -44,12 +45,17 @@ def window_plot(page: GrantPage | None) -> WindowPlot | None:
     return WindowPlot(
         _stair(windows, charged, begin, end, top),
         _height(float(grant), top),
-        *(f"{one:%Y-%m-%d %H:%M}" if one else "" for one in (windows[0].begin_first, windows[-1].begin_last)),
+        _begin(windows[0].begin_first),
+        _begin(windows[-1].begin_last),
         f"the fullest of {len(windows)} groups of windows is charged {amount(max(charged))} of "
         f"{amount(grant)}",
         amount(grant),
         amount(top),
     )
+
+
+def _begin(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"
 
 
 def _charged(grant: Fraction, one: WindowHeadroom) -> float:
@@ -64,7 +70,7 @@ def _height(value: float, top: float) -> int:
 def _stair(
     windows: Sequence[WindowHeadroom], charged: Sequence[float], begin: int, end: int, top: float
 ) -> str:
-    parts = []
+    parts: list[str] = []
     for one, value in zip(windows, charged, strict=True):
         left, right = (
             round(WIDE * (step - begin) / (end - begin)) for step in (one.first_step, one.last_step + 1)

@@ -2,6 +2,11 @@
 
 from datetime import UTC, datetime, timedelta
 
+from markupsafe import Markup
+
+from tasks.monitoring import Alarm
+from tasks.reports.markup import with_code
+
 UNITS = ((86400, "d"), (3600, "h"), (60, "min"), (1, "s"))
 
 
@@ -17,3 +22,13 @@ def span_in_words(span: timedelta) -> str:
 def moment_in_words(at: datetime) -> str:
     """Return "2016-02-10 06:00 UTC"."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"
+
+
+def second_in_words(at: datetime) -> str:
+    """Return "2016-02-10 06:00:07 UTC"."""
+    return f"{at.astimezone(UTC):%Y-%m-%d %H:%M:%S UTC}"
+
+
+def what_to_do(alarm: Alarm) -> Markup:
+    """Return an alarm's words as HTML, without the day that they begin with: it stands beside them."""
+    return with_code(alarm.words.removeprefix(f"{alarm.day}: "))

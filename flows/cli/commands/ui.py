@@ -1,7 +1,7 @@
 """`optstream ui`: the operators' pages of several streams, as a web application."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,11 +14,12 @@ import uvicorn
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, examples, new_app
 from flows.orchestration.environment import connect
-from flows.orchestration.processes import LOOPBACK, password_of
+from flows.orchestration.processes import LOOPBACK, PAGES_PORT, password_of
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from optstream.errors import ConfigurationError, OptStreamError
 from tasks.config import Settings, load_settings
+from tasks.ui.runs import StreamRun
 
 app = new_app()
 
@@ -37,7 +38,7 @@ def ui(
         ),
     ] = None,
     host: Annotated[str, typer.Option(help="The address to listen at.")] = LOOPBACK,
-    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = 8484,
+    port: Annotated[int, typer.Option(min=1, max=65535, help="The port to listen at.")] = PAGES_PORT,
     every: Annotated[
         int, typer.Option(min=5, max=3600, metavar="SECONDS", help="How often each stream is looked at.")
     ] = 30,
@@ -59,11 +60,7 @@ def ui(
     files = configurations_of(config or [DEFAULT_CONFIG])
     settings, terminal = readable(files), Terminal()
     home = settings[0].serve_folder
-    runs = None
-    if os.environ.get("PREFECT_API_URL"):
-        connect(settings[0].trusted_folder)
-        from flows.ui.prefect_runs import runs_of as runs  # prefect has read its settings now
-    looks, stop = Looks(files, every, _now, textfile, runs), Event()
+    looks, stop = Looks(files, every, _now, textfile, _runs(settings[0])), Event()
     server = uvicorn.Server(
         uvicorn.Config(
             application(looks, password_of(home), _now),
@@ -118,6 +115,16 @@ def readable(files: Sequence[Path]) -> list[Settings]:
     if not found:
         raise ConfigurationError("no configuration can be read: `optstream status --config FILE` says why")
     return found
+
+
+def _runs(settings: Settings) -> Callable[[str], tuple[StreamRun, ...]] | None:
+    """Who knows the runs of a stream: the server that PREFECT_API_URL names; None where it names none."""
+    if not os.environ.get("PREFECT_API_URL"):
+        return None
+    connect(settings.trusted_folder)
+    from flows.ui.prefect_runs import runs_of  # prefect has read its settings now
+
+    return runs_of
 
 
 def _now() -> datetime:

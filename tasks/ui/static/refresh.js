@@ -26,6 +26,7 @@
       fresh.classList.add("old");
     }
   }
-  if (seconds > 0) setInterval(refresh, 1000 * seconds);
+  if (!(seconds > 0)) return;
+  setInterval(refresh, 1000 * seconds);
   document.addEventListener("visibilitychange", refresh);
 })();

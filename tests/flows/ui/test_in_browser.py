@@ -29,7 +29,7 @@ SIZES = [
     pytest.param(768, "light", marks=pytest.mark.nightly),
     pytest.param(1440, "dark", marks=pytest.mark.nightly),
 ]
-PAGES = ["/", "/streams/every-state"]
+PAGES = ["/", "/streams/every-state", "/streams/every-state/days/2016-07-30"]
 
 
 RUN = StreamRun(

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from math import inf
 
-from tasks.monitoring import Alarm, Severity
-from tasks.monitoring.alarm import Key
+from tasks.monitoring.alarm import Alarm, Key, Severity
 
 
 @dataclass(frozen=True)

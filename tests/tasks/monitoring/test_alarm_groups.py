@@ -3,7 +3,7 @@
 from datetime import timedelta
 
 from tasks.monitoring import Kind, Severity
-from tasks.ui.alarm_groups import alarm_groups
+from tasks.monitoring.alarm_groups import alarm_groups
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
 
