@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 DEMO := demo
 
-.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots coverage audit canary evaluation faults fuzz clean process-faults powercuts
+.PHONY: demo test quick nightly-checks mutations histories check docs commands format picture screenshots assets coverage audit canary evaluation faults fuzz clean process-faults powercuts
 
 # The environment is made anew when what it is made of changes.
 $(BIN)/.installed: pyproject.toml constraints.txt
@@ -51,6 +51,9 @@ picture: $(BIN)/.installed  ## The README's picture, from `make demo`'s output.
 
 screenshots: $(BIN)/.installed  ## The pictures of docs/report.md, from `make demo`'s output; needs Chromium.
 	$(BIN)/python -m docs.generate.screenshots --config $(DEMO)/optstream.toml --into docs/pictures/report
+
+assets: $(BIN)/.installed  ## The vendored scripts of the operators' pages, by npm, checked against their hashes.
+	$(BIN)/python -m docs.generate.vendored
 
 coverage: $(BIN)/.installed  ## How often noise-only bands hold the truth on simulated load; the pages show it.
 	$(BIN)/python -m benchmarks.noise_coverage --into tasks/reports/measured/coverage.json

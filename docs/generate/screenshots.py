@@ -14,14 +14,17 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from benchmarks.harness.prefect_server import running_server
+from flows.ui.application import application
+from flows.ui.looking import Looks
 from tasks.config import Settings, load_settings
 from tests.browser import find_chromium, running_chromium, visit
+from tests.flows.ui.conftest import served
 
 SIZES = {"narrow": 360, "wide": 1280}
 HEIGHT = {"narrow": 760, "wide": 900}
@@ -42,6 +45,7 @@ def main() -> int:
     settings = load_settings(chosen.config)
     with running_chromium(executable) as browser:
         own_pages(browser, settings, chosen.into)
+        live_pages(browser, chosen.config, chosen.into.parent / "ui")
         prefect_pages(browser, settings, chosen.into)
     for path in sorted(chosen.into.glob("*.webp")):
         print(f"{path}  {path.stat().st_size // 1024} KB")
@@ -60,6 +64,31 @@ def own_pages(browser: Any, settings: Settings, into: Path) -> None:
                     if name == "public":
                         seen.page.evaluate("document.getElementById('explore').scrollIntoView()")
                     keep(seen.page, into / f"{name}-{size}-{scheme}.webp")
+
+
+def live_pages(browser: Any, config: Path, into: Path) -> None:
+    """The pages of `optstream ui`, wide; the curve in the dark."""
+    settings, looks = load_settings(config), Looks([config], 30, lambda: datetime.now(UTC))
+    looks.look()
+    (seen,) = looks.snapshots
+    newest = max(day.day for day in seen.view.days if day.listed is not None) if seen.view else None
+    stream = f"/streams/{seen.stream}"
+    secret = "optstream:picture"
+    headers = {"Authorization": "Basic " + base64.b64encode(secret.encode()).decode()}
+    into.mkdir(parents=True, exist_ok=True)
+    with served(application(looks, secret, lambda: datetime.now(UTC))) as origin:
+        for name, path, scheme in (
+            ("overview", "/", "light"),
+            ("stream", stream, "light"),
+            ("day", f"{stream}/days/{newest}", "light"),
+            ("node", f"{stream}/nodes/{settings.tree.nodes[0]}", "dark"),
+        ):
+            with visit(browser, allowed=(origin,), width=1440, scheme=scheme) as shown:
+                shown.page.set_extra_http_headers(headers)
+                shown.page.goto(origin + path)
+                if name == "node":
+                    shown.page.wait_for_selector("#curve[data-drawn] canvas")
+                keep(shown.page, into / f"{name}-1440-{scheme}.webp")
 
 
 def prefect_pages(browser: Any, settings: Settings, into: Path) -> None:

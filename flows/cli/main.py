@@ -40,6 +40,7 @@ COMMANDS = {
     "serve": Row("serve", RELEASE, "Run the stream every night, and its watch every hour."),
     "status": Row("watch", LOOK, "Print the calendar, the budget and the alarms."),
     "watch": Row("watch", LOOK, "Print the status, and notify of what is new or over."),
+    "ui": Row("ui", LOOK, "Serve the operators' pages of several streams."),
     "report": Row("report", LOOK, "Write the pages for operators and for data users."),
     "ledger": Row("ledger", LOOK, "What was spent: show, horizon, verify, export, amend."),
     "verify-published": Row("signatures", LOOK, "Check a published folder, also by its signatures."),

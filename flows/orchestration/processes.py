@@ -1,4 +1,6 @@
-"""Prefect's own server and worker as processes of `optstream serve`, which ends when one of them does.
+"""Prefect's server and worker and the operators' pages as processes of `optstream serve`.
+
+It ends when server or worker does, and goes on without the pages.
 
 Starting it again is the service manager's (docs/schedule.md), as is ending what a killed one left.
 """
@@ -12,7 +14,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,7 +26,9 @@ from tasks.storage.private_files import make_private_folder, private_opener, wri
 LOOPBACK = "127.0.0.1"
 START_SECONDS = 180
 """For the server: at boot a machine is busy."""
-SERVER_STOP_SECONDS, WORKER_STOP_SECONDS = 15, 45
+SERVER_STOP_SECONDS, WORKER_STOP_SECONDS, PAGES_STOP_SECONDS = 15, 45, 10
+PAGES_PORT = 8484
+"""Of the operators' pages, where nobody asks for another."""
 LOOK_SECONDS = 0.5
 LARGEST_LOG = 10 * 2**20
 ENDS_WITH_SERVE = ("setpriv", "--pdeathsig", "TERM")
@@ -42,7 +46,7 @@ OF_THE_SERVER = {
 
 @dataclass(frozen=True)
 class Child:
-    """A command of Prefect that runs until `serve` ends. log: a file of the trusted folder."""
+    """A command that runs until `serve` ends. log: a file of the trusted folder."""
 
     name: str
     log: Path
@@ -53,16 +57,15 @@ class Child:
         code = self.process.poll()
         if code is not None:
             raise ConfigurationError(
-                f"the Prefect {self.name} ended with code {code}: see {self.log}, and start "
-                "`optstream serve` again"
+                f"the {self.name} ended with code {code}: see {self.log}, and start `optstream serve` again"
             )
 
 
 @contextmanager
-def prefect(
+def module(
     name: str, log: Path, stop_seconds: float, added: Mapping[str, str], *words: str
 ) -> Iterator[Child]:
-    """Run `prefect` with these words; on leaving ask it to end, and kill it if it has not.
+    """Run a module with these words; on leaving ask it to end, and kill it if it has not.
 
     What it says on standard error is added to the log; added: to its environment.
     """
@@ -71,7 +74,7 @@ def prefect(
     bound = ENDS_WITH_SERVE if shutil.which(ENDS_WITH_SERVE[0]) else ()
     with open(log, "ab", opener=private_opener) as said:
         process = subprocess.Popen(
-            [*bound, sys.executable, "-m", "prefect", *words],
+            [*bound, sys.executable, "-m", *words],
             env=os.environ | added,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.DEVNULL,
@@ -104,7 +107,7 @@ def own_server(settings: Settings) -> Iterator[Child]:
         os.environ.setdefault("PREFECT_HOME", str(home))
         os.environ.update(environment(settings.trusted_folder, os.environ))
         os.environ["PREFECT_API_URL"] = url = f"http://{LOOPBACK}:{port}/api"
-        secret = _password(home)
+        secret = password_of(home)
         os.environ["PREFECT_SERVER_API_AUTH_STRING"] = os.environ["PREFECT_API_AUTH_STRING"] = secret
         for name in ("NO_PROXY", "no_proxy"):
             os.environ[name] = ",".join(filter(None, [os.environ.get(name), LOOPBACK]))
@@ -112,8 +115,8 @@ def own_server(settings: Settings) -> Iterator[Child]:
         own = OF_THE_SERVER | {"PREFECT_SERVER_UI_STATIC_DIRECTORY": str(home / "ui")}
         added = {name: value for name, value in own.items() if name not in os.environ}
         added["PREFECT_SERVER_UI_API_URL"] = url
-        words = ("server", "start", "--host", LOOPBACK, "--port", str(port))
-        with prefect("server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
+        words = ("prefect", "server", "start", "--host", LOOPBACK, "--port", str(port))
+        with module("Prefect server", home / "server.log", SERVER_STOP_SECONDS, added, *words) as server:
             deadline = time.monotonic() + START_SECONDS
             while not answers():
                 server.check()
@@ -128,11 +131,32 @@ def worker_of(settings: Settings, work_pool: str) -> Iterator[Child]:
     """Run a worker of a process pool; its runs are processes of this machine."""
     log = settings.serve_folder / f"worker-{settings.stream.name}.log"
     words = ("worker", "start", "--pool", work_pool, "--type", "process", "--install-policy", "never")
-    with prefect("worker", log, WORKER_STOP_SECONDS, {}, *words) as worker:
+    with module("Prefect worker", log, WORKER_STOP_SECONDS, {}, "prefect", *words) as worker:
         yield worker
 
 
-def _password(home: Path) -> str:
+@contextmanager
+def pages_of(settings: Settings, port: int) -> Iterator[Child]:
+    """Run `optstream ui` on loopback, for the stream alone."""
+    log = settings.serve_folder / f"ui-{settings.stream.name}.log"
+    words = ("flows.cli.main", "ui", "--config", str(settings.file), "--port", str(port))
+    with module("server of the operators' pages", log, PAGES_STOP_SECONDS, {}, *words) as pages:
+        yield pages
+
+
+def pages_port(wanted: int | None) -> int:
+    """Return the port for the operators' pages: the wanted one, else the usual, else any that is free.
+
+    Raises ConfigurationError if the wanted one is taken.
+    """
+    if wanted is not None:
+        return _free_port(wanted, "--ui-port")
+    with suppress(ConfigurationError):
+        return _free_port(PAGES_PORT, "--ui-port")
+    return _free_port(None, "--ui-port")
+
+
+def password_of(home: Path) -> str:
     """User and password of the server, from the operator's environment or a file that stays."""
     named = os.environ.get("PREFECT_SERVER_API_AUTH_STRING")
     file = home / "password"
@@ -145,7 +169,7 @@ def _password(home: Path) -> str:
     return secret
 
 
-def _free_port(wanted: int | None) -> int:
+def _free_port(wanted: int | None, key: str = "[schedule] port") -> int:
     """A port of loopback that nobody listens on now. Raises ConfigurationError if it must be one that is."""
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was just released is free
@@ -153,8 +177,7 @@ def _free_port(wanted: int | None) -> int:
             probe.bind((LOOPBACK, wanted or 0))
         except OSError:
             raise ConfigurationError(
-                f"port {wanted} of {LOOPBACK} is taken: end what listens there, or set another "
-                "[schedule] port"
+                f"port {wanted} of {LOOPBACK} is taken: end what listens there, or set another {key}"
             ) from None
         return int(probe.getsockname()[1])
 

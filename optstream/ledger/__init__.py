@@ -4,6 +4,7 @@ from optstream.ledger.accounting.headroom import Stretch
 from optstream.ledger.ledger import Ledger, open_ledger
 from optstream.ledger.records import (
     GuaranteeLoss,
+    ReleaseEvent,
     ReleaseOutline,
     ReleaseRecord,
     ReleaseState,
@@ -16,6 +17,7 @@ from optstream.ledger.transactions.revisions import Vintage
 __all__ = [
     "GuaranteeLoss",
     "Ledger",
+    "ReleaseEvent",
     "ReleaseOutline",
     "ReleaseRecord",
     "ReleaseState",

@@ -177,6 +177,21 @@ class ReleaseRecord(ReleaseOutline):
 
 
 @dataclass(frozen=True)
+class ReleaseEvent:
+    """What happened to a release.
+
+    Attributes:
+        at: Instant (UTC), by the clock of who wrote it.
+        kind: Such as "reserved", "drawn" or "published".
+        revision: Of the release.
+    """
+
+    at: datetime
+    kind: str
+    revision: int
+
+
+@dataclass(frozen=True)
 class WindowLoss:
     """What a window of a privacy budget has lost at most.
 

@@ -15,7 +15,13 @@ from optstream.ledger.database.engine import reading
 from optstream.ledger.database.rows import rows
 from optstream.ledger.database.schema import EventRow, ReleaseRow, StreamRow
 from optstream.ledger.export import Batch, batches
-from optstream.ledger.records import GuaranteeLoss, ReleaseOutline, ReleaseState, StreamTerms
+from optstream.ledger.records import (
+    GuaranteeLoss,
+    ReleaseEvent,
+    ReleaseOutline,
+    ReleaseState,
+    StreamTerms,
+)
 from optstream.ledger.transactions.enrol import find_grant, id_of, terms_of
 from optstream.privacy import PrivacyModel, Spend
 
@@ -163,6 +169,24 @@ class Survey:
         with reading(self._engine) as connection:
             found = connection.execute(of_kind)
             return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
+
+    def events_of(self, stream: str, period: str) -> tuple[ReleaseEvent, ...]:
+        """Return what happened to the releases of a period.
+
+        Args:
+            stream: Name of the stream.
+            period: Key of the period.
+
+        Returns:
+            Events in the order of the chain; none where the period has no release.
+        """
+        query = select(EventRow.at, EventRow.kind, EventRow.revision).order_by(EventRow.number)
+        of_period = query.where(EventRow.stream_id == id_of(stream), EventRow.period == period)
+        with reading(self._engine) as connection:
+            return tuple(
+                ReleaseEvent(datetime.fromisoformat(row.at), row.kind, row.revision or 0)
+                for row in connection.execute(of_period)
+            )
 
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:
         """Return what each window with one of these steps is charged, equal neighbours together.

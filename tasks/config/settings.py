@@ -8,6 +8,7 @@ from dataclasses import replace
 from datetime import date, datetime, time, timedelta
 from fractions import Fraction
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -21,6 +22,7 @@ from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.public_days import PublicDays
 from tasks.config.checks import day_lengths, step_minutes
 from tasks.config.folders import Folders
+from tasks.config.paths import absolute
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.schedule import Schedule
@@ -249,6 +251,12 @@ class Settings(Folders):
     def watching(self) -> Watch:
         """What alarms go by, with its defaults where the configuration has no such table."""
         return self.watch or Watch()
+
+    @property
+    def event_log_file(self) -> Path | None:
+        """Where the watch adds a line for each alarm that begins or ends; None where nowhere."""
+        log = self.watching.log
+        return None if log is None else absolute(log, self.folder)
 
     @property
     def revise_days(self) -> int:

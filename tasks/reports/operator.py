@@ -4,6 +4,7 @@ import os
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from fractions import Fraction
+from pathlib import Path
 
 from optstream.ledger import Ledger
 from tasks.config import Settings
@@ -81,16 +82,16 @@ def operator_facts(
         links,
         problem,
         read_horizons(settings, ledger),
-        _data_docs(settings, now),
+        data_docs(settings, now, settings.report_folder),
     )
 
 
-def _data_docs(settings: Settings, now: datetime) -> tuple[DataDoc, ...]:
-    """The pages of the last weeks, the newest first."""
+def data_docs(settings: Settings, now: datetime, of: Path) -> tuple[DataDoc, ...]:
+    """Return Great Expectations' pages of the last weeks, the newest first, with links from a folder."""
     oldest = now - timedelta(days=SUSPECT_DAYS)
-    above = os.path.relpath(folder_of(settings), settings.report_folder)
+    above = os.path.relpath(folder_of(settings), of)
     return tuple(
-        DataDoc(one.first, one.last, one.at, one.suite, f"{above}/{one.path.name}")
+        DataDoc(one.first, one.last, one.at, one.suite, os.path.normpath(f"{above}/{one.path.name}"))
         for one in result_files(settings)
         if one.at >= oldest and one.path.suffix == ".html" and not one.path.name.startswith(".")
     )[:MOST_DATA_DOCS]

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import digest_of
 from optstream.catalogue.page import MARKER
+from tasks.monitoring.alarm_groups import alarm_groups
 from tasks.monitoring.alarms import DEPENDS
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
@@ -35,6 +36,7 @@ from tasks.reports.drawing import HEIGHT
 from tasks.reports.explorer import POWERS, explorer_of
 from tasks.reports.facts import RECENT_DAYS, PublicFacts
 from tasks.reports.figures import Z, figures_of
+from tasks.reports.markup import with_code
 from tasks.reports.operator import OperatorFacts
 from tasks.reports.snippets import snippets
 
@@ -154,6 +156,8 @@ def _environment() -> Environment:
         "share": lambda share: f"{100 * share:.1f} %",
         "in_words": _in_words,
         "days_left": days_left,
+        "with_code": with_code,
+        "grouped": lambda alarms: alarm_groups(alarms, {}),
     }
     return environment
 

@@ -1,4 +1,4 @@
-"""`optstream serve`: a server if there is none, the schedule, and the worker that runs it."""
+"""`optstream serve`: a server if there is none, the schedule, the worker that runs it, and the pages."""
 
 import os
 import signal
@@ -13,7 +13,16 @@ import typer
 from flows.cli.console import Terminal
 from flows.cli.options import DEFAULT_CONFIG, Config, examples, new_app
 from flows.orchestration.environment import connect, heartbeat_seconds
-from flows.orchestration.processes import LOOK_SECONDS, own_server, worker_of
+from flows.orchestration.processes import (
+    LOOK_SECONDS,
+    LOOPBACK,
+    PAGES_PORT,
+    Child,
+    own_server,
+    pages_of,
+    pages_port,
+    worker_of,
+)
 from tasks.config import Settings, load_settings
 from tasks.operations.permissions import check_trusted
 from tasks.planning.nightly import looks_of
@@ -36,15 +45,27 @@ def serve(
         str | None,
         typer.Option(metavar="NAME", help="A process pool; the default is one of the stream's own."),
     ] = None,
+    ui_port: Annotated[
+        int | None,
+        typer.Option(
+            min=1024,
+            max=65535,
+            metavar="PORT",
+            help=f"Of the operators' pages (`optstream ui`); the default is {PAGES_PORT}, or a free one.",
+            show_default=False,
+        ),
+    ] = None,
 ) -> None:
     """Run the stream every night, and its watch every hour.
 
-    Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, and a
-    worker. Exit code 2 if one of them ends: have systemd start it again (docs/schedule.md).
+    Until Ctrl-C or SIGTERM. Starts a Prefect server on this machine's loopback, unless one is named, a
+    worker, and the operators' pages. Exit code 2 if server or worker ends: have systemd start it again
+    (docs/schedule.md).
     """
     settings, terminal = load_settings(config), Terminal()
     check_trusted(settings)
     looks_of(settings)
+    port = pages_port(ui_port)
     heartbeat = heartbeat_seconds(os.environ)
     for number in STOPPING:
         signal.signal(number, _stop)
@@ -60,10 +81,15 @@ def serve(
             children = [running.enter_context(own_server(settings))]
         pool = _register(settings, work_pool, heartbeat, own=not api)
         children.append(running.enter_context(worker_of(settings, pool)))
+        pages: Child | None = running.enter_context(pages_of(settings, port))
+        terminal.say(f"operators' pages: http://{LOOPBACK}:{port}/")
         _tell(settings, terminal, pool, heartbeat, own=not api)
         while True:
             for child in children:
                 child.check()
+            if pages is not None and pages.process.poll() is not None:
+                terminal.say(f"the operators' pages ended: see {pages.log}; nights go on")
+                pages = None
             time.sleep(LOOK_SECONDS)
 
 

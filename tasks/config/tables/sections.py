@@ -242,6 +242,7 @@ class Watch(Section):
         description=f"a list of at most {MOST_BLOCKS} notification blocks of Prefect, each by type and name, "
         'such as ["custom-webhook/optstream"]',
     )
+    log: str | None = Field(None, min_length=1, description='a file, such as "trusted/events.jsonl"')
 
 
 class Release(Section):

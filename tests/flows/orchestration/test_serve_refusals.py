@@ -1,11 +1,12 @@
 """What `optstream serve` refuses before it starts anything, and what its own server is started with."""
 
 import os
+import socket
 
 import pytest
 
 from flows.orchestration.environment import HEARTBEAT, check_address, heartbeat_seconds
-from flows.orchestration.processes import OF_THE_SERVER, _alone, _password
+from flows.orchestration.processes import OF_THE_SERVER, _alone, pages_port, password_of
 from optstream.errors import ConfigurationError
 
 
@@ -62,12 +63,25 @@ def test_heartbeats_are_a_minute_apart_or_as_the_operator_says():
     assert heartbeat_seconds({HEARTBEAT: "30"}) == 30
 
 
+def test_the_pages_take_the_usual_port_or_another_and_a_wanted_one_or_none():
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        with pytest.raises(ConfigurationError, match=f"port {port} .* set another --ui-port"):
+            pages_port(port)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("flows.orchestration.processes.PAGES_PORT", port)
+            assert pages_port(None) != port
+    assert pages_port(port) == port
+
+
 def test_an_empty_password_file_is_no_open_server(tmp_path, monkeypatch):
     monkeypatch.delenv("PREFECT_SERVER_API_AUTH_STRING", raising=False)
     (tmp_path / "password").write_text("\n")
-    made = _password(tmp_path)
+    made = password_of(tmp_path)
     assert len(made.removeprefix("optstream:")) >= 32
-    assert _password(tmp_path) == made
+    assert password_of(tmp_path) == made
     assert (tmp_path / "password").stat().st_mode & 0o077 == 0
 
 

@@ -6,6 +6,7 @@ long everything took. Heartbeats are every 30 s, the least that Prefect takes, a
 90 s; the default is 60 s, and so 180.
 """
 
+import base64
 import os
 import signal
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import time
 from datetime import timedelta
 from pathlib import Path
+from urllib.request import ProxyHandler, Request, build_opener
 
 import pytest
 
@@ -98,6 +100,24 @@ def test_a_second_serve_is_refused_and_says_who_runs(nights, api):
     )
     assert done.returncode == 2
     assert f"another `optstream serve` has its server here (process {nights.process.pid})" in done.stderr
+
+
+@pytest.mark.nightly
+def test_the_operators_pages_are_beside_prefect(nights, api):
+    address = nights.says("operators' pages: ")
+    user = base64.b64encode(nights.password.encode()).decode()
+
+    def shown():
+        request = Request(f"{address}streams/nights", headers={"authorization": f"Basic {user}"})
+        try:
+            with build_opener(ProxyHandler({})).open(request, timeout=30) as answer:
+                return answer.read().decode()
+        except OSError:
+            return None
+
+    text = until("the stream's page is there", shown, 300)
+    assert f"/streams/nights/days/{nights.settings.watching.first_day}" in text
+    assert "no Prefect server is named" not in text
 
 
 @pytest.mark.nightly

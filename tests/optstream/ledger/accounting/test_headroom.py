@@ -133,6 +133,26 @@ def test_nothing_is_known_of_an_unknown_stream(ledger):
     assert ledger.event_times("other", "published") == {}
 
 
+def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, kit):
+    publish("day 0", kit.plan(0, "1/8"))
+    publish("day 4", kit.plan(4, "1/8"))
+    later = kit.now + timedelta(hours=1)
+    reserve("day 0", kit.plan(0, "1/8"), revision=1, now=later)
+    found = ledger.events_of("load", "day 0")
+    assert [(one.kind, one.revision) for one in found] == [
+        ("reserved", 0),
+        ("draw begun", 0),
+        ("drawn", 0),
+        ("staged", 0),
+        ("published", 0),
+        ("reserved", 1),
+    ]
+    assert [one.at for one in found] == [kit.now] * 5 + [later]
+    assert len(ledger.events_of("load", "day 4")) == 5
+    assert ledger.events_of("load", "day 8") == ()
+    assert ledger.events_of("other", "day 0") == ()
+
+
 def test_heads_that_are_missing_are_named(ledger):
     head = ledger.head("load")
     assert ledger.missing_heads([head, "0" * 64]) == ["0" * 64]

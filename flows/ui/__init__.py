@@ -1,0 +1,1 @@
+"""The operators' web application: routes and the loop that looks; what is shown is `tasks.ui`."""

@@ -1,0 +1,173 @@
+"""The application: which address is answered with what; views and pages are `tasks.ui`."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Any
+from urllib.parse import quote
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Route
+from starlette.types import ExceptionHandler
+
+from flows.ui.guard import OPEN, Guard
+from flows.ui.looking import Looks, UnknownStreamError
+from optstream.errors import OptStreamError
+from tasks.contracts.results import folder_of
+from tasks.ui.day_detail import day_detail
+from tasks.ui.day_facts import DayFacts, read_day
+from tasks.ui.node_detail import MOST_DAYS, Span
+from tasks.ui.node_page import curve_of, node_page
+from tasks.ui.overview import Need, overview
+from tasks.ui.prometheus import metrics_text
+from tasks.ui.render import ASSETS, assets, page
+from tasks.ui.snapshot import Snapshot
+from tasks.ui.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
+
+DATA_DOCS = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "
+    "form-action 'none'; frame-ancestors 'none'; sandbox"
+}
+"""Of Great Expectations' pages, whose style stands in them: no script, and no origin of ours."""
+PROMETHEUS = "text/plain; version=0.0.4; charset=utf-8"
+
+
+def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Starlette:
+    """Return the application.
+
+    Args:
+        looks: The newest look at each stream.
+        secret: User and password, "user:password".
+        clock: The time.
+
+    Returns:
+        An ASGI application that only reads.
+    """
+
+    def html(template: str, *, refreshes: bool = True, **values: object) -> Response:
+        seconds = int(looks.seconds) if refreshes else 0
+        shown = page(template, now=clock(), refresh_seconds=seconds, **values)
+        return Response(shown, media_type="text/html")
+
+    def streams(_: Request) -> Response:
+        rows = overview(looks.snapshots, clock())
+        waiting = sum(row.need is not Need.NOTHING for row in rows)
+        return html("overview", rows=rows, waiting=waiting)
+
+    def stream(request: Request) -> Response:
+        found = looks.of(request.path_params["name"])
+        detail = stream_detail(found, clock())
+        view = found.view
+        newest = view.days[-1].day if view and view.days else None
+        return html(
+            "stream",
+            detail=detail,
+            home=_home(found),
+            newest=newest,
+            nodes=found.settings.tree.nodes if found.settings else (),
+            most=MOST_ALARMS,
+            open_years=OPEN_YEARS,
+        )
+
+    def day(request: Request) -> Response:
+        found, wanted = looks.of(request.path_params["name"]), _day(request.path_params["day"])
+        known = found.view is not None and wanted in {one.day for one in found.view.days}
+        facts = read_day(found.settings, wanted) if found.settings and known else DayFacts()
+        detail = day_detail(found, facts, wanted)
+        if detail is None:
+            raise HTTPException(404)
+        home = _home(found)
+        return html("day", detail=detail, name=found.stream, home=home, most=MOST_ALARMS)
+
+    def node(request: Request) -> Response:
+        found, name, span = _node_asked(looks, request)
+        shown = node_page(found, name, span)
+        home = _home(found)
+        address = f"{home}/nodes/{quote(name, safe='')}"
+        return html("node", refreshes=False, name=found.stream, home=home, address=address, **shown)
+
+    def node_data(request: Request) -> Response:
+        found, name, span = _node_asked(looks, request)
+        return JSONResponse(curve_of(found, name, span).to_document())
+
+    def contracts(request: Request) -> Response:
+        found, wanted = looks.of(request.path_params["name"]), request.path_params["file"]
+        if found.settings is None or wanted not in {one.link for one in found.docs}:
+            raise HTTPException(404)
+        shown = (folder_of(found.settings) / wanted).read_bytes()
+        return Response(shown, media_type="text/html", headers=DATA_DOCS)
+
+    def metrics(_: Request) -> Response:
+        return Response(metrics_text(looks.snapshots, clock()), media_type=PROMETHEUS)
+
+    def health(_: Request) -> Response:
+        if looks.is_alive:
+            return PlainTextResponse("ok\n")
+        return PlainTextResponse("no look at the streams ended lately\n", 503)
+
+    def static(request: Request) -> Response:
+        name = request.path_params["name"]
+        if name not in ASSETS:
+            return PlainTextResponse("there is no such file\n", 404)
+        return Response(assets()[name], media_type=ASSETS[name])
+
+    routes = [
+        Route("/", streams),
+        Route("/streams/{name}", stream),
+        Route("/streams/{name}/days/{day}", day),
+        Route("/streams/{name}/nodes/{node}", node),
+        Route("/streams/{name}/nodes/{node}/data", node_data),
+        Route("/streams/{name}/contracts/{file}", contracts),
+        Route("/metrics", metrics),
+        Route(OPEN, health),
+        Route("/static/{name}", static),
+    ]
+    refused: dict[Any, ExceptionHandler] = {
+        UnknownStreamError: _not_found,
+        OptStreamError: _not_now,
+        OSError: _not_now,
+    }
+    guard = Middleware(Guard, secret=secret)
+    return Starlette(routes=routes, middleware=[guard], exception_handlers=refused)
+
+
+def _home(found: Snapshot) -> str:
+    return f"/streams/{quote(found.stream, safe='')}"
+
+
+def _day(text: str) -> date:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        raise HTTPException(404) from None
+    if not 1970 <= found.year <= 2199:
+        raise HTTPException(404)
+    return found
+
+
+def _node_asked(looks: Looks, request: Request) -> tuple[Snapshot, str, Span]:
+    """The stream, the node and the days that an address names; the newest published day without any."""
+    found, name = looks.of(request.path_params["name"]), request.path_params["node"]
+    view, settings = found.view, found.settings
+    if view is None or settings is None or name not in settings.tree.nodes:
+        raise HTTPException(404)
+    listed = [one.day for one in view.days if one.listed is not None]
+    newest = listed[-1] if listed else found.at.date()
+    asked = request.query_params
+    span = Span(*(_day(asked[key]) if key in asked else newest for key in ("from", "to")))
+    if not 1 <= span.n_days <= MOST_DAYS:
+        raise HTTPException(404)
+    return found, name, span
+
+
+def _not_found(_: Request, error: Exception) -> Response:
+    return PlainTextResponse(f"{error}\n", 404)
+
+
+def _not_now(_: Request, error: Exception) -> Response:
+    """It cannot be read; OptStream's own words say why, others may name places."""
+    said = str(error) if isinstance(error, OptStreamError) else "it cannot be read now"
+    return PlainTextResponse(f"{said}\n", 503)

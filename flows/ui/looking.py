@@ -1,0 +1,92 @@
+"""The loop that looks at every stream, so that no request waits for a ledger."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+from pathlib import Path
+from threading import Event
+
+from optstream.errors import OptStreamError
+from tasks.ui.prometheus import metrics_text
+from tasks.ui.runs import StreamRun
+from tasks.ui.snapshot import Snapshot, take_snapshot
+
+MOST_ROUNDS_LATE = 10
+
+
+class UnknownStreamError(OptStreamError):
+    """No configuration describes a stream of this name."""
+
+
+class Looks:
+    """The newest look at each stream.
+
+    Args:
+        configurations: Their files.
+        seconds: Between two rounds.
+        clock: The time.
+        textfile: Where metrics are written after each round, for the node exporter; None for nowhere.
+        runs: The last runs of a stream; None where no orchestrator is asked.
+    """
+
+    def __init__(
+        self,
+        configurations: Sequence[Path],
+        seconds: float,
+        clock: Callable[[], datetime],
+        textfile: Path | None = None,
+        runs: Callable[[str], tuple[StreamRun, ...]] | None = None,
+    ) -> None:
+        self.configurations, self.seconds, self.clock = configurations, seconds, clock
+        self.textfile, self.runs = textfile, runs
+        self._found: dict[Path, Snapshot] = {}
+        self._ended: datetime | None = None
+
+    @property
+    def snapshots(self) -> tuple[Snapshot, ...]:
+        """The newest of each stream that was looked at."""
+        return tuple(self._found.values())
+
+    def of(self, stream: str) -> Snapshot:
+        """The newest look at a stream. Raises UnknownStreamError for one that is not shown."""
+        for found in self.snapshots:
+            if found.stream == stream:
+                return found
+        raise UnknownStreamError(f"no stream {stream!r:.80} is shown here")
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether a round ended lately."""
+        late = MOST_ROUNDS_LATE * self.seconds
+        return self._ended is not None and (self.clock() - self._ended).total_seconds() < late
+
+    def look(self) -> None:
+        """Look at every stream once; then write the text file, if there is one."""
+        for file in self.configurations:
+            found = take_snapshot(file, self.clock(), self._found.get(file))
+            self._found[file] = found if self.runs is None else _with_runs(found, self.runs)
+        self._ended = self.clock()
+        if self.textfile is not None:
+            _replace(self.textfile, metrics_text(self.snapshots, self.clock()))
+
+    def run(self, stop: Event) -> None:
+        """Look again and again, until `stop` is set."""
+        while not stop.is_set():
+            self.look()
+            stop.wait(self.seconds)
+
+
+def _with_runs(snapshot: Snapshot, runs: Callable[[str], tuple[StreamRun, ...]]) -> Snapshot:
+    """The snapshot with the stream's runs, or with why they are not known."""
+    try:
+        return replace(snapshot, runs=runs(snapshot.stream), runs_problem=None)
+    except Exception as error:  # noqa: BLE001 - the pages outlive the orchestrator; an address may be a secret
+        problem = f"Prefect's API did not answer ({type(error).__name__})"
+        return replace(snapshot, runs=(), runs_problem=problem)
+
+
+def _replace(file: Path, data: bytes) -> None:
+    """Put the bytes in place in one step: the node exporter reads at any moment."""
+    part = file.with_name(f".{file.name}.part")
+    part.write_bytes(data)
+    part.replace(file)

@@ -1,0 +1,63 @@
+"""What is known of one day beside the snapshot of its stream: read when its page is asked for."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import date
+
+from optstream.ledger import ReleaseEvent, ReleaseRecord, Vintage
+from tasks.config import Settings
+from tasks.contracts.results import ResultFile, result_files
+from tasks.ingest import Arrival, arrivals_of
+from tasks.ledger.open import ledger_if_any
+
+
+@dataclass(frozen=True)
+class DayFacts:
+    """What ledger and folders know of one day.
+
+    Attributes:
+        arrival: What is there of its dump; None where that cannot be listed.
+        results: Its contract results, the newest first.
+        records: Its releases by revision.
+        vintages: New estimates by revision, of those that have any.
+        events: What happened to its releases, in the ledger's order.
+    """
+
+    arrival: Arrival | None = None
+    results: tuple[ResultFile, ...] = ()
+    records: tuple[ReleaseRecord, ...] = ()
+    vintages: Mapping[int, tuple[Vintage, ...]] = field(default_factory=dict)
+    events: tuple[ReleaseEvent, ...] = ()
+
+
+def read_day(settings: Settings, day: date) -> DayFacts:
+    """Return what is known of one day; opens no dump.
+
+    Args:
+        settings: Of the stream.
+        day: The local day.
+
+    Returns:
+        The facts.
+
+    Raises:
+        LedgerError: The database refuses.
+    """
+    arrival = None
+    with suppress(OSError):
+        arrival = arrivals_of(settings, [day]).get(day)
+    results = tuple(
+        one
+        for one in result_files(settings)
+        if one.first <= day <= one.last and one.path.suffix == ".json" and not one.path.name.startswith(".")
+    )
+    stream, period = settings.stream.name, day.isoformat()
+    with ledger_if_any(settings) as ledger:
+        newest = None if ledger is None else ledger.latest(stream, period)
+        if ledger is None or newest is None:
+            return DayFacts(arrival, results)
+        revisions = range(newest.revision + 1)
+        records = tuple(filter(None, (ledger.find(stream, period, one) for one in revisions)))
+        vintages = {one: ledger.vintages_of(stream, period, one) for one in revisions}
+        return DayFacts(arrival, results, records, vintages, ledger.events_of(stream, period))

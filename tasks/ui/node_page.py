@@ -1,0 +1,68 @@
+"""What the page of a node shows, from the published folder."""
+
+from datetime import UTC, datetime, time
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tasks.config import Settings
+from tasks.reports.figures import Z
+from tasks.reports.numbers import quantity_of, unit_of
+from tasks.ui.node_detail import SPANS, NodeCurve, Span, children_of, node_curve
+from tasks.ui.node_facts import read_nodes
+from tasks.ui.snapshot import Snapshot
+
+MOST_ROWS = 500
+"""Of the table, the newest."""
+
+
+def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
+    """Return the values of the template.
+
+    Args:
+        snapshot: Of the stream, whose configuration was read.
+        node: Its name.
+        span: The days.
+
+    Returns:
+        By name.
+
+    Raises:
+        PublicationError: As `read_nodes`.
+    """
+    settings = _settings(snapshot)
+    rows = read_nodes(settings, {node}, span.days())
+    tree, value = settings.tree, settings.published.value
+    above = tree.parents[tree.nodes.index(node)]
+    return {
+        "node": node,
+        "parent": tree.nodes[above] if above >= 0 else None,
+        "children": children_of(tree, node),
+        "quantity": quantity_of(value),
+        "unit": unit_of(value),
+        "span": span,
+        "earlier": span.moved(-span.n_days),
+        "later": span.moved(span.n_days),
+        "spans": [span.of_length(n_days) for n_days in SPANS],
+        "table": [
+            (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}", value, None if noise is None else Z * noise)
+            for at, value, noise in rows.select("at", "value", "noise").tail(MOST_ROWS).reverse().iter_rows()
+        ],
+    }
+
+
+def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
+    """Return the lines of a node's page. Raises PublicationError as `read_nodes`."""
+    settings = _settings(snapshot)
+    children = children_of(settings.tree, node)
+    rows = read_nodes(settings, {node, *children}, span.with_week_before())
+    return node_curve(rows, node, children, _begin(settings, span))
+
+
+def _begin(settings: Settings, span: Span) -> int:
+    """The first day's local midnight, in seconds since 1970."""
+    return int(datetime.combine(span.first, time(), ZoneInfo(settings.stream.time_zone)).timestamp())
+
+
+def _settings(snapshot: Snapshot) -> Settings:
+    assert snapshot.settings is not None  # asked for before
+    return snapshot.settings

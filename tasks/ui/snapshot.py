@@ -1,0 +1,115 @@
+"""One look at a stream for the operators' pages: what the watch sees, since when, and how long nights ran."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import date, datetime, timedelta
+from pathlib import Path
+
+import polars as pl
+
+from optstream.errors import OptStreamError
+from optstream.ledger import Ledger
+from tasks.config import Settings, load_settings
+from tasks.contracts.results import folder_of
+from tasks.ledger.open import ledger_if_any
+from tasks.monitoring import StreamView, watch
+from tasks.monitoring.alarm import Key
+from tasks.monitoring.published_files import kept_figures
+from tasks.monitoring.told import read_told
+from tasks.operations.permissions import check_trusted
+from tasks.reports.operator import DataDoc, data_docs
+from tasks.storage.failures import unexpected
+from tasks.ui.runs import StreamRun
+
+
+@dataclass(frozen=True)
+class Night:
+    """When a day's newest release was reserved and published. published: None where it is not."""
+
+    reserved: datetime
+    published: datetime | None = None
+
+    @property
+    def took(self) -> timedelta | None:
+        """From the reservation to the publication; None where there is none."""
+        return None if self.published is None else max(self.published - self.reserved, timedelta())
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """What one look at a stream found.
+
+    Attributes:
+        file: The configuration.
+        stream: Name of the stream; of the file where that cannot be read.
+        at: When the stream was last seen.
+        settings: None where the configuration was never read.
+        view: Days, budget and alarms at that time; None where none was ever seen.
+        problem: Why the newest look failed: then all else is as old as `at`; None where it did not.
+        since: When the watch first saw an alarm, of those that it has seen.
+        nights: By day.
+        figures: Means and noise of published files (`tasks.monitoring.published_files.kept_figures`).
+        docs: Great Expectations' pages of the last weeks; a link is a file's name.
+        runs: The last ones that the orchestrator knows; None where none was asked.
+        runs_problem: Why it was asked in vain, if so.
+    """
+
+    file: Path
+    stream: str
+    at: datetime
+    settings: Settings | None = field(default=None, repr=False)
+    view: StreamView | None = field(default=None, repr=False)
+    problem: str | None = None
+    since: Mapping[Key, datetime] = field(default_factory=dict)
+    nights: Mapping[date, Night] = field(default_factory=dict)
+    figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    docs: tuple[DataDoc, ...] = ()
+    runs: tuple[StreamRun, ...] | None = None
+    runs_problem: str | None = None
+
+
+def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> Snapshot:
+    """Look at the stream of a configuration as `optstream status` does; what fails is part of the answer.
+
+    Args:
+        file: The configuration.
+        now: An instant with a time zone.
+        before: The look before this one, which is shown on where this one fails.
+
+    Returns:
+        What was found. Nothing is raised: one stream's trouble must not hide the others.
+    """
+    try:
+        settings = load_settings(file)
+        check_trusted(settings)
+        with ledger_if_any(settings) as ledger:
+            view = watch(settings, ledger, now, live=settings.watch is not None)
+            nights = {} if ledger is None else _nights(ledger, settings.stream.name)
+    except OptStreamError as error:
+        problem = str(error)
+    except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
+        problem = unexpected(error)
+    else:
+        since = {key: told.since for key, told in read_told(settings).items() if told.lasts}
+        return Snapshot(
+            file,
+            settings.stream.name,
+            now,
+            settings,
+            view,
+            None,
+            since,
+            nights,
+            kept_figures(settings),
+            data_docs(settings, now, folder_of(settings)),
+        )
+    return replace(before or Snapshot(file, file.stem, now), problem=problem)
+
+
+def _nights(ledger: Ledger, stream: str) -> dict[date, Night]:
+    """Of each day the newest revision's times."""
+    reserved, published = (ledger.event_times(stream, kind) for kind in ("reserved", "published"))
+    found = {}
+    for key, at in sorted(reserved.items()):
+        found[date.fromisoformat(key[0])] = Night(at, published.get(key))
+    return found

@@ -1,0 +1,137 @@
+"""A stream that was really released: every page of it in the application, and its curve in Chromium."""
+
+import base64
+import os
+from datetime import UTC, date, datetime
+
+import pytest
+from starlette.testclient import TestClient
+
+from flows.ui.application import DATA_DOCS, application
+from flows.ui.looking import Looks
+from tests.browser import visit
+from tests.flows.ui.conftest import served
+from tests.tasks.two_regions import CONFIGURATION, Installation
+
+pytestmark = pytest.mark.slow
+SECRET = "optstream:secret"
+AUTHORIZED = {"Authorization": "Basic " + base64.b64encode(SECRET.encode()).decode()}
+DAYS = (date(2016, 6, 1), date(2016, 6, 2))
+
+
+def now():
+    return datetime(2016, 6, 3, 3, tzinfo=UTC)
+
+
+@pytest.fixture(scope="module")
+def looks(tmp_path_factory):
+    """Of two published days."""
+    folder = tmp_path_factory.mktemp("released")
+    (folder / "optstream.toml").write_text(CONFIGURATION + "[watch]\nfirst_day = 2016-06-01\n")
+    installation = Installation(folder)
+    installation.simulate(*DAYS)
+    installation.release(*DAYS)
+    found = Looks([folder / "optstream.toml"], 30, now)
+    found.look()
+    return found
+
+
+@pytest.fixture
+def client(looks):
+    return TestClient(application(looks, SECRET, now), base_url="http://127.0.0.1", headers=AUTHORIZED)
+
+
+def test_two_clicks_lead_from_the_overview_to_a_day(client):
+    assert 'href="/streams/two-regions"' in client.get("/").text
+    assert 'href="/streams/two-regions/days/2016-06-02"' in client.get("/streams/two-regions").text
+    text = client.get("/streams/two-regions/days/2016-06-02").text
+    for said in (
+        "Its plan was charged to the privacy budget",
+        "It was measured with noise, once",
+        "It was published",
+        "The suite raw judged it",
+        "optstream withdraw --config",
+        "complete, 1 file",
+    ):
+        assert said in text, said
+
+
+def test_the_budget_is_drawn_with_its_limit(client):
+    text = client.get("/streams/two-regions").text
+    assert 'class="limit"' in text
+    assert "groups of windows is charged 1 of 1" in text
+
+
+def test_contract_pages_open_in_a_sandbox_and_no_other_file_does(client, looks):
+    (snapshot,) = looks.snapshots
+    assert snapshot.docs
+    for one in snapshot.docs:
+        answer = client.get(f"/streams/two-regions/contracts/{one.link}")
+        assert answer.status_code == 200
+        assert answer.headers["content-security-policy"] == DATA_DOCS["Content-Security-Policy"]
+    for file in ("..%2F..%2Finput.key", "x.html", snapshot.docs[0].link.replace(".html", ".json")):
+        assert client.get(f"/streams/two-regions/contracts/{file}").status_code == 404
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/streams/other",
+        "/streams/two-regions/days/2016-07-01",
+        "/streams/two-regions/days/x",
+        "/streams/two-regions/nodes/75",
+        "/streams/two-regions/nodes/FR?from=2016-06-02&to=2016-06-01",
+        "/streams/two-regions/nodes/FR?from=2016-01-01&to=2016-06-01",
+        "/streams/two-regions/nodes/FR/data?from=x",
+        "/streams/two-regions/nodes/FR/data?from=0001-01-01&to=0001-01-01",
+    ],
+)
+def test_what_is_not_there_is_not_found(client, path):
+    assert client.get(path).status_code == 404
+
+
+def test_figures_are_published_ones(client):
+    found = client.get("/streams/two-regions/nodes/84/data").json()
+    assert len(found["at"]) == 48
+    assert {one["kind"] for one in found["series"]} >= {"value", "noise-low", "noise-high", "day-before"}
+    none = client.get("/streams/two-regions/nodes/84/data?from=2015-06-01&to=2015-06-01").json()
+    assert none["at"] == []
+
+
+def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, looks, monkeypatch):
+    def gone(*_):
+        raise OSError(13, "Permission denied", "/a/private/place")
+
+    monkeypatch.setattr("flows.ui.application.read_day", gone)
+    answer = client.get("/streams/two-regions/days/2016-06-02")
+    assert (answer.status_code, answer.text) == (503, "it cannot be read now\n")
+    assert client.get("/").status_code == 200
+
+
+@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark"), (1440, "light")])
+def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width, scheme):
+    with (
+        served(application(looks, SECRET, now)) as origin,
+        visit(chromium, allowed=(origin,), width=width, scheme=scheme) as seen,
+    ):
+        seen.page.set_extra_http_headers(AUTHORIZED)
+        seen.page.goto(f"{origin}/streams/two-regions/nodes/FR")
+        seen.page.wait_for_selector("#curve[data-drawn] canvas")
+        seen.page.get_by_label("children, stacked").check()
+        seen.page.get_by_label("the day before").check()
+        seen.page.locator("#curve").focus()
+        seen.page.keyboard.press("ArrowLeft")
+        said = seen.page.inner_text("#readout")
+        assert said.startswith("2016-06-02 21:00 UTC: FR "), said
+        assert "84 " in said
+        assert "the day before " in said
+        seen.page.keyboard.press("+")
+        seen.page.keyboard.press("0")
+        if into := os.environ.get("OPTSTREAM_PICTURES"):
+            seen.page.screenshot(path=f"{into}/node-{width}-{scheme}.png", full_page=True)
+            for name, path in (("stream", ""), ("day", "/days/2016-06-02")):
+                seen.page.goto(f"{origin}/streams/two-regions{path}")
+                seen.page.screenshot(path=f"{into}/released-{name}-{width}-{scheme}.png", full_page=True)
+        assert not seen.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert seen.errors == []
+    assert seen.refused == []

@@ -1,0 +1,98 @@
+"""The lines of a node's page, and the days that it asks for."""
+
+from datetime import date
+
+import polars as pl
+import pytest
+
+from optstream.errors import PublicationError
+from optstream.stream import AggregationTree
+from tasks.reports.figures import Z
+from tasks.ui.node_detail import DAY, MOST_CHILDREN, Span, children_of, node_curve
+from tasks.ui.node_facts import COLUMNS, read_nodes
+from tasks.ui.node_page import curve_of, node_page
+from tasks.ui.snapshot import take_snapshot
+
+BEGIN = 1_464_732_000
+FIRST = date(2016, 6, 1)
+
+
+def rows(*found):
+    return pl.DataFrame([(BEGIN + at, *rest) for at, *rest in found], schema=COLUMNS, orient="row")
+
+
+def test_bands_stand_on_both_sides_and_only_where_they_are_known():
+    found = rows((0, "FR", 100.0, 2.0, None), (1800, "FR", 50.0, None, None))
+    curve = node_curve(found, "FR", (), BEGIN)
+    assert curve.at == (BEGIN, BEGIN + 1800)
+    lines = {one.kind: one.values for one in curve.series}
+    assert lines == {
+        "value": (100.0, 50.0),
+        "noise-low": (100 - 2 * Z, None),
+        "noise-high": (100 + 2 * Z, None),
+    }
+
+
+def test_children_have_their_own_figures_in_the_order_of_the_stack():
+    found = rows((0, "FR", 10.0, None, None), (0, "84", 4.0, None, None), (0, "11", 6.0, None, None))
+    curve = node_curve(found, "FR", ("84", "11"), BEGIN)
+    assert [(one.label, one.values) for one in curve.series if one.kind == "child"] == [
+        ("84", (4.0,)),
+        ("11", (6.0,)),
+    ]
+
+
+def test_the_day_and_the_week_before_lie_behind_at_the_same_hour():
+    found = rows(
+        (-7 * DAY, "FR", 7.0, None, None), (-DAY, "FR", 1.0, None, None), (0, "FR", 10.0, None, None),
+        (1800, "FR", 11.0, None, None),
+    )  # fmt: skip
+    curve = node_curve(found, "FR", (), BEGIN)
+    lines = {one.kind: one.values for one in curve.series}
+    assert lines == {"value": (10.0, 11.0), "day-before": (1.0, None), "week-before": (7.0, None)}
+
+
+def test_nothing_published_is_no_line_of_anything():
+    curve = node_curve(rows(), "FR", ("84",), BEGIN)
+    assert curve.at == ()
+    assert curve.to_document()["series"][0] == {"label": "FR", "kind": "value", "values": ()}
+
+
+def test_children_are_the_tree_s_first():
+    names = [f"leaf {number}" for number in range(MOST_CHILDREN + 5)]
+    tree = AggregationTree.from_parents({"FR": None, **dict.fromkeys(names, "FR")})
+    assert children_of(tree, "FR") == tuple(names[:MOST_CHILDREN])
+    assert children_of(tree, "leaf 3") == ()
+
+
+def test_spans_move_and_grow_at_their_end():
+    span = Span(date(2016, 6, 5), date(2016, 6, 6))
+    assert (span.n_days, span.moved(-2)) == (2, Span(date(2016, 6, 3), date(2016, 6, 4)))
+    assert span.of_length(7) == Span(date(2016, 5, 31), date(2016, 6, 6))
+    assert (span.with_week_before()[0], span.days()[-1]) == (date(2016, 5, 29), date(2016, 6, 6))
+
+
+def test_before_the_first_release_nothing_can_be_read(small):
+    with pytest.raises(PublicationError):
+        read_nodes(small().settings, {"FR"}, [FIRST])
+
+
+@pytest.mark.slow
+def test_what_is_shown_is_what_readers_have(installation):
+    installation.released(FIRST, date(2016, 6, 2))
+    found = take_snapshot(installation.folder / "optstream.toml", installation.now)
+    span = Span(date(2016, 6, 2), date(2016, 6, 2))
+    curve = curve_of(found, "FR", span)
+    lines = {one.kind: one.values for one in curve.series}
+    assert curve.at[0] == 1_464_818_400  # 2016-06-02 00:00 in Paris
+    assert len(curve.at) == 48
+    both = zip(*(one.values for one in curve.series if one.kind == "child"), strict=True)
+    assert [sum(pair) for pair in both] == pytest.approx(lines["value"])
+    assert None not in lines["day-before"]
+    assert "week-before" not in lines
+    published = read_nodes(installation.settings, {"FR"}, [span.first])
+    assert list(lines["value"]) == published["value"].to_list()
+    shown = node_page(found, "FR", span)
+    assert (shown["parent"], shown["children"]) == (None, ("84", "11"))
+    assert [at for at, *_ in shown["table"]][-1] == "2016-06-01 22:00"
+    assert node_page(found, "84", span)["parent"] == "FR"

@@ -1,0 +1,47 @@
+"""A look at real streams: what is read is what `optstream status` reads, and trouble is a value."""
+
+from datetime import date, timedelta
+
+import pytest
+
+from tasks.monitoring import State
+from tasks.ui.snapshot import take_snapshot
+from tests.tasks.conftest import NOW
+
+DAYS = (date(2016, 6, 1), date(2016, 6, 2))
+
+
+@pytest.mark.slow
+def test_a_released_stream_is_seen_and_nothing_is_changed(installation):
+    installation.released(*DAYS)
+    file, before = installation.folder / "optstream.toml", installation.files("published", "trusted")
+    found = take_snapshot(file, installation.now)
+    assert (found.stream, found.problem, found.at) == ("two-regions", None, installation.now)
+    assert [day.state for day in found.view.days] == [State.PUBLISHED] * 2
+    assert set(found.nights) == set(DAYS)
+    assert all(night.took is not None for night in found.nights.values())
+    after = installation.files("published", "trusted")
+    assert {name for name in after if after[name] != before.get(name)} <= {
+        name for name in after if name.name.startswith("ledger.sqlite")
+    }
+
+
+def test_a_stream_before_its_first_run_is_seen(small):
+    stream = small()
+    found = take_snapshot(stream.settings.file, NOW)
+    assert found.problem is None
+    assert found.view is not None
+    assert found.nights == {}
+
+
+def test_trouble_is_a_value_and_the_look_before_stays(small):
+    stream = small()
+    file, now = stream.settings.file, NOW
+    before = take_snapshot(file, now)
+    file.write_text("[stream\n")
+    after = take_snapshot(file, now + timedelta(minutes=1), before)
+    assert (after.view, after.at) == (before.view, now)
+    assert "optstream.toml" in (after.problem or "")
+    never = take_snapshot(file, now)
+    assert (never.stream, never.view) == ("optstream", None)
+    assert take_snapshot(file.with_name("absent.toml"), now).problem
