@@ -20,6 +20,7 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.stream import AggregationTree, Feature, Measured
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 TREE = AggregationTree.from_parents({"FR": None, "84": "FR", "11": "FR"})
 ALMOST = 1 - Fraction(1, 2**40)
@@ -190,15 +191,6 @@ def test_the_stated_cost_covers_longer_periods_than_the_shortest(window, samples
         both = sampler + [PeriodSpend(s.level, s.stage, length, s.charges) for s in sampler]
         rest = Fraction(2, 3)
         assert (worst_window(both, window).epsilon if both else 0) + rest * ALMOST <= mechanism.epsilon <= 1
-
-
-class SilentNoise:
-    """None at all: shows what the data alone decide."""
-
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
 
 
 @pytest.mark.parametrize(

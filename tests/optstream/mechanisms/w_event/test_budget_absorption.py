@@ -9,13 +9,7 @@ from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
 from optstream.privacy.exact import round_up_to_float
-
-
-class SilentNoise:
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
 def quarters(*counts):

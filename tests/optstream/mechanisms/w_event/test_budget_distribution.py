@@ -8,13 +8,7 @@ import pytest
 from optstream.mechanisms.w_event.budget_distribution import GRAINS, BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-
-
-class SilentNoise:
-    simulated = True
-
-    def discrete_laplace(self, scale, size):
-        return np.zeros(size, dtype=np.int64)
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 
 def paid(mechanism, values):

@@ -8,40 +8,12 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.ledger.accounting.spends import covers
-from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
-from optstream.privacy import PrivacyModel, StepSpend, worst_window
+from optstream.privacy import StepSpend
 from optstream.stream import Measured
-
-BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
-
-
-class SilentNoise:
-    """None at all, and a record of what was asked for: (scale, size)."""
-
-    simulated = True
-
-    def __init__(self):
-        self.asked = []
-
-    def discrete_laplace(self, scale, size):
-        self.asked.append((scale, size))
-        return np.zeros(size, dtype=np.int64)
-
-
-def build(kind, window=6, epsilon="1", share="1/2", **model):
-    return kind(PrivacyModel(epsilon, window, 1, "1", **model), share)
-
-
-def jumping(generator, n_series, n_steps):
-    """Quiet stretches and jumps large enough to be published."""
-    jumps = generator.integers(-3000, 3000, (n_series, n_steps)) * (generator.random(n_steps) < 0.4)
-    return jumps.cumsum(axis=1)
-
-
-def cost(mechanism, spends):
-    return worst_window(spends, mechanism.model.window_length).epsilon
+from tests.optstream.mechanisms.silent_noise import SilentNoise
+from tests.optstream.mechanisms.w_event.both import BOTH, build, cost, jumping
 
 
 @BOTH
