@@ -25,6 +25,17 @@ def test_bands_hold_at_least_what_they_say_and_respect_0(mean):
         assert naive.mean() < 0.9
 
 
+def test_ends_of_bands_are_the_quantiles_of_the_negative_binomial():
+    rng = np.random.default_rng(6)
+    mean, more = 10 ** rng.uniform(-6, 6, 5_000), 10 ** rng.uniform(-9, 9, 5_000)
+    more = np.maximum(more, 1e-3 * mean**2 + 1e-12)
+    low, high = count_bands(mean, more, 1.0)
+    size = mean**2 / more
+    exact = [stats.nbinom.ppf(tail, size, size / (size + mean)) for tail in (0.5 - 0.95 / 2, 0.5 + 0.95 / 2)]
+    assert np.array_equal(low, exact[0])
+    assert np.array_equal(high, exact[1])
+
+
 def test_truncated_means_are_those_of_the_truncated_normal():
     means, variances = np.array([-30.0, -2.0, 0.0, 0.5, 10.0]), np.array([1.0, 4.0, 1.0, 0.1, 1.0])
     found, spread = truncated_means(means, variances, 0.0)
