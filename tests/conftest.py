@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+import flows  # noqa: F401  before numpy: one thread for linear algebra, here too
 from optstream.storage import open as stores
 from tests import temporary_s3
 from tests.browser import find_chromium, running_chromium

@@ -19,7 +19,6 @@ from tests.faults.campaign import Row, both_databases, table
 from tests.faults.disk import backups, two_machines
 from tests.faults.disk.cuts import (
     FIRST,
-    HISTORIES,
     SERVER,
     CutBench,
     Recorded,
@@ -38,8 +37,8 @@ Say = Callable[[str], None]
 def cut_everywhere(cuts: CutBench, n_cuts: int, seed: int, say: Say) -> Iterator[tuple[str, Tally]]:
     """A row for each history: the first at every durable step, all by chance."""
     chance = random.Random(seed)
-    each = -(-n_cuts // len(HISTORIES))
-    for history in HISTORIES:
+    each = -(-n_cuts // len(cuts.histories))
+    for history in cuts.histories:
         recorded = cuts.record(history)
         places = list(islice(by_chance(recorded, chance), each))
         if history is FIRST:

@@ -46,12 +46,16 @@ def only_names(_chance: random.Random) -> Keep:
 
 
 def names_of_zeros(_chance: random.Random) -> Keep:
-    """Files under their new names, of their new length, and all zeros."""
+    """Files under their new names, of their new length, and zeros wherever nothing was synced before.
+
+    Never zeros in the place of what was synced: a disk has a sector as it was or as it became, and PostgreSQL
+    counts on that for pages that its log does not hold whole.
+    """
 
     def keep(operation: Operation) -> Operation:
-        return (
-            operation._replace(value=bytes(len(operation.value))) if operation.kind == "write" else operation
-        )
+        if operation.kind != "write":
+            return operation
+        return operation._replace(other=operation.other + len(operation.value), value=b"")
 
     return keep
 
@@ -112,7 +116,7 @@ def _killed_in(point: str) -> History:
 
 
 FIRST = History("a first day", [{"days": DAYS[:1]}])
-HISTORIES = (
+ANY_DATABASE = (
     FIRST,
     History(
         "three days, one taken back and released anew",
@@ -127,11 +131,17 @@ HISTORIES = (
     History("days with raw state", [{"days": [day]} for day in DAYS[:3]], "PeGaSus"),
     History("a draw that raises", [{"days": DAYS[:1], "raises": True}, {"days": DAYS[1:2]}], voids=True),
     _killed_in("after mkdir in make_private_folder < DrawingFile.preallocate, 3"),
-    _killed_in("after mkdir in _make_private < _sqlite, 1"),
     _killed_in("before commit in Ledger.record_drawn, 1"),
     _killed_in("after commit in Ledger.record_drawn, 1"),
     _killed_in("after link in write_new < LocalTransaction.create_new, 1"),
 )
+FIRST_FOLDER = {
+    "sqlite": "after mkdir in _make_private < _sqlite, 1",
+    "postgresql": "after mkdir in make_private_folder < _make_key, 1",
+}
+"""Where the trusted folder is made: with the ledger, or with the first key."""
+HISTORIES = {database: (*ANY_DATABASE, _killed_in(point)) for database, point in FIRST_FOLDER.items()}
+"""By database."""
 
 
 @dataclass(frozen=True)
@@ -183,6 +193,10 @@ class CutBench:
     @property
     def disk(self) -> Path:
         return self.folder / "disk"
+
+    @property
+    def histories(self) -> Sequence[History]:
+        return HISTORIES["postgresql" if self.cluster else "sqlite"]
 
     def record(self, history: History) -> Recorded:
         """Let it happen. The place is empty afterwards."""

@@ -1,13 +1,15 @@
 """The recording file system and the disks that are rebuilt of it, before anything is believed of them."""
 
 import os
+import random
 import sqlite3
 import tempfile
 from pathlib import Path
 
 import pytest
 
-from tests.faults.disk.model import Disk, Rules, after_cut
+from tests.faults.disk.cuts import names_of_zeros
+from tests.faults.disk.model import Disk, Operation, Rules, after_cut
 from tests.faults.disk.mount import mounted, read_log, why_not
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no file system of our own here: {why_not()}")
@@ -129,7 +131,19 @@ def test_sqlite_keeps_what_it_committed_only_if_it_syncs(recorded, tmp_path, syn
 
 
 def test_a_disk_in_memory_takes_operations_whose_beginning_was_lost():
-    from tests.faults.disk.model import Operation
-
     lost = [Operation("make", 2, value=(0o100600, 0, 0)), Operation("write", 2, other=3, value=b"x")]
     assert bytes(Disk(lost).nodes[2].content) == b"\0\0\0x"
+
+
+def test_zeros_are_where_nothing_was_synced_and_never_in_the_place_of_what_was(recorded, tmp_path):
+    def work(folder):
+        (folder / "file").write_bytes(b"synced")
+        sync(folder / "file")
+        sync(folder)
+        with (folder / "file").open("r+b") as file:
+            file.write(b"SYNCED and more")
+        (folder / "new").write_bytes(b"new")
+
+    operations, _ = recorded(work)
+    kept = left(operations, tmp_path, keep=names_of_zeros(random.Random(0)))
+    assert kept == {"file": b"synced" + bytes(9), "new": bytes(3)}

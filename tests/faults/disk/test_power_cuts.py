@@ -8,7 +8,7 @@ import random
 import pytest
 
 from tests.by_night import few
-from tests.faults.disk.cuts import FIRST, HISTORIES, at_every_step, by_chance, open_cuts
+from tests.faults.disk.cuts import ANY_DATABASE, FIRST, at_every_step, by_chance, open_cuts
 from tests.faults.disk.model import Rules
 from tests.faults.disk.mount import why_not
 from tests.temporary_postgresql import find_binaries
@@ -54,7 +54,7 @@ def test_cuts_of_a_first_day(sqlite_cuts, first_day, each):
 @pytest.mark.nightly
 def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
     """Around a new catalogue: what readers saw before the cut is what they see after it, or comes back."""
-    recorded = sqlite_cuts.record(HISTORIES[2])
+    recorded = sqlite_cuts.record(ANY_DATABASE[2])
     shown = [at for at, _ in recorded.sights]
     places = [
         (at + more, remains)
@@ -67,7 +67,7 @@ def test_cuts_after_readers_were_shown_a_day(sqlite_cuts):
 
 def test_a_folder_that_a_dead_run_made_and_did_not_sync(sqlite_cuts):
     """The next run finds the folder, and puts measurements in it that must outlast the cut."""
-    (history,) = (one for one in HISTORIES if "preallocate, 3" in one.name)
+    (history,) = (one for one in ANY_DATABASE if "preallocate, 3" in one.name)
     recorded = sqlite_cuts.record(history)
     shown = recorded.sights[0][0]
     assert broken_by(sqlite_cuts, recorded, [(shown, "all unsynced lost")]) == []
