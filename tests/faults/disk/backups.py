@@ -7,6 +7,7 @@ contradicted, no day that they saw may be drawn again, and whatever is missing m
 
 import hashlib
 import random
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
@@ -41,6 +42,8 @@ TELLING = {
     "published": ("published",),
 }
 """Where something can say what the ledger has forgotten. Reports and validation results cannot."""
+RENEWED = tuple(f"trusted/{part}" for part in ("report", "validation", "witness"))
+"""What changes in a night that draws nothing: nobody misses it, and the next night makes it anew."""
 Draw = tuple[str, int, str]
 """Period, revision and the hash of the measurements."""
 
@@ -53,12 +56,13 @@ class Moment:
     sights: Mapping[Sight, str]
     draws: Mapping[Draw, ReleaseRecord]
 
-    def digest(self, *stores: str) -> str:
-        """Changes when one of these stores, or folders of a store, does."""
+    def digest(self, *stores: str, without: Sequence[str] = ()) -> str:
+        """Changes when one of these stores, or folders of a store, does. without: folders left out."""
         digest = hashlib.sha256()
         for path in sorted(chain.from_iterable((self.folder / store).rglob("*") for store in stores)):
-            if path.is_file():
-                digest.update(f"{path.relative_to(self.folder)}\n".encode() + path.read_bytes())
+            name = path.relative_to(self.folder)
+            if path.is_file() and not any(name.is_relative_to(folder) for folder in without):
+                digest.update(f"{name}\n".encode() + path.read_bytes())
         return digest.hexdigest()
 
 
@@ -107,7 +111,10 @@ class Past:
                 if not path.name.endswith("-shm"):
                     shutil.copy(path, into / "ledger")
         else:
-            self._postgresql("pg_dump", "--schema", self.schema, "--file", str(into / "ledger" / "dump.sql"))
+            dump = into / "ledger" / "dump.sql"
+            self._postgresql("pg_dump", "--schema", self.schema, "--file", str(dump))
+            # newer programs frame it with a word by chance
+            dump.write_text(re.sub(r"(?m)^\\(un)?restrict .*$", "", dump.read_text()))
         catalogue = find_catalogue(settings.published_folder)
         sights = Judge(self.world).sights(catalogue, settings.published_folder) if catalogue else {}
         self.moments.append(Moment(into, sights, _draws(self.world)))
@@ -178,7 +185,9 @@ class Past:
         """Whether something is missing that the newest copies have."""
         newest = self.moments[restored.newest]
         return any(
-            self.moments[restored.shown(store)].digest(store) != newest.digest(store) for store in STORES
+            self.moments[restored.shown(store)].digest(store, without=RENEWED)
+            != newest.digest(store, without=RENEWED)
+            for store in STORES
         )
 
     def remove(self) -> None:
