@@ -123,6 +123,12 @@ def test_points_that_may_not_have_it_are_refused(points, given, message):
         ({"mechanism": 'noise = "joint"'}, 'noise "joint" at levels of several nodes is for customers whose'),
         ({"mechanism": 'noise = "loud"'}, 'mechanism.noise must be "joint" or "laplace"'),
         ({"stream": "leaves_per_period = 2"}, "stream.leaves_per_period must be 1, where each customer's"),
+        ({"stream": "leaves_per_period = true"}, "leaves_per_period must be 1, .* left out; got True"),
+        ({"stream": "leaves_per_period = 1.0"}, "leaves_per_period must be 1, .* left out; got 1.0"),
+        (
+            {"stream": 'unit = "roaming"', "mechanism": 'noise = "joint"'},
+            'which stream.unit "customer" and input.schema "aggregated" allow',
+        ),
         ({"stream": WORD, "schema": "metered"}, 'must be left out for input.schema "metered"'),
         ({"stream": f'{WORD}\nunit = "roaming"'}, 'must be left out for unit "roaming"'),
         ({"mechanism": 'noise = "joint"', "name": "Sample"}, "mechanism.noise is not a known key"),
