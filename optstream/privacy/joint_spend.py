@@ -115,7 +115,8 @@ def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArr
     inside = (
         np.minimum(last + 1, part.stop) - np.maximum(last + 1 - window_length, part.start) for part in group
     )
-    return np.maximum.reduce([np.zeros_like(last), *inside])
+    most: NDArray[np.int64] = np.maximum.reduce([np.zeros_like(last), *inside])
+    return most
 
 
 def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:
