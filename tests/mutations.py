@@ -67,8 +67,8 @@ MUTATIONS = (
     Mutation(
         "a window that cuts two groups of joint noise pays for one",
         "optstream/privacy/joint_spend.py",
-        "charged += np.maximum.reduce",
-        "charged = np.maximum.reduce",
+        "charged += _most_of_one_part",
+        "charged = _most_of_one_part",
     ),
     Mutation(
         "a rest of a day's measurements is a group of its own",

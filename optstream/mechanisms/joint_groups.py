@@ -1,9 +1,11 @@
 """Which groups of joint noise a plan has that measures every step: those with the least expected error."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
+from itertools import product
 from typing import Literal, TypeVar, get_args
 
 from optstream.errors import ParameterError
@@ -190,13 +192,9 @@ class JointTerms:
             return None
         window = model.window_length
         lengths = self.period_lengths or (window,)
-        numbers = [
-            len(sampling.positions(length, residue, window))
-            for length in lengths
-            for residue in range(window)
-        ]
-        found = _best_points(tuple(sorted(numbers)), sampling.n_samples, unit_scale)
-        return self._wanted(found, sampling.n_samples, f"periods have {min(numbers)} points or more")
+        numbers = _numbers_of_points(lengths, window, sampling)
+        found = _best_points(numbers, sampling.n_samples, unit_scale)
+        return self._wanted(found, sampling.n_samples, f"periods have {numbers[0][0]} points or more")
 
     def _allowed(self, model: PrivacyModel) -> bool:
         """Whether noise may be joint at all. Raises ParameterError where it was asked for and may not."""
@@ -246,16 +244,32 @@ def _best(
 
 
 @lru_cache(maxsize=256)
-def _best_points(numbers: tuple[int, ...], n_samples: int, unit_scale: Fraction) -> PointGroups | None:
-    """Return what `_best` does, for periods with these numbers of points, each number counted as often as it
-    is there. n_samples: points of any window.
+def _numbers_of_points(
+    lengths: tuple[int, ...], window_length: int, sampling: EquallySpaced
+) -> tuple[tuple[int, int], ...]:
+    """Return how many points periods of these lengths have, rising, and how often, wherever they begin."""
+    places = product(lengths, range(window_length))
+    numbers = Counter(len(sampling.positions(*place, window_length)) for place in places)
+    return tuple(sorted(numbers.items()))
+
+
+@lru_cache(maxsize=256)
+def _best_points(
+    numbers: tuple[tuple[int, int], ...], n_samples: int, unit_scale: Fraction
+) -> PointGroups | None:
+    """Return what `_best` does, for periods with these numbers of points, each as often as it says.
+
+    n_samples: points of any window.
     """
     best: PointGroups | None = None
-    for least in range(2, min(numbers) + 1):
+    n_points = sum(number * times for number, times in numbers)
+    for least in range(2, numbers[0][0] + 1):
         worst = (n_samples - 2) // least + 2
-        sizes = [len(group) for number in numbers for group in cut([range(1)] * number, least)]
-        error = Fraction(worst * sum(size * (size + 1) for size in sizes), 2 * sum(numbers))
-        drawn = max(sizes) <= LARGEST_GROUP and 4 * worst * unit_scale >= max(sizes)
+        cuts = [(cut([range(1)] * number, least), times) for number, times in numbers]
+        missed = sum(times * len(group) * (len(group) + 1) for groups, times in cuts for group in groups)
+        largest = max(len(group) for groups, _ in cuts for group in groups)
+        error = Fraction(worst * missed, 2 * n_points)
+        drawn = largest <= LARGEST_GROUP and 4 * worst * unit_scale >= largest
         if drawn and (best is None or error < best.error):
             best = PointGroups(least, worst, error)
     return best

@@ -97,15 +97,26 @@ class JointSpend:
         Returns:
             Shape (n_steps + window_length - 1,); entry i is of the window whose last step is step i.
         """
-        last = np.arange(self.n_steps + window_length - 1)
-        charged = np.zeros_like(last)
+        charged = np.zeros(self.n_steps + window_length - 1, dtype=np.int64)
         for group in self.groups:
-            inside = (
-                np.minimum(last + 1, part.stop) - np.maximum(last + 1 - window_length, part.start)
-                for part in group
-            )
-            charged += np.maximum.reduce([np.zeros_like(last), *inside])
+            charged += _most_of_one_part(group, charged.size, window_length)
         return charged
+
+
+def _most_of_one_part(group: Group, n_windows: int, window_length: int) -> NDArray[np.int64]:
+    """Return the most steps of one part that each window holds, shape (n_windows,); as `steps_charged`."""
+    if all(len(part) == 1 for part in group):
+        # many parts, as on every step of a day in minutes: windows end at a step and w - 1 steps after it
+        steps, entered = np.array([part.start for part in group]), np.zeros(n_windows + 1, dtype=np.int64)
+        entered[steps] += 1
+        entered[steps + window_length] -= 1
+        return (np.cumsum(entered[:-1]) > 0).astype(np.int64)
+    last = np.arange(n_windows)
+    inside = (
+        np.minimum(last + 1, part.stop) - np.maximum(last + 1 - window_length, part.start) for part in group
+    )
+    most: NDArray[np.int64] = np.maximum.reduce([np.zeros_like(last), *inside])
+    return most
 
 
 def groups_to_document(groups: tuple[Group, ...]) -> list[list[list[int]]]:

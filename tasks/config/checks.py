@@ -114,8 +114,8 @@ def _joint_noise(mechanism: Mechanism, stream: Stream, tree: AggregationTree | N
     if tree is not None and len(tree.leaves) > 1:
         yield (
             'mechanism.noise "joint" at levels of several nodes is for customers whose readings of a day lie '
-            "in one leaf: say so with stream.leaves_per_period = 1, or leave noise out for joint noise at "
-            "levels of one node"
+            'in one leaf: say so with stream.leaves_per_period = 1, which stream.unit "customer" and '
+            'input.schema "aggregated" allow, or leave noise out for joint noise at levels of one node'
         )
 
 

@@ -24,7 +24,7 @@ NOT_OF_A_DAY = {
 REMOVED = {
     "mechanism.leaves_per_period": "it limited how customers move, which the privacy guarantee does not: "
     "stream.unit and input.schema say in how many leaves a customer's readings of a day may lie, and the "
-    "noise follows"
+    "noise follows; the word that they lie in one, for joint noise, is stream.leaves_per_period"
 }
 """Keys that an earlier version had, and why they are gone."""
 

@@ -32,7 +32,8 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
         "leaves_per_period": lambda: settings.leaves_per_period,
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,
-        "period_lengths": lambda: settings.day_lengths,
+        # a zone may have had other days than it has now, and a day of the archive is planned all the same
+        "period_lengths": lambda: tuple(sorted({*settings.day_lengths, settings.calendar.n_steps(day)})),
         "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),

@@ -164,16 +164,19 @@ class LevelPlan:
             spend: Of another period.
 
         Returns:
-            False for other points, groups or scales.
+            False for other points or groups, or a larger charge.
         """
         if not isinstance(spend, StepSpend | JointSpend):
             return False
         if spend.stage != SAMPLES:
             named = spend.stage in {f"feature {name}" for name in self.features}
-            return named and isinstance(spend, StepSpend) and spend.scale >= self.features_scale
+            of_step = named and isinstance(spend, StepSpend)
+            return of_step and spend.unit_charge <= self.alpha_units / self.features_scale
         points = equal_points(self, spend.n_steps, spend.first_step)
         measured = {step for step, weight in enumerate(spend.weights) if weight}
-        if points is None or spend.scale < self.samples_scale or not measured <= set(points):
+        # by the charge: after an amendment another plan may have the same scale for larger changes
+        dearer = spend.unit_charge > self.alpha_units / self.samples_scale
+        if points is None or dearer or not measured <= set(points):
             return False
         groups = self.groups
         if groups is None or not isinstance(spend, JointSpend):

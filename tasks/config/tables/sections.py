@@ -53,7 +53,8 @@ class Stream(Section):
     )
     unit: Literal["customer", "roaming"] = Field("customer", description='"customer" or "roaming"')
     leaves_per_step: Count = 1
-    leaves_per_period: Literal[1] | None = Field(
+    # no Literal[1]: true and 1.0 equal 1, and are no word
+    leaves_per_period: Annotated[int, Field(ge=1, le=1)] | None = Field(
         None, description="1, where each customer's readings of a day lie in one leaf, or left out"
     )
     step: StepLength = Field(description='a length that divides a day, such as "30min" or "1h"')

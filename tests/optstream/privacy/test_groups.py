@@ -83,6 +83,22 @@ def test_the_accountant_says_the_exact_loss_of_every_neighbour(days, window_leng
         assert charged_to_windows(spends, window_length, range(start, start + 1)) == [worst]
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_each_window_is_charged_the_most_steps_of_one_part_of_each_group(seed):
+    """Counted step by step: parts of one step, of several, and gaps between them, in any order."""
+    dice = Random(seed)
+    for _ in range(20):
+        n_steps, window_length = dice.randint(1, 9), dice.randint(1, 12)
+        borders = sorted(dice.sample(range(n_steps + 1), dice.randint(2, n_steps + 1)))
+        parts = [range(*ends) for ends in pairwise(borders) if dice.random() < 0.8]
+        groups = [tuple(parts[at : at + 3]) for at in range(0, len(parts), 3)]
+        windows = [range(end + 1 - window_length, end + 1) for end in range(n_steps + window_length - 1)]
+        counted = [
+            sum(max(len(set(part) & set(window)) for part in group) for group in groups) for window in windows
+        ]
+        assert joint(0, n_steps, groups).steps_charged(window_length).tolist() == counted
+
+
 def test_a_window_that_cuts_two_groups_pays_both():
     """The broken twin charges one group: the window holds no more steps than one has."""
     spends = history([4], 2)

@@ -66,6 +66,21 @@ def test_a_year_with_both_changes_of_clock_stays_within_epsilon(stream):
     assert {spend.n_steps for spend in spends} == {46, 48, 50}
 
 
+@pytest.mark.parametrize("word", ["", WORD])
+def test_days_of_a_length_that_the_zone_has_no_more_are_planned_too(stream, word):
+    """São Paulo put its clock forward on 16 October 2016, and gave that up in 2019."""
+    settings = stream("", word, **{"Europe/Paris": "America/Sao_Paulo"})
+    calendar, spends = settings.calendar, []
+    for day in (date(2016, 10, number) for number in range(14, 19)):
+        mechanism = mechanism_for(settings, day)
+        state = mechanism.recall(spends)
+        spends += mechanism.plan(calendar.n_steps(day), calendar.first_step(day), state)
+    assert settings.day_lengths == (48,)
+    assert [spend.n_steps for spend in spends if spend.level == 0] == [48, 48, 46, 48, 48]
+    assert all(spend.groups for spend in spends if isinstance(spend, JointSpend))
+    assert worst_window(spends, 48).epsilon <= 1
+
+
 @pytest.fixture
 def points(small):
     """points(WORD, 'noise = "joint"'): the small stream by OptStream, ten points in a window."""
@@ -123,6 +138,12 @@ def test_points_that_may_not_have_it_are_refused(points, given, message):
         ({"mechanism": 'noise = "joint"'}, 'noise "joint" at levels of several nodes is for customers whose'),
         ({"mechanism": 'noise = "loud"'}, 'mechanism.noise must be "joint" or "laplace"'),
         ({"stream": "leaves_per_period = 2"}, "stream.leaves_per_period must be 1, where each customer's"),
+        ({"stream": "leaves_per_period = true"}, "leaves_per_period must be 1, .* left out; got True"),
+        ({"stream": "leaves_per_period = 1.0"}, "leaves_per_period must be 1, .* left out; got 1.0"),
+        (
+            {"stream": 'unit = "roaming"', "mechanism": 'noise = "joint"'},
+            'which stream.unit "customer" and input.schema "aggregated" allow',
+        ),
         ({"stream": WORD, "schema": "metered"}, 'must be left out for input.schema "metered"'),
         ({"stream": f'{WORD}\nunit = "roaming"'}, 'must be left out for unit "roaming"'),
         ({"mechanism": 'noise = "joint"', "name": "Sample"}, "mechanism.noise is not a known key"),

@@ -13,6 +13,7 @@ from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms import OptStream
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
+from optstream.privacy.amendment import repriced
 from optstream.stream import AggregationTree, Feature
 
 MODEL = PrivacyModel("1", 48, 1)
@@ -174,3 +175,16 @@ def test_the_plans_own_days_need_no_state():
     assert joint(replace(MODEL, windows="aligned")).recall(build(noise="laplace").plan(48)) is None
     with pytest.raises(ParameterError, match="state of OptStream"):
         mechanism.plan(48, 0, {"mechanism": "Sample"})
+
+
+def test_a_plan_of_the_same_scale_for_larger_changes_is_not_its_own():
+    """An amendment to half of alpha and six tenths of epsilon: what days before cost is never divided."""
+    wide, narrow = PrivacyModel("1", 48, 1), PrivacyModel("0.6", 48, "1/2")
+    before, after = joint(wide), joint(narrow)
+    spends = [repriced(spend, wide, narrow) for spend in before.plan(48)]
+    assert all(old.scale >= new.scale for old, new in zip(spends, after.plan(48, 48), strict=True))
+    alike = [spend for spend in spends if isinstance(spend, JointSpend)]
+    for spend in (alike[0], next(spend for spend in spends if isinstance(spend, StepSpend))):
+        assert after.recall([spend]) is not None
+    first, full = (plan[0] for plan in (after.plan(48, 48, after.recall(alike)), after.plan(48, 48)))
+    assert len(first.groups) < len(full.groups), "what days before leave no headroom for"
