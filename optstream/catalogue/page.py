@@ -197,4 +197,7 @@ def check_curves(storage: Storage) -> Iterator[str]:
             yield f"{name} is missing, or not what its name says; remove it and run `optstream report`"
     for name in storage.names_below(CURVES):
         if name not in wanted:
-            yield f"{name!r} is not of {PAGE}; `optstream report` removes it, or remove it"
+            yield (
+                f"{name!r} is not of {PAGE}; `optstream report` removes it from a local folder, from a store "
+                "remove it yourself"
+            )
