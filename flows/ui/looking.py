@@ -1,5 +1,6 @@
 """The loop that looks at every stream, so that no request waits for a ledger."""
 
+import logging
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -11,6 +12,7 @@ from tasks.ui.prometheus import metrics_text
 from tasks.ui.runs import StreamRun
 from tasks.ui.snapshot import Snapshot, take_snapshot
 
+LOG = logging.getLogger("optstream.ui")
 MOST_ROUNDS_LATE = 10
 
 
@@ -41,6 +43,7 @@ class Looks:
         self.textfile, self.runs = textfile, runs
         self._found: dict[Path, Snapshot] = {}
         self._ended: datetime | None = None
+        self._unwritten: str | None = None
 
     @property
     def snapshots(self) -> tuple[Snapshot, ...]:
@@ -61,13 +64,24 @@ class Looks:
         return self._ended is not None and (self.clock() - self._ended).total_seconds() < late
 
     def look(self) -> None:
-        """Look at every stream once; then write the text file, if there is one."""
+        """Look at every stream once; then write the text file, if there is one and it can be written."""
         for file in self.configurations:
             found = take_snapshot(file, self.clock(), self._found.get(file))
             self._found[file] = found if self.runs is None else _with_runs(found, self.runs)
         self._ended = self.clock()
         if self.textfile is not None:
-            _replace(self.textfile, metrics_text(self.snapshots, self.clock()))
+            self._write(self.textfile)
+
+    def _write(self, file: Path) -> None:
+        """Replace the text file; log once why that cannot be: the pages go on."""
+        problem = None
+        try:
+            _replace(file, metrics_text(self.snapshots, self.clock()))
+        except OSError as error:
+            problem = error.strerror or type(error).__name__
+        if problem not in (None, self._unwritten):
+            LOG.warning("%s cannot be written (%s): mend its folder or disk", file, problem)
+        self._unwritten = problem
 
     def run(self, stop: Event) -> None:
         """Look again and again, until `stop` is set."""

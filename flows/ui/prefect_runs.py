@@ -1,6 +1,7 @@
 """The last runs of a stream and their steps, from Prefect's API; needs a server (`connect` was called)."""
 
 from datetime import datetime
+from urllib.parse import urlsplit
 
 from prefect.client.orchestration import get_client
 from prefect.client.schemas.filters import FlowRunFilter, TaskRunFilter
@@ -30,7 +31,7 @@ def runs_of(stream: str) -> tuple[StreamRun, ...]:
         of_runs = FlowRunFilter.model_validate({"id": {"any_": [run.id for run in runs]}})
         began = TaskRunFilter.model_validate({"start_time": {"is_null_": False}})
         steps = client.read_task_runs(flow_run_filter=of_runs, task_run_filter=began, limit=MOST_STEPS)
-    site = (PREFECT_API_URL.value() or "").rstrip("/").removesuffix("/api")
+    site = _site_of(PREFECT_API_URL.value() or "")
     return tuple(
         StreamRun(
             run.name,
@@ -46,6 +47,12 @@ def runs_of(stream: str) -> tuple[StreamRun, ...]:
         )
         for run in runs
     )
+
+
+def _site_of(api: str) -> str:
+    """Where the server's pages are; without a user and a password, which pages of ours do not show."""
+    parts = urlsplit(api.rstrip("/").removesuffix("/api"))
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2]).geturl()
 
 
 def _step_name(name: str) -> str:

@@ -5,7 +5,6 @@ it. It shapes no release: no figure, no hash of a configuration and no privacy g
 """
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -62,12 +61,7 @@ def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
 
 
 def _within(degrees: object, most: int) -> bool:
-    return (
-        isinstance(degrees, int | float)
-        and not isinstance(degrees, bool)
-        and math.isfinite(degrees)
-        and abs(degrees) <= most
-    )
+    return isinstance(degrees, int | float) and not isinstance(degrees, bool) and -most <= degrees <= most
 
 
 @dataclass(frozen=True)

@@ -31,6 +31,7 @@ MARKER = "optstream-catalogue"
 MOST_TRIES = 20
 _STATED = re.compile(rb'<meta name="' + MARKER.encode() + rb'" content="([0-9a-f]{64})">')
 _NAMED = re.compile(rb'"' + CURVES.encode() + rb'/([0-9a-f]{64})\.bin"')
+_FIGURES = re.compile(r"[0-9a-f]{64}\.bin")
 LARGEST_CURVES = 2**28
 """Bytes of one file of figures."""
 HEAD = 4096
@@ -135,7 +136,7 @@ def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
     mark = transaction.mark(PAGE)
     if read_catalogue(transaction) != made:
         return None
-    there, named = set(transaction.names_in(CURVES)), {f"{digest}.bin" for digest in curves_named(data)}
+    there, named = set(_figures_in(transaction)), {f"{digest}.bin" for digest in curves_named(data)}
     if named - there:
         return None  # another page removed them meanwhile
     before = b"" if mark is None else transaction.read(PAGE, LARGEST_PAGE)
@@ -160,8 +161,13 @@ def blank_page(transaction: Transaction, catalogue: Catalogue) -> None:
             return
         transaction.replace_marked(PAGE, BLANK, mark)
         settle_blank_page_time(transaction, catalogue)
-    if names := transaction.names_in(CURVES):
+    if names := _figures_in(transaction):
         transaction.remove(CURVES, names)
+
+
+def _figures_in(transaction: Transaction) -> list[str]:
+    """Names of figures in `curves/`; of what else is there nobody knows whose it is, and it stops nothing."""
+    return [name for name in transaction.names_in(CURVES) if _FIGURES.fullmatch(name)]
 
 
 def check_page(storage: Readable, catalogue: Catalogue) -> list[str]:
@@ -197,4 +203,7 @@ def check_curves(storage: Storage) -> Iterator[str]:
             yield f"{name} is missing, or not what its name says; remove it and run `optstream report`"
     for name in storage.names_below(CURVES):
         if name not in wanted:
-            yield f"{name!r} is not of {PAGE}; `optstream report` removes it, or remove it"
+            yield (
+                f"{name!r} is not of {PAGE}; `optstream report` removes figures from a local folder, what "
+                "else there is remove yourself"
+            )

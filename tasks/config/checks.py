@@ -156,6 +156,11 @@ def _bounds(stream: Stream, privacy: Privacy, tree: AggregationTree | None) -> I
             'privacy.resolution must be "1" where privacy.counts is true, for counts are whole numbers; '
             f"got {privacy.resolution}"
         )
+    if privacy.counts and privacy.lower_bound < 0:
+        yield (
+            "privacy.lower_bound must be at least 0 where privacy.counts is true, for no count is less; "
+            f"got {privacy.lower_bound}"
+        )
     if privacy.lower_bound >= high:
         got = privacy.lower_bound
         yield f"privacy.lower_bound must be below the upper of privacy.bounds, {high}; got {got}"

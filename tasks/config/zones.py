@@ -71,6 +71,8 @@ def _zones(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
     public = located(sections["published"].folder, folder)
     named = _named(sections, "input", "trusted")
     private: dict[str, Location] = {key: located(text, folder) for key, text in named.items()}
+    if (log := getattr(sections.get("watch"), "log", None)) is not None:
+        private["watch.log"] = absolute(log, folder)
     database = None
     if "ledger" in sections and not list(_ledger(sections["ledger"], folder)):
         database = ledger_database(resolve_ledger_url(sections["ledger"].url.get_secret_value(), folder))

@@ -79,11 +79,16 @@ def _attributes(values: dict[str, str]) -> list[dict[str, Any]]:
 
 
 def append_transitions(file: Path, found: Iterable[tuple[str, Alarm]], now: datetime) -> None:
-    """Append a line for each transition, in one write; its owner alone may read the file. Raises OSError."""
+    """Append a line for each transition, in one write; its owner alone may read the file. Raises OSError.
+
+    What a crash left of a line stays a line by itself.
+    """
     lines = "".join(f"{line_of(what, alarm, now)}\n" for what, alarm in found)
     if lines:
         make_private_folder(file.parent)
-        with open(file, "ab", opener=private_opener) as log:
-            log.write(lines.encode())
+        with open(file, "a+b", opener=private_opener) as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 1))
+            begun = log.read(1) not in (b"", b"\n")
+            log.write(b"\n" * begun + lines.encode())
             log.flush()
             os.fsync(log.fileno())

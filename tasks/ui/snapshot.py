@@ -85,24 +85,14 @@ def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> 
         with ledger_if_any(settings) as ledger:
             view = watch(settings, ledger, now, live=settings.watch is not None)
             nights = {} if ledger is None else _nights(ledger, settings.stream.name)
+        since = {key: told.since for key, told in read_told(settings).items() if told.lasts}
+        figures, docs = kept_figures(settings), data_docs(settings, now, folder_of(settings))
     except OptStreamError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
         problem = unexpected(error)
     else:
-        since = {key: told.since for key, told in read_told(settings).items() if told.lasts}
-        return Snapshot(
-            file,
-            settings.stream.name,
-            now,
-            settings,
-            view,
-            None,
-            since,
-            nights,
-            kept_figures(settings),
-            data_docs(settings, now, folder_of(settings)),
-        )
+        return Snapshot(file, settings.stream.name, now, settings, view, None, since, nights, figures, docs)
     return replace(before or Snapshot(file, file.stem, now), problem=problem)
 
 

@@ -56,8 +56,8 @@ class CountBands:
         return (
             f"{low} and {high} are the lowest and the highest count of a band that is to hold the true count "
             f"in at least {float(self.share):.0%} of steps, noise, model and the counts' own variation "
-            "counted in, as right as the mechanism's model is. Both are whole numbers of at least 0; where 0 "
-            "alone is likelier than that, the band is 0."
+            "counted in, as right as the mechanism's model is. Both are whole numbers of at least 0, the "
+            "published value between them; where 0 alone is likelier than that, the highest is that value."
         )
 
     def to_document(self, value_column: str) -> dict[str, Any]:

@@ -8,6 +8,9 @@ Floats = NDArray[np.float64]
 
 SMALLEST = 1e-6
 """An expected count below it is taken for this."""
+LEAST_DOUBTFUL = 0.2
+"""Of a squared expectation to its variance: a gamma of less has its mass at 0, so that the less was known of
+a count, the narrower its band would be, down to 0 alone."""
 
 
 def count_bands(
@@ -16,8 +19,8 @@ def count_bands(
     """Return the lowest and the highest counts that a band holds.
 
     What is expected is taken as gamma distributed, so a count is negative binomial, of mean m and variance
-    v + c m. A band of whole numbers holds at least `share`; where 0 alone has more, the band is 0 and holds
-    more.
+    v + c m, v being at most m^2 / `LEAST_DOUBTFUL`. A band of whole numbers holds at least `share`; where 0
+    alone has more, the band is 0 and holds more.
 
     Args:
         means: expected counts; shapes are broadcast.
@@ -29,7 +32,8 @@ def count_bands(
         Whole numbers of at least 0, both included in the band.
     """
     mean = np.maximum(means, SMALLEST)
-    more = np.maximum(variances + (count_variance - 1.0) * mean, 1e-3 * mean**2 + 1e-12)
+    doubt = np.minimum(variances, mean**2 / LEAST_DOUBTFUL)
+    more = np.maximum(doubt + (count_variance - 1.0) * mean, 1e-3 * mean**2 + 1e-12)
     size = mean**2 / more
     low, high = (_quantiles(tail, size, size / (size + mean)) for tail in (0.5 - share / 2, 0.5 + share / 2))
     return low, high

@@ -14,6 +14,8 @@ Integers = NDArray[np.int64]
 Rule = Literal["nearest", "unbiased"]
 BITS = 20
 """Of a unit's fraction: finer ones are a float's rounding, and leaves that share evenly are to be equal."""
+MOST_UNITS = 2.0**62
+"""Of all leaves at a step: as many as are added up exactly."""
 GOLDEN = (5.0**0.5 - 1.0) / 2.0
 
 
@@ -60,7 +62,7 @@ def rounded_units(
         Units, (n_nodes, n_steps), tree.nodes order.
 
     Raises:
-        ParameterError: for another rule.
+        ParameterError: for another rule; for values that are not finite, or too many units to count.
 
     Source: Cox 1987, "A constructive procedure for unbiased controlled rounding", for the problem; the rules
     are those of largest remainders and of systematic sampling.
@@ -68,6 +70,10 @@ def rounded_units(
     if rule not in get_args(Rule):
         raise ParameterError(f"rule of rounding must be one of {get_args(Rule)}; got {rule!r}")
     units = values[tree.leaf_indices] / float(resolution)
+    if not np.all(np.abs(units).sum(axis=0) < MOST_UNITS):
+        raise ParameterError(
+            f"values must be finite, and together less than {MOST_UNITS:.1e} of a resolution"
+        )
     floors = np.floor(units)
     rests = np.rint((units - floors) * 2.0**BITS).astype(np.int64)
     whole = floors.astype(np.int64) + (rests >> BITS)

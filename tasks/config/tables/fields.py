@@ -9,6 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer, PlainValidator, StringConstraints
 
+from optstream.catalogue.about import LONGEST_LINE, is_name
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 
@@ -43,6 +44,20 @@ def _file_name(value: object) -> str:
     """A plain file name: nothing that could leave the folder it is looked up in."""
     if not isinstance(value, str) or value != PurePosixPath(value).name or "\\" in value or "\0" in value:
         raise ValueError("not a plain file name")
+    return value
+
+
+def _log_file(value: object) -> str:
+    """A path that ends in ".jsonl": no other file of the trusted zone does, so nothing else is added to."""
+    if not isinstance(value, str) or not value.isprintable() or "://" in value or value[-6:] != ".jsonl":
+        raise ValueError("not the path of a .jsonl file")
+    return value
+
+
+def _shown_line(value: object) -> str:
+    """A text that stands on the data users' page as it is."""
+    if not isinstance(value, str) or not is_name(value, LONGEST_LINE):
+        raise ValueError("not a printable text")
     return value
 
 
@@ -97,6 +112,8 @@ PositiveShare = Annotated[Fraction, _within(lambda number: 0 < number <= 1), Exa
 Bound = Annotated[Fraction, _within(lambda number: abs(number) <= LARGEST_BOUND), Exactly]
 Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, return_type=str)]
 FileName = Annotated[str, PlainValidator(_file_name)]
+LogFile = Annotated[str, PlainValidator(_log_file)]
+ShownLine = Annotated[str, PlainValidator(_shown_line)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]

@@ -4,6 +4,7 @@ from typing import Annotated, Literal
 
 from pydantic import ConfigDict, Field, SecretStr
 
+from optstream.catalogue.about import LONGEST_LINE
 from tasks.config.tables.base import Section
 from tasks.config.tables.fields import (
     DAYS,
@@ -15,12 +16,14 @@ from tasks.config.tables.fields import (
     Day,
     Days,
     FileName,
+    LogFile,
     Name,
     NotNegative,
     Number,
     Positive,
     PositiveShare,
     Share,
+    ShownLine,
     StepLength,
 )
 from tasks.config.tables.mechanisms import Mechanism
@@ -34,8 +37,7 @@ MARKER = 'a plain file name such as "_SUCCESS"'
 FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
 WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
-MOST_LETTERS = 200
-SHORT_TEXT = f"a text of 1 to {MOST_LETTERS} characters"
+SHORT_TEXT = f"a printable text of 1 to {LONGEST_LINE} characters, without spaces around it"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
@@ -184,8 +186,8 @@ class Published(Section):
     not_before: ClockTime | None = Field(
         None, description='a clock time such as "06:00", of the day after the period'
     )
-    publisher: str | None = Field(None, min_length=1, max_length=MOST_LETTERS, description=SHORT_TEXT)
-    licence: str | None = Field(None, min_length=1, max_length=MOST_LETTERS, description=SHORT_TEXT)
+    publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
+    licence: ShownLine | None = Field(None, description=SHORT_TEXT)
     signing_key: str | None = Field(
         None,
         min_length=1,
@@ -243,7 +245,9 @@ class Watch(Section):
         description=f"a list of at most {MOST_BLOCKS} notification blocks of Prefect, each by type and name, "
         'such as ["custom-webhook/optstream"]',
     )
-    log: str | None = Field(None, min_length=1, description='a file, such as "trusted/events.jsonl"')
+    log: LogFile | None = Field(
+        None, description='the path of a file that ends in .jsonl, such as "trusted/events.jsonl"'
+    )
 
 
 class Release(Section):

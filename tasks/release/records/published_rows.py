@@ -24,7 +24,7 @@ def published_rows(
 
     Every node is rounded up or down to a multiple of the resolution, such that it is the sum of its children
     (`rounded_units`): whoever adds up the file gets the file. Standard errors are of the estimate before
-    that, at every node; what is not known is null.
+    that, at every node, and a band holds the published value; what is not known is null.
     """
     tree, calendar = settings.tree, settings.calendar
     resolution = settings.privacy.resolution
@@ -47,7 +47,9 @@ def published_rows(
     bands = {}
     if settings.counts_known:
         both = release.bands or (np.full(1, np.nan),) * 2
-        columns = zip(band_columns(settings.published.value), both, strict=True)
+        # a unit that rounding gave a node is in its band; what is not known stays nan
+        wide = np.minimum(both[0], values), np.maximum(both[1], values)
+        columns = zip(band_columns(settings.published.value), wide, strict=True)
         bands = {name: _nullable(band, values.shape) for name, band in columns}
     stamps = pl.Series(calendar.utc_times(day), dtype=pl.Datetime("us", "UTC"))
     return pl.DataFrame(

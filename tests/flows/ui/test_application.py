@@ -125,6 +125,20 @@ def test_the_text_file_is_what_metrics_says(client, looks):
     assert [path.name for path in looks.textfile.parent.glob(".*.part")] == []
 
 
+def test_a_text_file_that_cannot_be_written_is_said_once_and_stops_no_look(looks, clock, caplog):
+    looks.textfile = looks.textfile.parent / "absent" / "optstream.prom"
+    looks.look()
+    clock.now += timedelta(seconds=30)
+    looks.look()
+    assert [snapshot.at for snapshot in looks.snapshots if snapshot.view] == [clock.now]
+    assert looks.is_alive
+    (said,) = caplog.messages
+    assert "cannot be written (No such file or directory): mend its folder or disk" in said
+    looks.textfile.parent.mkdir()
+    looks.look()
+    assert looks.textfile.exists()
+
+
 def test_the_loop_ends_when_it_is_told(looks):
     stop = Event()
     looks.seconds = 0.01

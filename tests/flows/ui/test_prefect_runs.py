@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from prefect import flow, tags, task
 
 from flows.orchestration.run_names import tags_of
-from flows.ui.prefect_runs import runs_of
+from flows.ui.prefect_runs import _site_of, runs_of
 from tests.flows.served import until
 
 
@@ -17,6 +17,12 @@ def look_up():
 @flow(name="a-night", flow_run_name="nights 2016-06-01", persist_result=False)
 def night():
     return look_up()
+
+
+def test_a_link_to_the_server_shows_no_password():
+    assert _site_of("https://me:hush@prefect.example:4200/x/api/") == "https://prefect.example:4200/x"
+    assert _site_of("http://127.0.0.1:4200/api") == "http://127.0.0.1:4200"
+    assert _site_of("") == ""
 
 
 def test_runs_of_a_stream_with_their_steps_and_no_other_s(prefect_api):

@@ -26,6 +26,7 @@ def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
         '"nodes": {"84": {"latitude": 4}}',
         '"nodes": {"84": {"latitude": NaN, "longitude": 4}}',
         '"nodes": {"84": {"latitude": "4", "longitude": "4"}}',
+        f'"nodes": {{"84": {{"latitude": 4, "longitude": {"9" * 400}}}}}',
         '"nodes": {"84": {"color": "red"}}',
         '"nodes": {"84": "a name"}',
         '"nodes": {}, "licence": "a\\nb"',

@@ -83,6 +83,18 @@ def test_figures_that_are_lost_altered_or_of_no_page_are_named(published, put):
     assert [line.split()[0] for line in lines] == [name, f"{stray!r}"]
 
 
+def test_what_is_nobody_s_beside_the_figures_stops_no_withdrawal(published, put):
+    """In a folder of this machine a folder cannot be unlinked: the withdrawn day's file stayed."""
+    put(published.name, DAY)
+    replace_page(published.name, partial(with_curves, published.name))
+    published.write("curves/notes/mine", b"x")
+    replace_page(published.name, partial(with_curves, published.name))
+    withdraw(published.name, DAY, told("withdrawn"), stream=STREAM)
+    assert [name for name in published.files() if name.startswith("data/")] == []
+    assert list(curves_in(published)) == ["curves/notes/mine"]
+    assert any(line.startswith("'curves/notes/mine' is not of") for line in check_files(published.name))
+
+
 def test_a_page_whose_figures_are_gone_is_made_again_not_put(published, put):
     """Between making and putting another page may have removed them."""
     put(published.name, DAY)

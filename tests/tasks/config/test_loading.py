@@ -379,6 +379,13 @@ def test_an_unusable_name_or_place_is_told(refusal, added, told):
     assert told in refusal((NAMES, added + "\n"))
 
 
+@pytest.mark.parametrize("key", ["publisher", "licence"])
+@pytest.mark.parametrize("text", ["", "two\\nlines", " Example", "\\u202egrid", "x" * 201])
+def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, key, text):
+    told = refusal(('# publisher = "Example Grid"', f'{key} = "{text}"'))
+    assert f"published.{key} must be a printable text of 1 to 200 characters, without spaces around" in told
+
+
 def test_files_are_bounded(tmp_path):
     file = tmp_path / "optstream.toml"
     file.write_bytes(b"#" * (2**20 + 1))

@@ -56,6 +56,13 @@ def test_deadlines_are_of_the_stream_s_own_clock_also_when_it_changes(load):
         ('accepted_gaps = ["2016-02-30"]', "watch.accepted_gaps must be a list of at most 10000 days"),
         ('notify = ["Custom Webhook"]', "watch.notify must be a list of at most 20 notification blocks"),
         ('notify = ["a/b/c"]', "watch.notify must be"),
+        (
+            'log = "trusted/ledger.sqlite"',
+            "watch.log must be the path of a file that ends in .jsonl, such as",
+        ),
+        ('log = "a\\u0000.jsonl"', "watch.log must be the path"),
+        ('log = "s3://bucket/x.jsonl"', "watch.log must be the path"),
+        ('log = "published/x.jsonl"', "watch.log must not lie in published.folder, which is the public zone"),
         ('late_aftr = "06:00"', "watch.late_aftr is not a known key; did you mean late_after?"),
     ],
 )

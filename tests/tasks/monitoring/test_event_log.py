@@ -66,3 +66,13 @@ def test_lines_are_added_and_for_the_owner_alone(tmp_path):
     append_transitions(file, [("resolved", LATE)], AT + timedelta(hours=1))
     assert [json.loads(line)["resourceLogs"] != [] for line in file.read_text().splitlines()] == [True] * 3
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+def test_what_a_crash_left_of_a_line_spoils_no_other(tmp_path):
+    file = tmp_path / "events.jsonl"
+    file.write_bytes(b'{"resourceLogs":[{"reso')
+    append_transitions(file, [("alarm", LATE)], AT)
+    append_transitions(file, [("resolved", LATE)], AT)
+    torn, *whole = file.read_text().splitlines()
+    assert torn == '{"resourceLogs":[{"reso'
+    assert [line_of("alarm", LATE, AT), line_of("resolved", LATE, AT)] == whole

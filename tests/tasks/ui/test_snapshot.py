@@ -45,3 +45,15 @@ def test_trouble_is_a_value_and_the_look_before_stays(small):
     never = take_snapshot(file, now)
     assert (never.stream, never.view) == ("optstream", None)
     assert take_snapshot(file.with_name("absent.toml"), now).problem
+
+
+@pytest.mark.parametrize("part", ["read_told", "kept_figures", "data_docs"])
+def test_a_defect_in_what_is_beside_the_view_is_a_value_too(small, monkeypatch, part):
+    """What is raised here would end the loop that looks at all streams."""
+
+    def broken(*_):
+        raise NotADirectoryError("a place")
+
+    monkeypatch.setattr(f"tasks.ui.snapshot.{part}", broken)
+    found = take_snapshot(small().settings.file, NOW)
+    assert "NotADirectoryError" in (found.problem or "")

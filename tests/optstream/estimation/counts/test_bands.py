@@ -43,3 +43,13 @@ def test_truncated_means_are_those_of_the_truncated_normal():
     assert found[1:] == pytest.approx(exact.mean()[1:], rel=1e-6)
     assert spread[1:] == pytest.approx(exact.var()[1:], rel=1e-4)
     assert 0 < found[0] < 0.05
+
+
+@pytest.mark.parametrize("mean", [0.5, 5.0, 100.0])
+def test_what_is_less_known_has_no_narrower_band(mean):
+    variances = mean**2 * np.geomspace(1e-3, 1e6, 60)
+    low, high = count_bands(np.full(60, mean), variances, 1.0)
+    assert (np.diff(high) >= 0).all()
+    assert (np.diff(low) <= 0).all()
+    assert (low <= mean).all()
+    assert (high >= mean).all()

@@ -36,6 +36,17 @@ def test_sums_are_exact_and_every_node_is_rounded_up_or_down(rule, resolution):
 
 
 @RULES
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e19])
+def test_what_cannot_be_counted_is_refused_and_not_shown(rule, value):
+    """A cast of such a float gives some integer, which would be published."""
+    tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all"})
+    values = np.array([[0.0], [value], [0.0]])
+    with pytest.raises(ParameterError, match=r"must be finite, and together less than 4.6e\+18") as said:
+        rounded_units(values, tree, Fraction(1), rule)
+    assert str(value) not in str(said.value)
+
+
+@RULES
 def test_float_errors_move_no_whole_value(rule):
     """0.1 + 0.2 and thirds, and loads of 10^8 units less each other, whose float errors are 1e-8 units."""
     tree = AggregationTree.from_parents({"all": None, "a": "all", "b": "all", "c": "all"})

@@ -69,6 +69,13 @@ def test_counts_need_whole_numbers(configured):
         configured(COUNTS.replace('resolution = "1"', 'resolution = "0.5"'))
 
 
+def test_counts_have_no_bound_below_zero(configured):
+    with pytest.raises(
+        ConfigurationError, match=r"privacy.lower_bound must be at least 0 where privacy.counts"
+    ):
+        configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1"'))
+
+
 def test_bands_are_published_whole_beside_the_values(configured):
     settings = configured()
     release = drawn(settings)
@@ -77,8 +84,16 @@ def test_bands_are_published_whole_beside_the_values(configured):
     assert known.height
     assert (known["load_mw_low"] <= known["load_mw_high"]).all()
     assert (known["load_mw_low"] >= 0).all()
+    assert known["load_mw"].is_between(known["load_mw_low"], known["load_mw_high"]).all()
     assert known["load_mw_high"].to_list() == [round(high) for high in known["load_mw_high"].to_list()]
     assert statement_of(settings, DAY, release, 0, 0).bands.known in ("all", "some")
+    narrow = replace(
+        release, values=np.full_like(release.values, 2.0), bands=(zeros := 0.0 * release.values, zeros)
+    )
+    rows_of_narrow = published_rows(settings, DAY, narrow, 0, 0)
+    assert (rows_of_narrow["load_mw_high"] == rows_of_narrow["load_mw"]).all(), (
+        "a band holds what is published"
+    )
     nothing = replace(release, bands=None)
     assert published_rows(settings, DAY, nothing, 0, 0)["load_mw_low"].null_count() == rows.height
     assert statement_of(settings, DAY, nothing, 0, 0).bands.known == "none"

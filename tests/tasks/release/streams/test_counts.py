@@ -39,9 +39,7 @@ def test_days_are_published_with_bands_and_cost_no_more_than_the_grant(counts):
     known = rows.drop_nulls(["load_mw_low", "load_mw_high"])
     assert known.height > rows.height / 2
     assert (known["load_mw_low"] <= known["load_mw_high"]).all()
-    # a node is within a unit of its estimate, which lies in its band
-    inside = (known["load_mw"] >= known["load_mw_low"] - 1) & (known["load_mw"] <= known["load_mw_high"] + 1)
-    assert inside.all()
+    assert known["load_mw"].is_between(known["load_mw_low"], known["load_mw_high"]).all()
     text = (resources.files("tasks.schemas") / "optstream.manifest-1.schema.json").read_text(encoding="utf-8")
     for data in counts.files("published/manifests").values():
         manifest = json.loads(data)
