@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, tags
+from prefect import flow, get_run_logger, tags
 from prefect.artifacts import create_table_artifact
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
@@ -240,10 +240,12 @@ def body_of(news: News) -> str:
 def _keep_artifact(settings: Settings, watched: Watched) -> None:
     counts = {} if isinstance(watched.view, OptStreamError) else watched.view.counts
     days = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no days"
+    said = f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms"
+    get_run_logger().info("%s", said)
     create_table_artifact(
         key="optstream-watch",
         table=[alarm.to_document() for alarm in watched.alarms[-MOST_ROWS:]],
-        description=f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms",
+        description=said,
     )
 
 
