@@ -8,11 +8,13 @@ from tasks.config import Settings
 from tasks.reports.figures import Z
 from tasks.reports.numbers import quantity_of, unit_of
 from tasks.ui.node_detail import SPANS, NodeCurve, Span, children_of, node_curve
-from tasks.ui.node_facts import read_nodes
+from tasks.ui.node_facts import read_nodes, read_replaced
 from tasks.ui.snapshot import Snapshot
 
 MOST_ROWS = 500
 """Of the table, the newest."""
+MOST_DAYS_REPLACED = 7
+"""Of a longer span only the newest figures are shown: each day may have been estimated many times."""
 
 
 def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
@@ -55,7 +57,9 @@ def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
     settings = _settings(snapshot)
     children = children_of(settings.tree, node)
     rows = read_nodes(settings, {node, *children}, span.with_week_before())
-    return node_curve(rows, node, children, _begin(settings, span))
+    short = span.n_days <= MOST_DAYS_REPLACED
+    replaced = read_replaced(settings, node, span.days()) if short else {}
+    return node_curve(rows, node, children, _begin(settings, span), replaced)
 
 
 def _begin(settings: Settings, span: Span) -> int:

@@ -8,7 +8,7 @@ import pytest
 from optstream.errors import PublicationError
 from optstream.stream import AggregationTree
 from tasks.reports.figures import Z
-from tasks.ui.node_detail import DAY, MOST_CHILDREN, Span, children_of, node_curve
+from tasks.ui.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
 from tasks.ui.node_facts import COLUMNS, read_nodes
 from tasks.ui.node_page import curve_of, node_page
 from tasks.ui.snapshot import take_snapshot
@@ -50,6 +50,15 @@ def test_the_day_and_the_week_before_lie_behind_at_the_same_hour():
     curve = node_curve(found, "FR", (), BEGIN)
     lines = {one.kind: one.values for one in curve.series}
     assert lines == {"value": (10.0, 11.0), "day-before": (1.0, None), "week-before": (7.0, None)}
+
+
+def test_what_was_replaced_lies_over_it_at_the_same_times():
+    now, old = (
+        rows((0, "FR", 10.0, None, None), (1800, "FR", 11.0, None, None)),
+        rows((0, "FR", 8.0, 1.0, None)),
+    )
+    curve = node_curve(now, "FR", (), BEGIN, {"revision 0, vintage 0": old})
+    assert curve.series[-1] == Series("revision 0, vintage 0", "replaced", (8.0, None))
 
 
 def test_nothing_published_is_no_line_of_anything():
@@ -96,3 +105,19 @@ def test_what_is_shown_is_what_readers_have(installation):
     assert (shown["parent"], shown["children"]) == (None, ("84", "11"))
     assert [at for at, *_ in shown["table"]][-1] == "2016-06-01 22:00"
     assert node_page(found, "84", span)["parent"] == "FR"
+
+
+@pytest.mark.slow
+def test_a_restatement_is_shown_with_what_it_replaced_as_that_was_published(installation):
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.release(FIRST)
+    before = read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
+    installation.release(FIRST, restate=True)
+    found = take_snapshot(installation.folder / "optstream.toml", installation.now)
+    span = Span(FIRST, FIRST)
+    (old,) = [one for one in curve_of(found, "FR", span).series if one.kind == "replaced"]
+    assert (old.label, list(old.values)) == ("revision 0, vintage 0", before)
+    assert before != read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
+    (file,) = (installation.folder / "published/superseded").glob("*/*.parquet")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert not [one for one in curve_of(found, "FR", span).series if one.kind == "replaced"]
