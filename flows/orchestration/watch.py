@@ -24,7 +24,7 @@ from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import Alarm, Kind, StreamView
 from tasks.monitoring import watch as look_at
-from tasks.monitoring.event_log import append_transitions, transitions
+from tasks.monitoring.event_log import log_transitions
 from tasks.monitoring.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
 from tasks.monitoring.words import lines_of
 from tasks.operations.permissions import check_trusted
@@ -93,7 +93,7 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched
         # channels, Prefect's events and its artifacts may lead out of the trusted zone
         alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
         memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
-        logged = _log(settings, before, memory, now)
+        logged = log_transitions(settings, before, memory, now)
         told, failed = _tell_all(settings, memory, channels)
         failed += filter(None, [logged])
     return Watched(view, alarms, told), failed
@@ -174,17 +174,6 @@ def _tell_all(
             "address answers"
         )
     return told, failed
-
-
-def _log(settings: Settings, before: Memory, after: Memory, now: datetime) -> str | None:
-    """Add what began and ended to the event log, if there is one; or why that cannot be."""
-    if settings.event_log_file is None:
-        return None
-    try:
-        append_transitions(settings.event_log_file, transitions(before, after), now)
-    except OSError as error:
-        return f"[watch] log cannot be written ({error.strerror}): mend that file, its folder or its disk"
-    return None
 
 
 def _note(settings: Settings, memory: Memory) -> str | None:
