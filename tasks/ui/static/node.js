@@ -33,8 +33,9 @@
   function draw() {
     const shown = wanted(), line = colour("--line"), dim = colour("--dim"), rule = colour("--rule");
     const chosen = series.filter((one) => one.kind === "value" || shown.has(kind(one)));
-    const children = chosen.filter((one) => one.kind === "child"); // below all lines
-    const own = [...children, ...chosen.filter((one) => one.kind !== "child")];
+    const children = chosen.filter((one) => one.kind === "child");
+    const own = [/^child/, /^error/, /^noise/, /before|replaced/, /^value/] // from the back to the front
+      .flatMap((layer) => chosen.filter((one) => layer.test(one.kind)));
     const stroke = { value: line, "day-before": dim, "week-before": colour("--warn"), replaced: colour("--bad"), child: colour("--good") };
     const areas = [colour("--good-bg"), colour("--calm-bg")];
     const lines = own.map((one) => ({
