@@ -129,8 +129,9 @@ def log_transitions(settings: Settings, before: Memory, after: Memory, now: date
     if file is None:
         return None
     lines = [line_of(what, alarm, now) for what, alarm in transitions(before, after)]
+    known = settings.watch_folder / LOGGED
+    n_events: int | None = None
     try:
-        known, n_events = settings.watch_folder / LOGGED, None
         # the watch itself says that the ledger is away
         with suppress(LedgerError), ledger_if_any(settings) as ledger:
             events, n_events = _events_since(ledger, settings.stream.name, known)

@@ -47,7 +47,7 @@ const columnsOf = (run, xOf, deviation) => {
   const columns = [], dense = run.length > xOf(run.at(-1).x) - xOf(run[0].x) && run.length > 100;
   for (const point of run) {
     const x = dense ? Math.round(xOf(point.x)) : xOf(point.x);
-    const lower = point.value - deviation(point), upper = point.value + deviation(point), last = columns.at(-1);
+    const wide = deviation(point), lower = point.value - wide, upper = point.value + wide, last = columns.at(-1);
     if (last && last.x === x) {
       last.low = Math.min(last.low, point.value);
       last.high = Math.max(last.high, point.value);
