@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -20,7 +21,7 @@ from tasks.contracts.results import folder_of
 from tasks.ui.day_detail import day_detail
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.node_detail import MOST_DAYS, Span
-from tasks.ui.node_page import curve_of, node_page
+from tasks.ui.node_page import called, curve_of, node_page
 from tasks.ui.overview import Need, overview
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
@@ -68,6 +69,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             home=_home(found),
             newest=newest,
             nodes=found.settings.tree.nodes if found.settings else (),
+            called=None if found.settings is None else partial(called, found.settings),
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
         )

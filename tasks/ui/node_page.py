@@ -1,6 +1,7 @@
 """What the page of a node shows, from the published folder."""
 
 from datetime import UTC, datetime, time
+from functools import partial
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -15,6 +16,12 @@ MOST_ROWS = 500
 """Of the table, the newest."""
 MOST_DAYS_REPLACED = 7
 """Of a longer span only the newest figures are shown: each day may have been estimated many times."""
+
+
+def called(settings: Settings, node: str) -> str:
+    """Return a node's name with its code, "Bretagne (53)"; the code alone where it has no name."""
+    told = settings.node_facts.get(node)
+    return node if told is None or told.name in (None, node) else f"{told.name} ({node})"
 
 
 def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
@@ -37,6 +44,7 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
     above = tree.parents[tree.nodes.index(node)]
     return {
         "node": node,
+        "called": partial(called, settings),
         "parent": tree.nodes[above] if above >= 0 else None,
         "children": children_of(tree, node),
         "quantity": quantity_of(value),

@@ -5,12 +5,13 @@ from datetime import date
 import polars as pl
 import pytest
 
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import PublicationError
 from optstream.stream import AggregationTree
 from tasks.reports.figures import Z
 from tasks.ui.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
 from tasks.ui.node_facts import COLUMNS, read_nodes
-from tasks.ui.node_page import curve_of, node_page
+from tasks.ui.node_page import called, curve_of, node_page
 from tasks.ui.snapshot import take_snapshot
 
 BEGIN = 1_464_732_000
@@ -79,6 +80,12 @@ def test_spans_move_and_grow_at_their_end():
     assert (span.n_days, span.moved(-2)) == (2, Span(date(2016, 6, 3), date(2016, 6, 4)))
     assert span.of_length(7) == Span(date(2016, 5, 31), date(2016, 6, 6))
     assert (span.with_week_before()[0], span.days()[-1]) == (date(2016, 5, 29), date(2016, 6, 6))
+
+
+def test_a_node_is_called_by_its_name_with_its_code(small):
+    told = {"84": NodeFacts("Auvergne"), "11": NodeFacts(latitude=48.0, longitude=2.0), "FR": NodeFacts("FR")}
+    settings = small().settings.model_copy(update={"node_facts": told})
+    assert [called(settings, node) for node in ("84", "11", "FR")] == ["Auvergne (84)", "11", "FR"]
 
 
 def test_before_the_first_release_nothing_can_be_read(small):
