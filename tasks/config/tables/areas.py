@@ -5,7 +5,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
-from optstream.catalogue.about import MOST_CORNERS, NodeFacts
+from optstream.catalogue.about import MOST_CORNERS, NodeFacts, Ring
 from optstream.errors import ParameterError
 
 LARGEST_FILE = 32 * 2**20
@@ -16,7 +16,7 @@ UNUSABLE = (
 )
 
 
-def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, Any], list[str]]:
+def read_areas(path: Path, nodes: Collection[str]) -> tuple[dict[str, tuple[Ring, ...]], list[str]]:
     """Return the area of each node that the file has, and what is wrong with it; other features are left out.
 
     An area: rings of corners (longitude, latitude), those of holes among them.
@@ -48,11 +48,12 @@ def _node_of(feature: Any) -> str:
     return str(named.get("node", feature.get("id", "")))
 
 
-def _rings(geometry: Any) -> list[list[list[float]]]:
+def _rings(geometry: Any) -> tuple[Ring, ...]:
     """All rings, closed or not, of one or of several polygons."""
     polygons = {"Polygon": [geometry["coordinates"]], "MultiPolygon": geometry["coordinates"]}
-    return [
-        [[round(float(degrees), DECIMALS) for degrees in corner[:2]] for corner in ring]
-        for polygon in polygons[geometry["type"]]
-        for ring in polygon
-    ]
+    return tuple(tuple(map(_corner, ring)) for polygon in polygons[geometry["type"]] for ring in polygon)
+
+
+def _corner(corner: Any) -> tuple[float, float]:
+    longitude, latitude = corner[:2]  # perhaps followed by a height
+    return round(float(longitude), DECIMALS), round(float(latitude), DECIMALS)
