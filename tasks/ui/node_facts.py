@@ -21,6 +21,8 @@ COLUMNS = {
     "noise": pl.Float64(),
     "error": pl.Float64(),
 }
+MOST_REPLACED = 40
+"""Files of a day that are read: a page must answer, whatever lies there."""
 
 
 def read_nodes(settings: Settings, nodes: Collection[str], days: Collection[date]) -> pl.DataFrame:
@@ -56,7 +58,8 @@ def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict
         days: Local days.
 
     Returns:
-        `COLUMNS` by "revision 0, vintage 1", the oldest first; a file that cannot be read is left out.
+        `COLUMNS` by "revision 0, vintage 1", the oldest first, of the first 40 files of a day; one that
+        cannot be read is left out.
 
     Raises:
         PublicationError: There is no catalogue.
@@ -65,12 +68,12 @@ def read_replaced(settings: Settings, node: str, days: Collection[date]) -> dict
     value = read_catalogue(place).value_column
     found: dict[tuple[int, int], list[pl.DataFrame]] = {}
     for day in days:
-        for name in map(PurePosixPath, place.names_below(superseded_folder(day))):
-            if is_release_name(name.name):
-                old = Entry(day, 0, 0, name.stem.removeprefix("release-"), "", "")
-                with suppress(PublicationError):
-                    stated, rows = read_statement(place, old), _rows(place, old, value, {node})
-                    found.setdefault((stated.revision, stated.vintage), []).append(rows)
+        names = [PurePosixPath(name) for name in place.names_below(superseded_folder(day))]
+        for name in [one for one in names if is_release_name(one.name)][:MOST_REPLACED]:
+            old = Entry(day, 0, 0, name.stem.removeprefix("release-"), "", "")
+            with suppress(PublicationError):
+                stated, rows = read_statement(place, old), _rows(place, old, value, {node})
+                found.setdefault((stated.revision, stated.vintage), []).append(rows)
     return {
         f"revision {revision}, vintage {vintage}": pl.concat(frames).sort("at")
         for (revision, vintage), frames in sorted(found.items())

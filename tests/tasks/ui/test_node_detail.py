@@ -11,7 +11,7 @@ from optstream.stream import AggregationTree
 from tasks.reports.figures import Z
 from tasks.ui.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
 from tasks.ui.node_facts import COLUMNS, read_nodes
-from tasks.ui.node_page import called, curve_of, node_page
+from tasks.ui.node_page import called, curve_of, find_nodes, node_page
 from tasks.ui.snapshot import take_snapshot
 
 BEGIN = 1_464_732_000
@@ -86,6 +86,11 @@ def test_a_node_is_called_by_its_name_with_its_code(small):
     told = {"84": NodeFacts("Auvergne"), "11": NodeFacts(latitude=48.0, longitude=2.0), "FR": NodeFacts("FR")}
     settings = small().settings.model_copy(update={"node_facts": told})
     assert [called(settings, node) for node in ("84", "11", "FR")] == ["Auvergne (84)", "11", "FR"]
+    accented = settings.model_copy(update={"node_facts": {"11": NodeFacts("Île-de-France")}})
+    assert find_nodes(accented, " ILE") == (("11", "Île-de-France (11)"),)
+    assert [node for node, _ in find_nodes(accented, "1")] == ["11"]
+    assert len(find_nodes(accented, "")) == 3
+    assert find_nodes(accented, "nobody") == ()
 
 
 def test_before_the_first_release_nothing_can_be_read(small):
