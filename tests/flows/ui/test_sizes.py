@@ -3,6 +3,7 @@
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from starlette.testclient import TestClient
 
 from flows.ui.application import application
@@ -52,6 +53,32 @@ def test_pages_of_ten_years_stay_small(snapshot):
     assert len(overview.content) < 20 * 15_000
     assert len(stream.content) < 1_200_000
     assert overview.text.count("budget × 365") == 7
+
+
+def test_one_of_many_nodes_is_found_and_a_refresh_leaves_what_is_typed(chromium, tmp_path, monkeypatch):
+    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
+    leaves = "".join(f'r{number} = "FR"\n' for number in range(300))
+    names = "".join(f'r{number} = "Région {number}"\n' for number in range(300))
+    text = CONFIGURATION.format(**PLAIN).replace('84 = "FR"\n11 = "FR"\n', leaves)
+    (tmp_path / "many.toml").write_text(f"{text}[hierarchy.names]\n{names}")
+    looks = Looks([tmp_path / "many.toml"], 1, lambda: datetime(2025, 1, 16, 3, tzinfo=UTC))
+    looks.look()
+    with (
+        served(application(looks, SECRET, looks.clock)) as origin,
+        visit(chromium, allowed=(origin,), width=360) as seen,
+    ):
+        opened(seen, origin, "/streams/small")
+        with seen.page.expect_response(origin + "/streams/small"):
+            seen.page.locator("#find").fill("region 29")
+        seen.page.evaluate("document.getElementById('fresh').textContent = 'before'")
+        seen.page.get_by_text("Shown as of").wait_for()
+        assert seen.page.input_value("#find") == "region 29"
+        seen.page.keyboard.press("Enter")
+        seen.page.wait_for_url("**/nodes?find=*")
+        assert seen.page.locator(".nodes a").count() == 11
+        found = Axe().run(seen.page)
+    assert found.violations_count == 0, found.generate_report()
+    assert seen.errors == []
 
 
 @pytest.mark.nightly
