@@ -1,8 +1,9 @@
-"""What the orchestrator's own pages show of a run: nodes, budget, link. Public facts only."""
+"""What the orchestrator's own pages show of a run: log lines, nodes, budget, link. Public facts only."""
 
 from collections.abc import Sequence
 from contextlib import suppress
 
+from prefect import get_run_logger
 from prefect.artifacts import create_link_artifact, create_markdown_artifact, create_table_artifact
 
 from optstream.errors import PublicationError
@@ -11,6 +12,14 @@ from tasks.config import Settings
 from tasks.release.day import Ended, Status
 from tasks.release.records.outcomes import budget_of
 from tasks.reports.one_day import day_in_markdown
+
+
+def log_days(days: Sequence[Ended]) -> None:
+    """Log how each day ended, in the words of its outcome, which hold no reading."""
+    log = get_run_logger()
+    for day in days:
+        say = log.info if day.outcome.status.is_good else log.warning
+        say("%s %s: %s", day.day, day.outcome.status.value, day.outcome.message)
 
 
 def keep_artifacts(settings: Settings, ledger: Ledger, days: Sequence[Ended]) -> None:

@@ -18,10 +18,11 @@ from prefect.artifacts import create_progress_artifact, update_progress_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL
 
+from flows.orchestration.artifacts import log_days
 from flows.orchestration.calls import in_prefect, no_heartbeat
 from flows.orchestration.configuration import configured
 from flows.orchestration.release import release_days, revised, run_of
-from flows.orchestration.run_names import tags_of
+from flows.orchestration.run_names import backfill_name, tags_of
 from optstream.errors import ConfigurationError, OptStreamError, ParameterError
 from optstream.ledger import open_ledger
 from optstream.stream import days_from
@@ -44,7 +45,13 @@ WATCHER: ContextVar[Watch | None] = ContextVar("backfill watcher", default=None)
 POOL: ContextVar[Executor | None] = ContextVar("where months run without a Prefect server", default=None)
 
 
-@flow(name="optstream-backfill", persist_result=False, retries=0, validate_parameters=False)
+@flow(
+    name="optstream-backfill",
+    flow_run_name=backfill_name,
+    persist_result=False,
+    retries=0,
+    validate_parameters=False,
+)
 def backfill(
     config: str,
     first: str,
@@ -81,6 +88,8 @@ def backfill(
                     again = _run(settings, [busy], False, lease_minutes, mark, progress)
                     done = [*(day for day in done if not _is_awaited(day)), *again]
             done += revised(run_of(settings, ledger, lease_minutes))
+            if in_prefect():
+                log_days(done)
             write_pages(settings, ledger, datetime.now(UTC))
             return sorted(done, key=lambda day: day.day)
 
@@ -229,8 +238,7 @@ def run_backfill(
         if not PREFECT_API_URL.value():
             with configured(str(settings.file), settings), _pool(runner):
                 return backfill.fn(*asked)
-        name = f"{settings.stream.name} {first} to {last}"
-        placed: Any = backfill.with_options(flow_run_name=name, task_runner=runner)
+        placed: Any = backfill.with_options(task_runner=runner)
         with configured(str(settings.file), settings), no_heartbeat(), tags(*tags_of(settings.stream.name)):
             done: list[Ended] = placed(*asked)
         return done

@@ -17,7 +17,7 @@ from prefect import flow, tags, task
 from prefect.cache_policies import NO_CACHE
 from prefect.settings import PREFECT_API_URL
 
-from flows.orchestration.artifacts import keep_artifacts
+from flows.orchestration.artifacts import keep_artifacts, log_days
 from flows.orchestration.calls import (
     PAUSE_SECONDS,
     RETRIES,
@@ -125,6 +125,7 @@ def release_days(
             if report:
                 write_pages(settings, ledger, run.clock())
             if in_prefect():
+                log_days(ended)
                 keep_artifacts(settings, ledger, ended)
             return ended
 

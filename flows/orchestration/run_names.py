@@ -22,6 +22,12 @@ def release_name() -> str:
     return f"{_stream(parameters)} {span_of(parameters.get('days') or [])}".strip()
 
 
+def backfill_name() -> str:
+    """ "french-load backfill 2016-02-01 to 2016-03-31"."""
+    parameters = flow_run.parameters
+    return f"{_stream(parameters)} backfill {span_of([parameters['first'], parameters['last']])}"
+
+
 def night_name() -> str:
     """ "french-load night": which days it takes up, it sees for itself; its subflows are called by them."""
     return f"{_stream(flow_run.parameters)} night"

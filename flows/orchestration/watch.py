@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from prefect import flow, tags
+from prefect import flow, get_run_logger, tags
 from prefect.artifacts import create_table_artifact
 from prefect.blocks.abstract import NotificationBlock
 from prefect.blocks.core import Block
@@ -24,7 +24,7 @@ from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import Alarm, Kind, StreamView
 from tasks.monitoring import watch as look_at
-from tasks.monitoring.event_log import append_transitions, transitions
+from tasks.monitoring.event_log import log_transitions
 from tasks.monitoring.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
 from tasks.monitoring.words import lines_of
 from tasks.operations.permissions import check_trusted
@@ -93,7 +93,7 @@ def _look_and_tell(settings: Settings, channels: Sequence[str]) -> tuple[Watched
         # channels, Prefect's events and its artifacts may lead out of the trusted zone
         alarms = tuple(alarm for alarm in found if not alarm.kind.depends_on_readings)
         memory = seen(memory, alarms, (EVENTS, *settings.watching.notify), now)
-        logged = _log(settings, before, memory, now)
+        logged = log_transitions(settings, before, memory, now)
         told, failed = _tell_all(settings, memory, channels)
         failed += filter(None, [logged])
     return Watched(view, alarms, told), failed
@@ -176,17 +176,6 @@ def _tell_all(
     return told, failed
 
 
-def _log(settings: Settings, before: Memory, after: Memory, now: datetime) -> str | None:
-    """Add what began and ended to the event log, if there is one; or why that cannot be."""
-    if settings.event_log_file is None:
-        return None
-    try:
-        append_transitions(settings.event_log_file, transitions(before, after), now)
-    except OSError as error:
-        return f"[watch] log cannot be written ({error.strerror}): mend that file, its folder or its disk"
-    return None
-
-
 def _note(settings: Settings, memory: Memory) -> str | None:
     """Keep who was told; or why that cannot be: then all is told again, for twice is better than never."""
     try:
@@ -240,10 +229,12 @@ def body_of(news: News) -> str:
 def _keep_artifact(settings: Settings, watched: Watched) -> None:
     counts = {} if isinstance(watched.view, OptStreamError) else watched.view.counts
     days = ", ".join(f"{count} {state}" for state, count in counts.items()) or "no days"
+    said = f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms"
+    get_run_logger().info("%s", said)
     create_table_artifact(
         key="optstream-watch",
         table=[alarm.to_document() for alarm in watched.alarms[-MOST_ROWS:]],
-        description=f"Stream {settings.stream.name}: {days}; {len(watched.alarms)} alarms",
+        description=said,
     )
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from datetime import date, datetime
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
@@ -20,7 +21,7 @@ from tasks.contracts.results import folder_of
 from tasks.ui.day_detail import day_detail
 from tasks.ui.day_facts import DayFacts, read_day
 from tasks.ui.node_detail import MOST_DAYS, Span
-from tasks.ui.node_page import curve_of, node_page
+from tasks.ui.node_page import MOST_FOUND, called, curve_of, find_nodes, node_page
 from tasks.ui.overview import Need, overview
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
@@ -68,6 +69,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             home=_home(found),
             newest=newest,
             nodes=found.settings.tree.nodes if found.settings else (),
+            called=None if found.settings is None else partial(called, found.settings),
             most=MOST_ALARMS,
             open_years=OPEN_YEARS,
         )
@@ -81,6 +83,14 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
             raise HTTPException(404)
         home = _home(found)
         return html("day", detail=detail, name=found.stream, home=home, most=MOST_ALARMS)
+
+    def nodes(request: Request) -> Response:
+        found, asked = looks.of(request.path_params["name"]), request.query_params.get("find", "")[:100]
+        if found.settings is None:
+            raise HTTPException(404)
+        hits = find_nodes(found.settings, asked)
+        values = {"asked": asked, "hits": hits, "name": found.stream, "home": _home(found)}
+        return html("nodes", refreshes=False, most=MOST_FOUND, **values)
 
     def node(request: Request) -> Response:
         found, name, span = _node_asked(looks, request)
@@ -118,6 +128,7 @@ def application(looks: Looks, secret: str, clock: Callable[[], datetime]) -> Sta
         Route("/", streams),
         Route("/streams/{name}", stream),
         Route("/streams/{name}/days/{day}", day),
+        Route("/streams/{name}/nodes", nodes),
         Route("/streams/{name}/nodes/{node}", node),
         Route("/streams/{name}/nodes/{node}/data", node_data),
         Route("/streams/{name}/contracts/{file}", contracts),

@@ -19,6 +19,9 @@ LONGEST_NAME = 100
 LONGEST_LINE = 200
 LARGEST_ABOUT = 2**28
 """Bytes."""
+MOST_CORNERS = 20_000
+"""Of all areas together: what a page can hold and draw."""
+Ring = tuple[tuple[float, float], ...]
 
 
 @dataclass(frozen=True)
@@ -29,6 +32,8 @@ class NodeFacts:
         name: What it is called, printable, 1 to 100 characters; None where no name is given.
         latitude: In degrees, from -90 to 90; None where no place is given.
         longitude: In degrees, from -180 to 180; None where, and only where, `latitude` is.
+        area: Its border for maps: rings of at least three corners (longitude, latitude), those of holes among
+            them; None where none is given. Lists are taken, too.
 
     Raises:
         ParameterError: A field is outside its range; names it.
@@ -37,6 +42,7 @@ class NodeFacts:
     name: str | None = None
     latitude: float | None = None
     longitude: float | None = None
+    area: tuple[Ring, ...] | None = None
 
     def __post_init__(self) -> None:
         if self.name is not None and not is_name(self.name):
@@ -45,6 +51,25 @@ class NodeFacts:
             raise ParameterError("latitude and longitude must be given together")
         if self.latitude is not None and not (_within(self.latitude, 90) and _within(self.longitude, 180)):
             raise ParameterError("latitude must be in [-90, 90] and longitude in [-180, 180]")
+        if self.area is not None:
+            object.__setattr__(self, "area", _ring_by_ring(self.area))
+
+
+def _ring_by_ring(area: object) -> tuple[Ring, ...]:
+    """Return rings as tuples, whoever wrote them. Raises ParameterError."""
+    if isinstance(area, list | tuple) and area and all(isinstance(ring, list | tuple) for ring in area):
+        rings = tuple(tuple(map(_corner, ring)) for ring in area)
+        if all(len(ring) >= 3 for ring in rings):
+            return rings
+    raise ParameterError("area must be rings of at least three corners")
+
+
+def _corner(corner: object) -> tuple[float, float]:
+    if isinstance(corner, list | tuple) and len(corner) == 2:
+        longitude, latitude = corner
+        if _within(longitude, 180) and _within(latitude, 90):
+            return longitude, latitude
+    raise ParameterError("corners of an area must be [longitude, latitude], in [-180, 180] and [-90, 90]")
 
 
 def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
@@ -61,7 +86,7 @@ def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
 
 
 def _within(degrees: object, most: int) -> bool:
-    return isinstance(degrees, int | float) and not isinstance(degrees, bool) and -most <= degrees <= most
+    return isinstance(degrees, int | float) and not isinstance(degrees, bool) and abs(degrees) <= most
 
 
 @dataclass(frozen=True)
@@ -74,7 +99,7 @@ class About:
         nodes: By node, those of which anything is told.
 
     Raises:
-        ParameterError: A text is not printable, or longer than 200 characters.
+        ParameterError: A text is not printable, or longer than 200 characters; areas have too many corners.
     """
 
     publisher: str | None = None
@@ -85,6 +110,8 @@ class About:
         for key in ("publisher", "licence"):
             if (text := getattr(self, key)) is not None and not is_name(text, LONGEST_LINE):
                 raise ParameterError(f"{key} must be printable text of 1 to {LONGEST_LINE} characters")
+        if sum(len(ring) for node in self.nodes.values() for ring in node.area or ()) > MOST_CORNERS:
+            raise ParameterError(f"areas must have at most {MOST_CORNERS:,} corners in all")
 
     def to_bytes(self, stream: str) -> bytes:
         """Return `about.json`.

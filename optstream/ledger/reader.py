@@ -119,6 +119,20 @@ class Reader(Survey):
             row = find_stream(connection, stream)
             return 0 if row is None else grant_of(connection, row).amendment
 
+    def guarantees(self, stream: str) -> dict[int, PrivacyModel]:
+        """Return the privacy guarantees that a stream's privacy budget ever had.
+
+        Args:
+            stream: Name of the stream.
+
+        Returns:
+            By number, as `ReleaseOutline.amendment` names them; the highest is in force for new days. Empty
+            for an unknown stream.
+        """
+        with reading(self._engine) as connection:
+            row = find_stream(connection, stream)
+            return {} if row is None else dict(guarantees_of(connection, grant_of(connection, row)).by_number)
+
     def latest(self, stream: str, period: str) -> ReleaseRecord | None:
         """Return the release of a period that has the highest revision.
 

@@ -178,17 +178,21 @@ class ReleaseRecord(ReleaseOutline):
 
 @dataclass(frozen=True)
 class ReleaseEvent:
-    """What happened to a release.
+    """What happened to a release, or to its stream.
 
     Attributes:
         at: Instant (UTC), by the clock of who wrote it.
         kind: Such as "reserved", "drawn" or "published".
         revision: Of the release.
+        period: Its key; None where it happened to the stream.
+        number: Place in the stream's chain, from 0.
     """
 
     at: datetime
     kind: str
     revision: int
+    period: str | None = None
+    number: int = 0
 
 
 @dataclass(frozen=True)

@@ -170,22 +170,27 @@ class Survey:
             found = connection.execute(of_kind)
             return {(row.period, row.revision): datetime.fromisoformat(row.at) for row in found}
 
-    def events_of(self, stream: str, period: str) -> tuple[ReleaseEvent, ...]:
-        """Return what happened to the releases of a period.
+    def events_of(self, stream: str, period: str | None = None, first: int = 0) -> tuple[ReleaseEvent, ...]:
+        """Return what happened to the releases of a period, or to a stream.
 
         Args:
             stream: Name of the stream.
-            period: Key of the period.
+            period: Key of the only period; None for all, and for what happened to the stream itself.
+            first: Number of the first event of the stream that counts.
 
         Returns:
             Events in the order of the chain; none where the period has no release.
         """
-        query = select(EventRow.at, EventRow.kind, EventRow.revision).order_by(EventRow.number)
-        of_period = query.where(EventRow.stream_id == id_of(stream), EventRow.period == period)
+        columns = (EventRow.at, EventRow.kind, EventRow.revision, EventRow.period, EventRow.number)
+        query = select(*columns).where(EventRow.stream_id == id_of(stream), EventRow.number >= first)
+        if period is not None:
+            query = query.where(EventRow.period == period)
         with reading(self._engine) as connection:
             return tuple(
-                ReleaseEvent(datetime.fromisoformat(row.at), row.kind, row.revision or 0)
-                for row in connection.execute(of_period)
+                ReleaseEvent(
+                    datetime.fromisoformat(row.at), row.kind, row.revision or 0, row.period, row.number
+                )
+                for row in connection.execute(query.order_by(EventRow.number))
             )
 
     def charged_windows(self, grant: str, steps: range) -> tuple[Stretch, ...]:

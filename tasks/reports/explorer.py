@@ -86,9 +86,17 @@ def _index(facts: PublicFacts) -> dict[str, Any]:
 
 
 def _row(node: Node, numbers_of: Mapping[str, int], told: NodeFacts) -> list[Any]:
-    """Code, name, number of the node above (-1 at the root), level; where told, latitude and longitude."""
+    """Code, name, number of the node above (-1 at the root), level; where told, latitude and longitude, and
+    the rings of its area, in the middle of which it lies where nothing else is told.
+    """
     above = -1 if node.parent is None else numbers_of.get(node.parent, -1)
-    place = [] if told.latitude is None else [told.latitude, told.longitude]
+    place: list[Any] = [] if told.latitude is None else [told.latitude, told.longitude]
+    if told.area is not None:
+        sides = [
+            sorted(side) for side in zip(*(corner for ring in told.area for corner in ring), strict=True)
+        ]
+        longitude, latitude = ((side[0] + side[-1]) / 2 for side in sides)
+        place = [*(place or (latitude, longitude)), told.area]
     return [node.name, told.name, above, node.level, *place]
 
 

@@ -1,6 +1,6 @@
 """One node: its curve with bands, its children stacked, and the day and the week before."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -20,7 +20,8 @@ MOST_DAYS = 92
 @dataclass(frozen=True)
 class Series:
     """A line of the plot, on the times of all. kind: "value", "noise-low", "noise-high", "error-low",
-    "error-high", "day-before", "week-before" or "child"; the page stacks children, the first at the bottom.
+    "error-high", "day-before", "week-before", "replaced" or "child"; the page stacks children, the first at
+    the bottom.
     """
 
     label: str
@@ -79,7 +80,13 @@ def children_of(tree: AggregationTree, node: str) -> tuple[str, ...]:
     return tuple(found[:MOST_CHILDREN])
 
 
-def node_curve(rows: pl.DataFrame, node: str, children: Sequence[str], begin: int) -> NodeCurve:
+def node_curve(
+    rows: pl.DataFrame,
+    node: str,
+    children: Sequence[str],
+    begin: int,
+    replaced: Mapping[str, pl.DataFrame] | None = None,
+) -> NodeCurve:
     """Return the lines of a node. Pure.
 
     Args:
@@ -87,6 +94,7 @@ def node_curve(rows: pl.DataFrame, node: str, children: Sequence[str], begin: in
         node: Its name.
         children: Their names, in the order of the stack.
         begin: Start of the first step to be shown; rows before it are for the day and the week before.
+        replaced: What was published of the node before, by vintage and revision.
 
     Returns:
         The lines, over the times at which the node is published.
@@ -94,7 +102,14 @@ def node_curve(rows: pl.DataFrame, node: str, children: Sequence[str], begin: in
     by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *children)}
     own = by_node[node].filter(pl.col("at") >= begin)
     at = own["at"].to_list()
-    return NodeCurve(tuple(at), tuple(_lines(own, by_node, node, children, at)))
+    before = (Series(label, "replaced", _on(at, old)) for label, old in (replaced or {}).items())
+    return NodeCurve(tuple(at), (*_lines(own, by_node, node, children, at), *before))
+
+
+def _on(at: Sequence[int], rows: pl.DataFrame) -> tuple[float | None, ...]:
+    """The values at these times; None where there is none."""
+    values = dict(rows.select("at", "value").iter_rows())
+    return tuple(values.get(one) for one in at)
 
 
 def _lines(
@@ -106,11 +121,9 @@ def _lines(
             low, high = own["value"] - Z * own[kind], own["value"] + Z * own[kind]
             yield Series(f"{kind}, from", f"{kind}-low", tuple(low.to_list()))
             yield Series(f"{kind}, to", f"{kind}-high", tuple(high.to_list()))
-    values = dict(by_node[node].select("at", "value").iter_rows())
     for label, kind, days in (("the day before", "day-before", 1), ("a week before", "week-before", 7)):
-        moved = tuple(values.get(one - days * DAY) for one in at)
+        moved = _on([one - days * DAY for one in at], by_node[node])
         if any(one is not None for one in moved):
             yield Series(label, kind, moved)
     for child in children:
-        of_child = dict(by_node[child].select("at", "value").iter_rows())
-        yield Series(child, "child", tuple(of_child.get(one) for one in at))
+        yield Series(child, "child", _on(at, by_node[child]))

@@ -9,6 +9,7 @@ import polars as pl
 
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
+from optstream.privacy import PrivacyModel
 from tasks.config import Settings, load_settings
 from tasks.contracts.results import folder_of
 from tasks.ledger.open import ledger_if_any
@@ -19,6 +20,7 @@ from tasks.monitoring.told import read_told
 from tasks.operations.permissions import check_trusted
 from tasks.reports.operator import DataDoc, data_docs
 from tasks.storage.failures import unexpected
+from tasks.ui.growth import Growth, growth_of
 from tasks.ui.runs import StreamRun
 
 
@@ -49,6 +51,8 @@ class Snapshot:
         since: When the watch first saw an alarm, of those that it has seen.
         nights: By day.
         figures: Means and noise of published files (`tasks.monitoring.published_files.kept_figures`).
+        guarantees: Of the stream's privacy budget, by number; the highest is that of new days.
+        growth: What ledger and folders take; None where it was never looked at.
         docs: Great Expectations' pages of the last weeks; a link is a file's name.
         runs: The last ones that the orchestrator knows; None where none was asked.
         runs_problem: Why it was asked in vain, if so.
@@ -63,6 +67,8 @@ class Snapshot:
     since: Mapping[Key, datetime] = field(default_factory=dict)
     nights: Mapping[date, Night] = field(default_factory=dict)
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
+    guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
+    growth: Growth | None = None
     docs: tuple[DataDoc, ...] = ()
     runs: tuple[StreamRun, ...] | None = None
     runs_problem: str | None = None
@@ -84,15 +90,20 @@ def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> 
         check_trusted(settings)
         with ledger_if_any(settings) as ledger:
             view = watch(settings, ledger, now, live=settings.watch is not None)
-            nights = {} if ledger is None else _nights(ledger, settings.stream.name)
+            name = settings.stream.name
+            nights = {} if ledger is None else _nights(ledger, name)
+            guarantees = {} if ledger is None else ledger.guarantees(name)
         since = {key: told.since for key, told in read_told(settings).items() if told.lasts}
         figures, docs = kept_figures(settings), data_docs(settings, now, folder_of(settings))
+        growth = growth_of(settings, now, before.growth if before else None)
     except OptStreamError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
         problem = unexpected(error)
     else:
-        return Snapshot(file, settings.stream.name, now, settings, view, None, since, nights, figures, docs)
+        return Snapshot(
+            file, name, now, settings, view, None, since, nights, figures, guarantees, growth, docs
+        )
     return replace(before or Snapshot(file, file.stem, now), problem=problem)
 
 

@@ -19,6 +19,17 @@ def span_in_words(span: timedelta) -> str:
     return "0 s"
 
 
+def size_in_words(n_bytes: int) -> str:
+    """Return "812 kB" or "1.2 GB": two digits at least, in powers of a thousand."""
+    size = float(n_bytes)
+    units = ["GB", "MB", "kB", "B"]
+    while size >= 1000 and len(units) > 1:
+        size /= 1000
+        units.pop()
+    digits = 1 if size < 10 and len(units) < 4 else 0
+    return f"{size:.{digits}f} {units[-1]}"
+
+
 def moment_in_words(at: datetime) -> str:
     """Return "2016-02-10 06:00 UTC"."""
     return f"{at.astimezone(UTC):%Y-%m-%d %H:%M UTC}"

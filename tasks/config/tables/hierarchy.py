@@ -1,6 +1,7 @@
 """The hierarchy's source: tables of the configuration, or a CSV or Parquet file."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -9,6 +10,7 @@ import polars as pl
 from optstream.catalogue.about import NodeFacts
 from optstream.errors import ParameterError
 from optstream.storage.parquet_limits import Limits, claims_of
+from tasks.config.tables.areas import read_areas
 from tasks.config.tables.fields import is_node_name
 from tasks.config.tables.sections import Hierarchy
 
@@ -64,6 +66,10 @@ def read_hierarchy(section: Hierarchy, folder: Path) -> tuple[Nodes | None, list
     if problems:
         return None, problems
     facts, problems = _facts_of(told, parents)
+    if section.areas is not None:
+        areas, wrong = read_areas(folder / section.areas, parents)
+        problems += wrong
+        facts |= {node: replace(facts.get(node, NodeFacts()), area=area) for node, area in areas.items()}
     return Nodes(parents, facts), problems
 
 

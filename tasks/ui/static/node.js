@@ -32,19 +32,27 @@
   }
   function draw() {
     const shown = wanted(), line = colour("--line"), dim = colour("--dim"), rule = colour("--rule");
-    const own = series.filter((one) => one.kind === "value" || shown.has(kind(one)));
-    const stroke = { value: line, "day-before": dim, "week-before": colour("--warn"), child: colour("--good") };
+    const chosen = series.filter((one) => one.kind === "value" || shown.has(kind(one)));
+    const children = chosen.filter((one) => one.kind === "child");
+    const own = [/^child/, /^error/, /^noise/, /before|replaced/, /^value/] // from the back to the front
+      .flatMap((layer) => chosen.filter((one) => layer.test(one.kind)));
+    const stroke = { value: line, "day-before": dim, "week-before": colour("--warn"), replaced: colour("--bad"), child: colour("--good") };
+    const areas = [colour("--good-bg"), colour("--calm-bg")];
     const lines = own.map((one) => ({
       label: one.label,
       stroke: stroke[one.kind] || "transparent",
       width: one.kind === "value" ? 2 : 1,
-      dash: one.kind.endsWith("-before") ? [4, 4] : undefined,
+      fill: one === children[0] ? areas[0] : undefined,
+      dash: { replaced: [2, 3], "day-before": [4, 4], "week-before": [4, 4] }[one.kind],
       points: { show: at.length < 3 },
     }));
     const bands = [];
     own.forEach((one, i) => {
       if (one.kind.endsWith("-low")) bands.push({ series: [i + 2, i + 1], fill: one.kind.startsWith("noise") ? colour("--band") : rule });
+      if (one.kind === "child" && i > 0) bands.push({ series: [i + 1, i], fill: areas[i % 2] });
     });
+    // areas are compared by their height, so they stand on 0
+    const range = (_, low, high) => uPlot.rangeNum(children.length ? Math.min(0, low) : low, high, 0.1, true);
     const axis = { stroke: dim, grid: { stroke: colour("--grid"), width: 1 }, ticks: { stroke: rule, width: 1 } };
     if (plot) plot.destroy();
     plot = new uPlot({
@@ -55,7 +63,8 @@
       cursor: { y: false },
       series: [{}, ...lines],
       bands,
-      axes: [{ ...axis, values: axisTimes }, { ...axis, size: 70, values: (_, ticks) => ticks.map((one) => one.toLocaleString("en")) }],
+      scales: { y: { range } },
+      axes: [{ ...axis, values: axisTimes }, { ...axis, size: 70, label: place.dataset.unit || undefined, labelSize: 20, labelFont: "12px sans-serif", values: (_, ticks) => ticks.map((one) => one.toLocaleString("en")) }],
       hooks: { setCursor: [(one) => say(one.cursor.idx)] },
     }, [at, ...stacked(own)], place);
   }

@@ -10,13 +10,15 @@
       const answer = await fetch(location.href, { credentials: "same-origin", cache: "no-store" });
       if (!answer.ok) throw new Error(`the server answered ${answer.status}`);
       const page = new DOMParser().parseFromString(await answer.text(), "text/html");
-      const active = document.activeElement && document.activeElement.id;
+      const { id: active, value: typed } = document.activeElement || {};
       const open = opened(), left = [...document.querySelectorAll("main .scroll")].map((one) => one.scrollLeft);
       document.title = page.title;
       document.querySelector("main").replaceChildren(...page.querySelector("main").childNodes);
       document.querySelectorAll("main details").forEach((one, i) => { one.open = Boolean(open[i]) });
       document.querySelectorAll("main .scroll").forEach((one, i) => { one.scrollLeft = left[i] || 0 });
-      if (active && document.getElementById(active)) document.getElementById(active).focus({ preventScroll: true });
+      const again = active && document.getElementById(active);
+      if (again && again.matches("input")) again.value = typed;
+      if (again) again.focus({ preventScroll: true });
       fresh.textContent = page.getElementById("fresh").textContent;
       fresh.classList.remove("old");
       failedSince = null;

@@ -1,6 +1,7 @@
 """Filling in a span by the real flow: months as subflows; what is left is said, and nothing done twice."""
 
 import json
+import logging
 from datetime import date, timedelta
 
 import polars as pl
@@ -56,8 +57,19 @@ def names_of_runs():
         return [run.name for run in client.read_flow_runs(sort=FlowRunSort.START_TIME_DESC, limit=3)]
 
 
+@pytest.fixture
+def logged():
+    """What runs log, as the server's pages show it."""
+    lines, log = [], logging.getLogger("prefect.flow_runs")
+    handler = logging.Handler()
+    handler.emit = lambda record: lines.append(record.getMessage())
+    log.addHandler(handler)
+    yield lines
+    log.removeHandler(handler)
+
+
 @pytest.mark.usefixtures("prefect_api")
-def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here):
+def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here, logged):
     priced = invoke("backfill", *SPAN, "--dry-run")
     assert priced.exit_code == 0
     assert "4 days to release, 0 to finish, 1 without a dump" in priced.output
@@ -75,8 +87,10 @@ def test_a_span_is_filled_in_once_and_what_is_left_is_listed(here):
     assert names_of_runs() == [
         "two-regions 2016-06-01 to 2016-06-02",
         "two-regions 2016-05-30 to 2016-05-31",
-        f"two-regions {FIRST} to {ABSENT}",
+        f"two-regions backfill {FIRST} to {ABSENT}",
     ]
+    assert {f"{day} published" for day in published(here)} <= {said.partition(":")[0] for said in logged}
+    assert any(said.startswith(f"{FIRST} refused: ") for said in logged)
 
     before = (here / "published/catalogue.json").read_bytes()
     events = open_ledger(load_settings(here / "optstream.toml").ledger_url).head("two-regions")

@@ -105,7 +105,7 @@ def test_runs_are_named_by_stream_and_days_and_tagged(shown):
         "two-regions watch",
         "two-regions 2016-05-31",
         "two-regions 2016-06-01",
-        "two-regions 2016-05-31 to 2016-06-01",
+        "two-regions backfill 2016-05-31 to 2016-06-01",
         "two-regions 2016-05-30",
     }
     for run in shown["runs"].values():
@@ -161,7 +161,7 @@ OTHERS = pytest.mark.parametrize(
         ("two-regions 2016-05-30", "optstream-budget", ("epsilon granted", "spent by the worst window")),
         ("two-regions 2016-05-30", "optstream-file", ("two-regions, 2016-05-30",)),
         (
-            "two-regions 2016-05-31 to 2016-06-01",
+            "two-regions backfill 2016-05-31 to 2016-06-01",
             "optstream-backfill",
             ("Backfill of stream", "100%"),
         ),

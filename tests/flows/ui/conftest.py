@@ -15,6 +15,7 @@ def served(app) -> Iterator[str]:
     """The origin at which the application answers."""
     with socket.socket() as listening:
         listening.bind((LOOPBACK, 0))
+        listening.listen()  # a browser may ask before the thread does
         config = uvicorn.Config(app, log_level="error", access_log=False, lifespan="off")
         server = uvicorn.Server(config)
         thread = Thread(target=server.run, args=([listening],))

@@ -111,6 +111,19 @@ def test_streams_are_shown_and_one_that_cannot_be_read_hides_none(client, looks)
     assert 'optstream_look_success{stream="bad"} 0.0' in told
 
 
+def test_nodes_are_found_and_what_was_asked_is_text(client, looks):
+    looks.look()
+    found = client.get("/streams/small/nodes?find=8", headers=basic()).text
+    assert '<a href="/streams/small/nodes/84">84</a>' in found
+    assert "/nodes/11" not in found
+    hostile = client.get(
+        "/streams/small/nodes", params={"find": '"><script>alert(1)</script>'}, headers=basic()
+    )
+    assert "<script>alert" not in hostile.text
+    assert "No node is called so." in hostile.text
+    assert client.get("/streams/bad/nodes", headers=basic()).status_code == 404
+
+
 def test_health_says_whether_the_streams_are_looked_at(client, looks, clock):
     assert client.get("/healthz").status_code == 503
     looks.look()

@@ -5,6 +5,7 @@ import os
 from datetime import UTC, date, datetime
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from starlette.testclient import TestClient
 
 from flows.ui.application import DATA_DOCS, application
@@ -29,8 +30,10 @@ def looks(tmp_path_factory):
     folder = tmp_path_factory.mktemp("released")
     (folder / "optstream.toml").write_text(CONFIGURATION + "[watch]\nfirst_day = 2016-06-01\n")
     installation = Installation(folder)
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
     installation.simulate(*DAYS)
     installation.release(*DAYS)
+    installation.release(DAYS[1], restate=True)
     found = Looks([folder / "optstream.toml"], 30, now)
     found.look()
     return found
@@ -119,19 +122,23 @@ def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width
         seen.page.wait_for_selector("#curve[data-drawn] canvas")
         seen.page.get_by_label("children, stacked").check()
         seen.page.get_by_label("the day before").check()
+        seen.page.get_by_label("earlier vintages").check()
         seen.page.locator("#curve").focus()
         seen.page.keyboard.press("ArrowLeft")
         said = seen.page.inner_text("#readout")
         assert said.startswith("2016-06-02 21:00 UTC: FR "), said
         assert "84 " in said
         assert "the day before " in said
+        assert "revision 0, vintage 0 " in said
         seen.page.keyboard.press("+")
         seen.page.keyboard.press("0")
+        found = Axe().run(seen.page)
         if into := os.environ.get("OPTSTREAM_PICTURES"):
             seen.page.screenshot(path=f"{into}/node-{width}-{scheme}.png", full_page=True)
             for name, path in (("stream", ""), ("day", "/days/2016-06-02")):
                 seen.page.goto(f"{origin}/streams/two-regions{path}")
                 seen.page.screenshot(path=f"{into}/released-{name}-{width}-{scheme}.png", full_page=True)
         assert not seen.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+    assert found.violations_count == 0, found.generate_report()
     assert seen.errors == []
     assert seen.refused == []

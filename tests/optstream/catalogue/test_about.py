@@ -3,11 +3,15 @@
 import pytest
 
 from optstream.catalogue import check_files
-from optstream.catalogue.about import About, NodeFacts, parse_about, put_about
+from optstream.catalogue.about import MOST_CORNERS, About, NodeFacts, parse_about, put_about
 from optstream.catalogue.layout import ABOUT
 from optstream.errors import ParameterError, PublicationError
 
-NODES = {"84": NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.5), "FR": NodeFacts(latitude=46.0, longitude=2.0)}
+SQUARE = (((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 46.0)),)
+NODES = {
+    "84": NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.5, SQUARE),
+    "FR": NodeFacts(latitude=46.0, longitude=2.0),
+}
 TOLD = About("Example Grid", "CC BY 4.0", NODES)
 
 
@@ -26,7 +30,13 @@ def test_what_was_written_is_read_and_the_same_facts_give_the_same_bytes():
         '"nodes": {"84": {"latitude": 4}}',
         '"nodes": {"84": {"latitude": NaN, "longitude": 4}}',
         '"nodes": {"84": {"latitude": "4", "longitude": "4"}}',
-        f'"nodes": {{"84": {{"latitude": 4, "longitude": {"9" * 400}}}}}',
+        f'"nodes": {{"84": {{"latitude": 1{"0" * 400}, "longitude": 4}}}}',
+        '"nodes": {"84": {"area": []}}',
+        '"nodes": {"84": {"area": [[[1, 2], [3, 4]]]}}',
+        '"nodes": {"84": {"area": [[[1, 2], [3, 4], [5, 91]]]}}',
+        '"nodes": {"84": {"area": [[[1, 2], [3, 4], ["5", 6]]]}}',
+        '"nodes": {"84": {"area": [[[1, 2], [3, 4], [5, 6, 7]]]}}',
+        '"nodes": {"84": {"area": "everywhere"}}',
         '"nodes": {"84": {"color": "red"}}',
         '"nodes": {"84": "a name"}',
         '"nodes": {}, "licence": "a\\nb"',
@@ -41,6 +51,13 @@ def test_what_somebody_else_wrote_is_refused(rest):
 def test_a_text_that_cannot_be_shown_is_refused():
     with pytest.raises(ParameterError, match="licence must be printable"):
         About(licence="two\nlines")
+
+
+def test_areas_are_bounded_together():
+    ring = (SQUARE[0] * (MOST_CORNERS // 4),)
+    About(nodes={"84": NodeFacts(area=ring)})
+    with pytest.raises(ParameterError, match="corners in all"):
+        About(nodes={"84": NodeFacts(area=ring), "FR": NodeFacts(area=SQUARE)})
 
 
 def test_it_is_put_once_and_is_no_finding(published, put):

@@ -229,7 +229,8 @@ def test_a_day_is_classed_by_the_node_s_own_days_and_places_lie_as_on_the_ground
             ["E", None, 0, 0, 61.0, 10.0],
         ]
     }
-    (n, s, e) = ask(f"return project({json.dumps(index)}, [0, 1, 2], 400, 400)")
+    on = "[[10, 60], [12, 60], [10, 61]].map"
+    (n, s, e) = ask(f"return {on}(projection({json.dumps(index)}, [0, 1, 2], 400, 400))")
     assert n[1] == s[1]
     assert e[1] < n[1], "north is up"
     assert abs(s[0] - n[0]) == pytest.approx(abs(e[1] - n[1]), rel=0.02), "two degrees there are one here"

@@ -5,12 +5,13 @@ from datetime import date
 import polars as pl
 import pytest
 
+from optstream.catalogue.about import NodeFacts
 from optstream.errors import PublicationError
 from optstream.stream import AggregationTree
 from tasks.reports.figures import Z
-from tasks.ui.node_detail import DAY, MOST_CHILDREN, Span, children_of, node_curve
+from tasks.ui.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
 from tasks.ui.node_facts import COLUMNS, read_nodes
-from tasks.ui.node_page import curve_of, node_page
+from tasks.ui.node_page import called, curve_of, find_nodes, node_page
 from tasks.ui.snapshot import take_snapshot
 
 BEGIN = 1_464_732_000
@@ -52,6 +53,15 @@ def test_the_day_and_the_week_before_lie_behind_at_the_same_hour():
     assert lines == {"value": (10.0, 11.0), "day-before": (1.0, None), "week-before": (7.0, None)}
 
 
+def test_what_was_replaced_lies_over_it_at_the_same_times():
+    now, old = (
+        rows((0, "FR", 10.0, None, None), (1800, "FR", 11.0, None, None)),
+        rows((0, "FR", 8.0, 1.0, None)),
+    )
+    curve = node_curve(now, "FR", (), BEGIN, {"revision 0, vintage 0": old})
+    assert curve.series[-1] == Series("revision 0, vintage 0", "replaced", (8.0, None))
+
+
 def test_nothing_published_is_no_line_of_anything():
     curve = node_curve(rows(), "FR", ("84",), BEGIN)
     assert curve.at == ()
@@ -70,6 +80,17 @@ def test_spans_move_and_grow_at_their_end():
     assert (span.n_days, span.moved(-2)) == (2, Span(date(2016, 6, 3), date(2016, 6, 4)))
     assert span.of_length(7) == Span(date(2016, 5, 31), date(2016, 6, 6))
     assert (span.with_week_before()[0], span.days()[-1]) == (date(2016, 5, 29), date(2016, 6, 6))
+
+
+def test_a_node_is_called_by_its_name_with_its_code(small):
+    told = {"84": NodeFacts("Auvergne"), "11": NodeFacts(latitude=48.0, longitude=2.0), "FR": NodeFacts("FR")}
+    settings = small().settings.model_copy(update={"node_facts": told})
+    assert [called(settings, node) for node in ("84", "11", "FR")] == ["Auvergne (84)", "11", "FR"]
+    accented = settings.model_copy(update={"node_facts": {"11": NodeFacts("Île-de-France")}})
+    assert find_nodes(accented, " ILE") == (("11", "Île-de-France (11)"),)
+    assert [node for node, _ in find_nodes(accented, "1")] == ["11"]
+    assert len(find_nodes(accented, "")) == 3
+    assert find_nodes(accented, "nobody") == ()
 
 
 def test_before_the_first_release_nothing_can_be_read(small):
@@ -96,3 +117,19 @@ def test_what_is_shown_is_what_readers_have(installation):
     assert (shown["parent"], shown["children"]) == (None, ("84", "11"))
     assert [at for at, *_ in shown["table"]][-1] == "2016-06-01 22:00"
     assert node_page(found, "84", span)["parent"] == "FR"
+
+
+@pytest.mark.slow
+def test_a_restatement_is_shown_with_what_it_replaced_as_that_was_published(installation):
+    installation.configure("[budget]", '[budget]\nrestatement_share = "1/10"')
+    installation.release(FIRST)
+    before = read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
+    installation.release(FIRST, restate=True)
+    found = take_snapshot(installation.folder / "optstream.toml", installation.now)
+    span = Span(FIRST, FIRST)
+    (old,) = [one for one in curve_of(found, "FR", span).series if one.kind == "replaced"]
+    assert (old.label, list(old.values)) == ("revision 0, vintage 0", before)
+    assert before != read_nodes(installation.settings, {"FR"}, [FIRST])["value"].to_list()
+    (file,) = (installation.folder / "published/superseded").glob("*/*.parquet")
+    file.write_bytes(file.read_bytes()[:-1])
+    assert not [one for one in curve_of(found, "FR", span).series if one.kind == "replaced"]

@@ -6,6 +6,7 @@ from math import inf
 from types import SimpleNamespace
 
 from tasks.ledger.show_pages import WindowHeadroom
+from tasks.ui.promises import PromiseRow
 from tasks.ui.window_plot import HIGH, window_plot
 
 
@@ -38,3 +39,16 @@ def test_a_window_above_its_limit_is_drawn_above_it():
 def test_nothing_is_drawn_of_nothing():
     assert window_plot(None) is None
     assert window_plot(page()) is None
+
+
+def test_an_earlier_guarantee_is_a_limit_over_the_windows_that_touch_its_days():
+    """Of days that end within the picture, and of some that are over before it begins."""
+
+    def row(steps, limit):
+        return PromiseRow(0, "2", "sliding, 4 steps", "1", "", False, steps, limit)
+
+    plot = window_plot(page(Fraction(1), Fraction(0)), [row(range(-3, 10), 2.0), row(range(-9, 0), 5.0)])
+    assert plot is not None
+    assert plot.earlier == f"M0 {round(HIGH * (1 - 2 / 2.2))}H500"
+    assert plot.top_words == "2.2"
+    assert window_plot(page(Fraction(1))).earlier == ""

@@ -1,4 +1,5 @@
-// Where nodes lie: a circle each, its area the mean of a day, its colour how that is to the node's own days.
+// Where nodes lie: an area each, or a circle as large as the mean of a day; its colour is how that is to the
+// node's own days.
 const MOST_PLACED = 500;
 const CLASSES = [-0.2, -0.05, 0.05, 0.2];
 
@@ -23,14 +24,20 @@ const placedNodes = (index) => {
   const fit = [...levels.values()].filter((nodes) => nodes.length <= MOST_PLACED);
   return fit.reduce((most, nodes) => (nodes.length > most.length ? nodes : most), []);
 };
-// Places in a box, (x, y) each: degrees of longitude as wide as they are at the middle latitude.
-const project = (index, nodes, wide, tall, margin = 40) => {
+// From longitude and latitude to (x, y) in a box that holds all nodes, with their areas: degrees of longitude are
+// as wide as they are at the middle latitude.
+const projection = (index, nodes, wide, tall, margin = 40) => {
   const middle = nodes.reduce((sum, node) => sum + index.nodes[node][4], 0) / nodes.length;
-  const raw = nodes.map((node) => [index.nodes[node][5] * Math.cos((middle * Math.PI) / 180), -index.nodes[node][4]]);
-  const ends = [0, 1].map((n) => [Math.min(...raw.map((one) => one[n])), Math.max(...raw.map((one) => one[n]))]);
+  const raw = ([longitude, latitude]) => [longitude * Math.cos((middle * Math.PI) / 180), -latitude];
+  const ends = [[Infinity, -Infinity], [Infinity, -Infinity]];
+  for (const [, , , , latitude, longitude, rings = []] of nodes.map((node) => index.nodes[node])) {
+    for (const corner of [[longitude, latitude], ...rings.flat()].map(raw)) {
+      ends.forEach((end, n) => { end[0] = Math.min(end[0], corner[n]); end[1] = Math.max(end[1], corner[n]); });
+    }
+  }
   const [across, down] = ends.map(([low, high]) => Math.max(high - low, 1e-6));
-  const scale = Math.min((wide - 2 * margin) / across, (tall - 2 * margin) / down);
-  return raw.map(([x, y]) => [wide / 2 + (x - (ends[0][0] + ends[0][1]) / 2) * scale, tall / 2 + (y - (ends[1][0] + ends[1][1]) / 2) * scale]);
+  const scale = Math.min((wide - 2 * margin) / across, (tall - 2 * margin) / down), sizes = [wide, tall];
+  return (corner) => raw(corner).map((value, n) => sizes[n] / 2 + (value - (ends[n][0] + ends[n][1]) / 2) * scale);
 };
 
 // Sets the map going; choose(node) is called for a circle that is pressed.
@@ -47,27 +54,33 @@ const makeMap = (store, get, choose) => {
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.fillStyle = read("--soft");
     pen.fillRect(0, 0, wide, tall);
-    const values = nodes.map((node) => store.daysOf(node).value[day]), places = project(index, nodes, wide, tall);
+    const values = nodes.map((node) => store.daysOf(node).value[day]), place = projection(index, nodes, wide, tall);
     const largest = Math.max(...values.filter(Number.isFinite).map(Math.abs), 1e-300);
-    circles = nodes.map((node, n) => ({
-      node, x: places[n][0], y: places[n][1], value: values[n],
-      radius: Number.isFinite(values[n]) ? 4 + Math.sqrt(Math.abs(values[n]) / largest) * Math.min(24, wide / 24) : 3,
-      kind: classOf(values[n], meanOf(store.daysOf(node).value)),
-    })).sort((a, b) => b.radius - a.radius);
+    circles = nodes.map((node, n) => {
+      const [, , , , latitude, longitude, rings] = index.nodes[node], [x, y] = place([longitude, latitude]);
+      const size = Number.isFinite(values[n]) ? 4 + Math.sqrt(Math.abs(values[n]) / largest) * Math.min(24, wide / 24) : 3;
+      const radius = rings ? 0 : size, path = new Path2D();
+      if (!rings) path.arc(x, y, radius, 0, 2 * Math.PI);
+      for (const ring of rings || []) {
+        ring.map(place).forEach((corner, i) => (i ? path.lineTo(...corner) : path.moveTo(...corner)));
+        path.closePath();
+      }
+      return { node, x, y, value: values[n], radius, path, rings, kind: classOf(values[n], meanOf(store.daysOf(node).value)) };
+    }).sort((a, b) => Boolean(b.rings) - Boolean(a.rings) || b.radius - a.radius);
     pen.font = `12px ${style.fontFamily}`;
     pen.textAlign = "center";
     pen.lineWidth = 1;
-    for (const { x, y, radius, kind } of circles) {
-      pen.beginPath();
-      pen.arc(x, y, radius, 0, 2 * Math.PI);
+    for (const { path, kind } of circles) {
       pen.fillStyle = kind === null ? read("--bg") : read(`--m${kind}`);
-      pen.fill();
+      pen.fill(path, "evenodd");
       pen.strokeStyle = read("--ink");
-      pen.stroke();
+      pen.stroke(path);
     }
-    pen.fillStyle = read("--ink");
     if (circles.length <= 40 && wide > 500) {
-      for (const { node, x, y, radius } of circles) pen.fillText(index.nodes[node][1] || index.nodes[node][0], x, y + radius + 13);
+      for (const { node, x, y, radius, rings } of circles) {
+        pen.fillStyle = rings ? "#000" : read("--ink");
+        pen.fillText(index.nodes[node][1] || index.nodes[node][0], x, y + (rings ? 4 : radius + 13));
+      }
     }
     const known = circles.filter((circle) => circle.kind !== null).sort((a, b) => b.value - a.value);
     const say = ({ node, value }) => `${labelOf(index, node)} ${shown(value)}${index.unit ? ` ${index.unit}` : ""}`;
@@ -92,7 +105,9 @@ const makeMap = (store, get, choose) => {
   slider.value = store.size - 1;
   slider.addEventListener("input", show);
   canvas.addEventListener("click", (event) => {
-    const inside = (circle) => Math.hypot(circle.x - event.offsetX, circle.y - event.offsetY) <= Math.max(circle.radius, 10);
+    const ratio = window.devicePixelRatio || 1, pen = canvas.getContext("2d");
+    const inside = ({ x, y, radius, path, rings }) => (rings ? pen.isPointInPath(path, event.offsetX * ratio, event.offsetY * ratio, "evenodd")
+      : Math.hypot(x - event.offsetX, y - event.offsetY) <= Math.max(radius, 10));
     const hit = circles.toReversed().find(inside);
     if (hit) choose(hit.node);
   });

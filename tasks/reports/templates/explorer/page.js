@@ -23,9 +23,11 @@ const start = () => {
   };
   const colourOf = (number) => getComputedStyle(canvas).getPropertyValue(`--${paper ? "p" : "c"}${number % MOST_NODES}`).trim();
   const deviation = (point) => (view.band === "none" ? NaN : index.z * point[view.band]);
-  const linesOf = () => view.nodes.map((node, number) => ({
-    points: pointsOf(store, node, view.measure, ...view.days), colour: colourOf(number), number, node,
-  }));
+  let points = null; // of each node of the view, until it or what is loaded changes
+  const linesOf = () => {
+    points = points || view.nodes.map((node) => pointsOf(store, node, view.measure, ...view.days));
+    return view.nodes.map((node, number) => ({ points: points[number], colour: colourOf(number), number, node }));
+  };
 
   const render = () => {
     planned = false;
@@ -90,6 +92,7 @@ const start = () => {
     status("Loading …");
     const wanted = view;
     await store.fetchAll(names);
+    points = null;
     plan();
     if (wanted === view) status(names.some((name) => store.lost.has(name)) ? "Some figures are not beside the page. It may be an older one: load it again." : "");
     return undefined;
@@ -98,7 +101,7 @@ const start = () => {
   // Shows a view; the address follows once it stays for a moment.
   const apply = (next, isNew = true) => {
     const same = !isNew && next.nodes.join() === view.nodes.join();
-    view = next;
+    [view, points] = [next, null];
     measure.value = view.measure;
     band.value = view.band;
     get("from").value = isoOf(store, view.days[0] + 1e-6);

@@ -42,12 +42,12 @@ const runsOf = (points) => {
   return runs;
 };
 
-// A run as columns of pixels: of many points in one column the first, the last, and what they span.
+// A run as columns of pixels: of many points in one column the last, and what they span.
 const columnsOf = (run, xOf, deviation) => {
   const columns = [], dense = run.length > xOf(run.at(-1).x) - xOf(run[0].x) && run.length > 100;
   for (const point of run) {
     const x = dense ? Math.round(xOf(point.x)) : xOf(point.x);
-    const lower = point.value - deviation(point), upper = point.value + deviation(point), last = columns.at(-1);
+    const wide = deviation(point), lower = point.value - wide, upper = point.value + wide, last = columns.at(-1);
     if (last && last.x === x) {
       last.low = Math.min(last.low, point.value);
       last.high = Math.max(last.high, point.value);
@@ -55,7 +55,7 @@ const columnsOf = (run, xOf, deviation) => {
       last.upper = Math.max(last.upper, upper);
       last.last = point.value;
     } else {
-      columns.push({ x, first: point.value, last: point.value, low: point.value, high: point.value, lower, upper });
+      columns.push({ x, last: point.value, low: point.value, high: point.value, lower, upper });
     }
   }
   return columns;
@@ -178,9 +178,9 @@ const trace = (pen, runs, yOf, colour, dash) => {
   const few = runs.reduce((sum, run) => sum + run.length, 0) <= 60;
   for (const run of runs) {
     pen.beginPath();
-    for (const { x, first, low, high, last } of run) {
-      pen.lineTo(x, yOf(first));
-      if (low !== high) [low, high, last].forEach((value) => pen.lineTo(x, yOf(value)));
+    for (const { x, low, high } of run) {
+      pen.lineTo(x, yOf(low));
+      if (low !== high) pen.lineTo(x, yOf(high));
     }
     pen.stroke();
     if (run.length > 1 && !few) continue;

@@ -32,8 +32,9 @@ const ticks = (low, high, most = 5) => {
   return Array.from({ length: stop - start + 1 }, (_, n) => (start + n) * step);
 };
 
-// Stretches of days [start, stop): weeks from Monday, or months, that lie in the span as a whole.
+// Stretches of days [start, stop): days, weeks from Monday, or months, that lie in the span as a whole.
 const periods = (store, kind) => {
+  if (kind === "daily") return Array.from({ length: store.size }, (_, day) => [day, day + 1]);
   const found = [];
   for (let start = 0; start < store.size;) {
     const date = dateOf(store, start);
@@ -60,32 +61,31 @@ const sumOf = (store, columns, [start, stop]) => {
 
 // A point: x in days from the first, width, value, noise, model (standard deviations), and where it is from.
 const pointsOf = (store, node, measure, from, to) => {
-  const points = [];
-  const add = (x, width, values, day, step = null) => points.push({ x, width, day, step, ...values });
+  const points = []; // tens of thousands: each is one literal, which a spread would make thrice as dear
+  const add = (x, width, value, noise, model, day, step = null) => points.push({ x, width, value, noise, model, day, step });
   if (measure === "steps") {
     for (let day = Math.max(0, Math.floor(from)); day < Math.min(store.size, Math.ceil(to)); day += 1) {
       const found = store.stepsOf(node, day);
       if (!found) continue;
-      for (let step = 0; step < found.steps; step += 1) {
-        const values = {};
-        for (const name of COLUMNS) values[name] = found.columns[name] ? found.columns[name][found.at + step] : NaN;
-        add(day + (step + 0.5) / found.steps, 1 / found.steps, values, day, step);
+      const { steps, at, columns: { value, noise, model } } = found;
+      for (let step = 0; step < steps; step += 1) {
+        const [sure, total] = [noise ? noise[at + step] : NaN, model ? model[at + step] : NaN];
+        add(day + (step + 0.5) / steps, 1 / steps, value[at + step], sure, total, day, step);
       }
     }
     return points;
   }
   const columns = store.daysOf(node);
-  if (measure === "weekly" || measure === "monthly") {
-    for (const [start, stop] of periods(store, measure)) {
-      if (stop <= from || start >= to) continue;
-      add((start + stop) / 2, stop - start, sumOf(store, columns, [start, stop]), start);
+  if (measure === "means") {
+    for (let day = Math.max(0, Math.floor(from)); day < Math.min(store.size, Math.ceil(to)); day += 1) {
+      add(day + 0.5, 1, columns.value[day], columns.noise[day], columns.model[day], day);
     }
     return points;
   }
-  for (let day = Math.max(0, Math.floor(from)); day < Math.min(store.size, Math.ceil(to)); day += 1) {
-    const values = measure === "daily" ? sumOf(store, columns, [day, day + 1])
-      : { value: columns.value[day], noise: columns.noise[day], model: columns.model[day] };
-    add(day + 0.5, 1, values, day);
+  for (const [start, stop] of periods(store, measure)) {
+    if (stop <= from || start >= to) continue;
+    const sum = sumOf(store, columns, [start, stop]);
+    add((start + stop) / 2, stop - start, sum.value, sum.noise, sum.model, start);
   }
   return points;
 };

@@ -149,6 +149,12 @@ def test_what_happened_to_a_period_is_told_in_order(ledger, publish, reserve, ki
     ]
     assert [one.at for one in found] == [kit.now] * 5 + [later]
     assert len(ledger.events_of("load", "day 4")) == 5
+    everything = ledger.events_of("load")
+    assert [one.number for one in everything] == list(range(len(everything)))
+    assert [one for one in everything if one.period == "day 0"] == list(found)
+    assert everything[0].period is None
+    assert ledger.events_of("load", first=len(everything) - 1) == everything[-1:]
+    assert ledger.heads("load")["load"][0] == len(everything)
     assert ledger.events_of("load", "day 8") == ()
     assert ledger.events_of("other", "day 0") == ()
 

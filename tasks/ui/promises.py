@@ -1,0 +1,67 @@
+"""The privacy guarantees that days were planned under: each is kept for them, also after another."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+
+from optstream.ledger import ReleaseOutline
+from optstream.privacy import PrivacyModel
+from tasks.reports.numbers import amount, decimal
+
+
+@dataclass(frozen=True)
+class PromiseRow:
+    """A guarantee. days: those planned under it; "" where none is yet. now: whether new days are.
+
+    steps: of the windows that touch its days, for the picture of windows, whose limit there is `limit`; None
+    for the one of now, and where it is counted otherwise: by another window, alpha or unit.
+    """
+
+    number: int
+    epsilon: str
+    window: str
+    alpha: str
+    days: str
+    now: bool
+    steps: range | None = None
+    limit: float = 0.0
+
+
+def promise_rows(
+    guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
+) -> tuple[PromiseRow, ...]:
+    """Return a row for each guarantee that is in force for some day, the newest first. Pure.
+
+    Args:
+        guarantees: By number; the highest is the one of now.
+        releases: Of each day the newest.
+
+    Returns:
+        The rows; those without a day are left out, but for the one of now.
+    """
+    return tuple(_rows(guarantees, releases))
+
+
+def _rows(
+    guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
+) -> Iterator[PromiseRow]:
+    newest = max(guarantees, default=0)
+    for number, model in sorted(guarantees.items(), reverse=True):
+        own = {day: one for day, one in releases.items() if one.amendment == number}
+        if not own and number != newest:
+            continue
+        steps = None
+        if own and number != newest and _counted(model) == _counted(guarantees[newest]):
+            first, end = min(one.first_step for one in own.values()), max(one.end for one in own.values())
+            steps = range(first - model.window_length + 1, end)
+        span = f"{min(own)} to {max(own)}" if own else ""
+        window = f"{model.windows}, {model.window_length} step{'' if model.window_length == 1 else 's'}"
+        yield PromiseRow(
+            number, amount(model.epsilon), window, decimal(model.alpha), span, number == newest, steps,
+            float(model.epsilon),
+        )  # fmt: skip
+
+
+def _counted(model: PrivacyModel) -> tuple[object, ...]:
+    """What spends are counted by."""
+    return model.window_length, model.windows, model.alpha, model.unit, model.leaves_per_step
