@@ -80,7 +80,7 @@ def trusted_page(facts: PublicFacts, operator: OperatorFacts) -> bytes:
     """
     marks = marks_of_days(operator.view.days) or marks_of_facts(facts)
     values = _values(facts, marks, operator.links, operator)
-    return _environment().get_template("page.html.jinja").render(values).encode()
+    return _environment().get_template("trusted.html.jinja").render(values).encode()
 
 
 def _values(
