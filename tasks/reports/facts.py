@@ -133,11 +133,6 @@ class PublicFacts:
         return tuple(stated) if all(isinstance(share, str) for share in stated) else ()
 
     @property
-    def has_model(self) -> bool:
-        """Whether any drawn value has a posterior standard error."""
-        return self.daily is not None and bool(np.isfinite(self.daily.model).any())
-
-    @property
     def has_noise(self) -> bool:
         """Whether any drawn value says how far noise moves it."""
         return self.daily is not None and bool(np.isfinite(self.daily.noise).any())

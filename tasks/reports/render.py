@@ -5,6 +5,7 @@ content security policy names by its hash, and loads files of its own folder alo
 same bytes: no clock, no host, no language of the machine.
 """
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -138,27 +139,39 @@ def _levels(facts: PublicFacts) -> range:
 
 @cache
 def _environment() -> Environment:
+    return templates_of(
+        "tasks.reports",
+        at_most=numbers.at_most,
+        brief=numbers.brief,
+        decimal=numbers.decimal,
+        percent=lambda share: f"{100 * share:.0f} %",
+        share=lambda share: f"{100 * share:.1f} %",
+        in_words=_in_words,
+        days_left=days_left,
+        with_code=with_code,
+        grouped=lambda alarms: alarm_groups(alarms, {}),
+    )
+
+
+def templates_of(package: str, **filters: Callable[..., Any]) -> Environment:
+    """Return a package's templates: every text is escaped, and a name that is not given is an error.
+
+    Args:
+        package: With a folder `templates`.
+        **filters: Of its own, beside those for days and figures.
+
+    Returns:
+        An environment.
+    """
     environment = Environment(
-        loader=PackageLoader("tasks.reports", "templates"),
+        loader=PackageLoader(package, "templates"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {
-        "day": numbers.day_in_words,
-        "amount": numbers.amount,
-        "at_most": numbers.at_most,
-        "shown": numbers.shown,
-        "brief": numbers.brief,
-        "decimal": numbers.decimal,
-        "percent": lambda share: f"{100 * share:.0f} %",
-        "share": lambda share: f"{100 * share:.1f} %",
-        "in_words": _in_words,
-        "days_left": days_left,
-        "with_code": with_code,
-        "grouped": lambda alarms: alarm_groups(alarms, {}),
-    }
+    usual = {"day": numbers.day_in_words, "amount": numbers.amount, "shown": numbers.shown}
+    environment.filters |= usual | filters
     return environment
 
 

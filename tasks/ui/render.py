@@ -4,9 +4,9 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
-from tasks.reports import numbers
+from tasks.reports.render import templates_of
 from tasks.ui.words import moment_in_words, second_in_words, what_to_do
 
 SCRIPT, STYLE = "text/javascript", "text/css"
@@ -48,19 +48,4 @@ def assets() -> dict[str, bytes]:
 
 @cache
 def _environment() -> Environment:
-    environment = Environment(
-        loader=PackageLoader("tasks.ui", "templates"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters |= {
-        "day": numbers.day_in_words,
-        "amount": numbers.amount,
-        "shown": numbers.shown,
-        "moment": moment_in_words,
-        "second": second_in_words,
-        "what": what_to_do,
-    }
-    return environment
+    return templates_of("tasks.ui", moment=moment_in_words, second=second_in_words, what=what_to_do)

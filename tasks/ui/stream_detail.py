@@ -6,8 +6,8 @@ from datetime import datetime
 from tasks.monitoring.alarm_groups import AlarmGroup
 from tasks.reports.calendar import Year, marks_of_days, used_states, years_of
 from tasks.reports.operator import DataDoc
+from tasks.ui.guarantees import GuaranteeRow, guarantee_rows
 from tasks.ui.overview import StreamRow, row_of
-from tasks.ui.promises import PromiseRow, promise_rows
 from tasks.ui.runs import Bar, StreamRun, bars_of, length_of
 from tasks.ui.snapshot import Snapshot
 from tasks.ui.window_plot import WindowPlot, window_plot
@@ -37,7 +37,7 @@ class StreamDetail:
         years: The calendar, the newest first.
         legend: State, letter and meaning of the states that occur.
         windows: What windows are charged; None where nothing is.
-        promises: The guarantees that days were planned under, the newest first.
+        guarantees: The guarantees that days were planned under, the newest first.
         sizes: What ledger and folders take: a name, how much, and how much of it is new.
         runs: The last ones; empty without an orchestrator.
         runs_problem: Why runs are not known, if so.
@@ -49,7 +49,7 @@ class StreamDetail:
     years: tuple[Year, ...]
     legend: tuple[tuple[str, str, str], ...]
     windows: WindowPlot | None
-    promises: tuple[PromiseRow, ...]
+    guarantees: tuple[GuaranteeRow, ...]
     sizes: tuple[tuple[str, str, str], ...]
     runs: tuple[RunRow, ...]
     runs_problem: str
@@ -60,15 +60,15 @@ def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
     """Return what the page of a stream shows. Pure."""
     row, view = row_of(snapshot, now), snapshot.view
     marks = () if view is None else marks_of_days(view.days)
-    promises = promise_rows(snapshot.guarantees, {} if view is None else view.facts.releases)
+    guarantees = guarantee_rows(snapshot.guarantees, {} if view is None else view.facts.releases)
     parts = () if snapshot.growth is None else snapshot.growth.parts
     return StreamDetail(
         row,
         row.alarms,
         years_of(marks),
         tuple(used_states(marks)),
-        None if view is None else window_plot(view.facts.page, promises),
-        promises,
+        None if view is None else window_plot(view.facts.page, guarantees),
+        guarantees,
         tuple((part.name, size_in_words(part.size), size_in_words(part.new)) for part in parts),
         tuple(
             RunRow(run, span_in_words(length_of(run, now)), bars_of(run, now)) for run in snapshot.runs or ()

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 from tasks.ledger.show_pages import GrantPage, WindowHeadroom
 from tasks.reports.numbers import amount
-from tasks.ui.promises import PromiseRow
+from tasks.ui.guarantees import GuaranteeRow
 
 WIDE, HIGH = 1000, 200
 
@@ -38,12 +38,12 @@ class WindowPlot:
     top_words: str
 
 
-def window_plot(page: GrantPage | None, promises: Sequence[PromiseRow] = ()) -> WindowPlot | None:
+def window_plot(page: GrantPage | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
     """Return the plot of the windows that the last release or a later one meets; None without any. Pure.
 
     Args:
         page: The privacy budget; None before the first release.
-        promises: The guarantees that days were planned under.
+        guarantees: The guarantees that days were planned under.
 
     Returns:
         The plot.
@@ -53,7 +53,7 @@ def window_plot(page: GrantPage | None, promises: Sequence[PromiseRow] = ()) -> 
     grant, windows = page.terms.model.epsilon, page.windows
     charged = [_charged(grant, one) for one in windows]
     begin, end = windows[0].first_step, windows[-1].last_step + 1
-    kept = [(one.limit, _inside(one.steps, begin, end)) for one in promises if one.steps is not None]
+    kept = [(one.limit, _inside(one.steps, begin, end)) for one in guarantees if one.steps is not None]
     kept = [(limit, steps) for limit, steps in kept if steps]
     top = max(1.1 * max(float(grant), *(limit for limit, _ in kept), 0.0), *charged)
     return WindowPlot(

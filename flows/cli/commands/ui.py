@@ -100,10 +100,10 @@ def readable(files: Sequence[Path]) -> list[Settings]:
 
     Raises ConfigurationError where none can, or where two describe streams of one name.
     """
+    if len(files) == 1:
+        return [load_settings(files[0])]
     found = []
     for file in files:
-        if len(files) == 1:
-            return [load_settings(file)]
         with suppress(OptStreamError):
             found.append(load_settings(file))
     names = [one.stream.name for one in found]

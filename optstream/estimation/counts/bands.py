@@ -1,8 +1,8 @@
-"""Bands for counts, and means of what cannot lie below a bound."""
+"""Bands for counts."""
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betainc, log_ndtr, nbdtrik
+from scipy.special import betainc, nbdtrik
 
 Floats = NDArray[np.float64]
 
@@ -48,23 +48,3 @@ def _quantiles(tail: float, size: Floats, success: Floats) -> Floats:
     less = np.maximum(count - 1.0, 0.0)
     count = np.where(betainc(size, less + 1.0, success) >= tail, less, count)
     return np.where(betainc(size, 1.0, success) >= tail, 0.0, count)
-
-
-def truncated_means(means: Floats, variances: Floats, bound: float) -> tuple[Floats, Floats]:
-    """Return means and variances of normal values that are known to be at least a bound.
-
-    Args:
-        means: of the values before; shapes are broadcast.
-        variances: of the values before.
-        bound: the least that a value can be.
-
-    Returns:
-        E[x | x >= bound], at least the bound, and the variance of x given that.
-    """
-    deviation = np.sqrt(np.maximum(variances, 1e-300))
-    below = (bound - means) / deviation
-    # the inverse Mills ratio, from logarithms: it lies far out in the tail
-    ratio = np.exp(-0.5 * below**2 - 0.5 * np.log(2.0 * np.pi) - log_ndtr(-below))
-    found = means + deviation * ratio
-    spread = variances * np.maximum(1.0 + below * ratio - ratio**2, 0.0)
-    return np.maximum(found, bound), spread

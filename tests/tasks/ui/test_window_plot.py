@@ -6,7 +6,7 @@ from math import inf
 from types import SimpleNamespace
 
 from tasks.ledger.show_pages import WindowHeadroom
-from tasks.ui.promises import PromiseRow
+from tasks.ui.guarantees import GuaranteeRow
 from tasks.ui.window_plot import HIGH, window_plot
 
 
@@ -45,7 +45,7 @@ def test_an_earlier_guarantee_is_a_limit_over_the_windows_that_touch_its_days():
     """Of days that end within the picture, and of some that are over before it begins."""
 
     def row(steps, limit):
-        return PromiseRow(0, "2", "sliding, 4 steps", "1", "", False, steps, limit)
+        return GuaranteeRow(0, "2", "sliding, 4 steps", "1", "", False, steps, limit)
 
     plot = window_plot(page(Fraction(1), Fraction(0)), [row(range(-3, 10), 2.0), row(range(-9, 0), 5.0)])
     assert plot is not None

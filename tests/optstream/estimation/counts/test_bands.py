@@ -1,10 +1,10 @@
-"""Bands of counts hold what they say and respect 0; means under a bound are those of the truncated normal."""
+"""Bands of counts hold what they say and respect 0."""
 
 import numpy as np
 import pytest
 from scipy import stats
 
-from optstream.estimation.counts.bands import LEAST_DOUBTFUL, count_bands, truncated_means
+from optstream.estimation.counts.bands import LEAST_DOUBTFUL, count_bands
 
 
 @pytest.mark.parametrize("mean", [0.02, 0.3, 2.0, 40.0])
@@ -34,22 +34,3 @@ def test_ends_of_bands_are_the_quantiles_of_the_negative_binomial():
     exact = [stats.nbinom.ppf(tail, size, size / (size + mean)) for tail in (0.5 - 0.95 / 2, 0.5 + 0.95 / 2)]
     assert np.array_equal(low, exact[0])
     assert np.array_equal(high, exact[1])
-
-
-def test_truncated_means_are_those_of_the_truncated_normal():
-    means, variances = np.array([-30.0, -2.0, 0.0, 0.5, 10.0]), np.array([1.0, 4.0, 1.0, 0.1, 1.0])
-    found, spread = truncated_means(means, variances, 0.0)
-    exact = stats.truncnorm(-means / np.sqrt(variances), np.inf, means, np.sqrt(variances))
-    assert found[1:] == pytest.approx(exact.mean()[1:], rel=1e-6)
-    assert spread[1:] == pytest.approx(exact.var()[1:], rel=1e-4)
-    assert 0 < found[0] < 0.05
-
-
-@pytest.mark.parametrize("mean", [0.5, 5.0, 100.0])
-def test_what_is_less_known_has_no_narrower_band(mean):
-    variances = mean**2 * np.geomspace(1e-3, 1e6, 60)
-    low, high = count_bands(np.full(60, mean), variances, 1.0)
-    assert (np.diff(high) >= 0).all()
-    assert (np.diff(low) <= 0).all()
-    assert (low <= mean).all()
-    assert (high >= mean).all()

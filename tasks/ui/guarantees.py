@@ -10,7 +10,7 @@ from tasks.reports.numbers import amount, decimal
 
 
 @dataclass(frozen=True)
-class PromiseRow:
+class GuaranteeRow:
     """A guarantee. days: those planned under it; "" where none is yet. now: whether new days are.
 
     steps: of the windows that touch its days, for the picture of windows, whose limit there is `limit`; None
@@ -27,9 +27,9 @@ class PromiseRow:
     limit: float = 0.0
 
 
-def promise_rows(
+def guarantee_rows(
     guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
-) -> tuple[PromiseRow, ...]:
+) -> tuple[GuaranteeRow, ...]:
     """Return a row for each guarantee that is in force for some day, the newest first. Pure.
 
     Args:
@@ -44,7 +44,7 @@ def promise_rows(
 
 def _rows(
     guarantees: Mapping[int, PrivacyModel], releases: Mapping[date, ReleaseOutline]
-) -> Iterator[PromiseRow]:
+) -> Iterator[GuaranteeRow]:
     newest = max(guarantees, default=0)
     for number, model in sorted(guarantees.items(), reverse=True):
         own = {day: one for day, one in releases.items() if one.amendment == number}
@@ -56,7 +56,7 @@ def _rows(
             steps = range(first - model.window_length + 1, end)
         span = f"{min(own)} to {max(own)}" if own else ""
         window = f"{model.windows}, {model.window_length} step{'' if model.window_length == 1 else 's'}"
-        yield PromiseRow(
+        yield GuaranteeRow(
             number, amount(model.epsilon), window, decimal(model.alpha), span, number == newest, steps,
             float(model.epsilon),
         )  # fmt: skip

@@ -4,7 +4,7 @@ from datetime import date, timedelta
 
 from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.privacy import PrivacyModel
-from tasks.ui.promises import promise_rows
+from tasks.ui.guarantees import guarantee_rows
 
 FIRST = date(2016, 6, 1)
 
@@ -23,7 +23,7 @@ def model(epsilon="1", window=48, alpha="10"):
 
 
 def test_each_guarantee_has_its_days_and_the_newest_comes_first():
-    rows = promise_rows({0: model("2"), 1: model("3"), 2: model("1")}, releases(0, 0, 2))
+    rows = guarantee_rows({0: model("2"), 1: model("3"), 2: model("1")}, releases(0, 0, 2))
     assert [(row.number, row.epsilon, row.days, row.now) for row in rows] == [
         (2, "1", "2016-06-03 to 2016-06-03", True),
         (0, "2", "2016-06-01 to 2016-06-02", False),
@@ -35,9 +35,9 @@ def test_each_guarantee_has_its_days_and_the_newest_comes_first():
 
 def test_one_that_counts_otherwise_is_no_limit_of_the_picture():
     for other in (model(window=24), model(alpha="20")):
-        assert promise_rows({0: other, 1: model()}, releases(0, 1))[1].steps is None
+        assert guarantee_rows({0: other, 1: model()}, releases(0, 1))[1].steps is None
 
 
 def test_before_the_first_release_there_is_the_one_of_now_or_none():
-    assert [row.days for row in promise_rows({0: model()}, {})] == [""]
-    assert promise_rows({}, {}) == ()
+    assert [row.days for row in guarantee_rows({0: model()}, {})] == [""]
+    assert guarantee_rows({}, {}) == ()
