@@ -55,6 +55,16 @@ class Mechanism(ABC):
     def epsilon(self) -> Fraction:
         """What the plan, repeated without end, costs any window."""
 
+    def expected_by_level(self) -> NDArray[np.float64] | None:
+        """Return what a prior expects of each level's nodes once it has learned; free, from public facts.
+
+        Returns:
+            (n_levels, 3), in the unit of the readings, root first: a node's root mean square error, the size
+            of a typical node, and the error if nothing were measured, or 0 published. nan where no public
+            scale is known; None for a mechanism without a prior.
+        """
+        return None
+
     @abstractmethod
     def plan(self, n_steps: int, first_step: int = 0, state: State | None = None) -> tuple[Spend, ...]:
         """Return the most that a period will cost, known before anything is drawn; free.

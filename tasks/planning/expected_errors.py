@@ -4,13 +4,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from optstream.mechanisms import HistoryInformedTree
-from optstream.mechanisms.history_informed.tree_choice import (
-    choose_plan_blocks,
-    expected_level_misses,
-    leaves_by_level,
-    misses_unmeasured,
-)
 from optstream.noise import simulated_noise
 from tasks.config import Settings
 from tasks.planning.preview import Band, Expected
@@ -26,21 +19,15 @@ def expected_errors(
 ) -> tuple[Expected | None, ...]:
     """Return the expected error of each level's nodes, root first.
 
-    HistoryInformed: what its prior expects once it has learned, of counts with what they vary; None without a
-    public scale, to which all that it expects is relative. Where the noise of a value is known before the
+    What a mechanism's prior expects once it has learned, of counts with what they vary; None without a public
+    scale, to which all that it expects is relative. Where the noise of a value is known before the
     draw: that, which leaves out what interpolation gets wrong. Else the mean of a few periods with simulated
     noise over series that stand still, which no mechanism finds harder than real ones. Costs no privacy:
     nothing is read.
     """
-    if isinstance(mechanism, HistoryInformedTree):
-        if mechanism.pattern.scale is None:
-            return (None,) * mechanism.tree.n_levels
-        figures, tree, shares = mechanism.pattern.figures, mechanism.tree, mechanism.level_shares
-        missed = expected_level_misses(tree, figures, shares, choose_plan_blocks(tree, figures, shares))
-        sizes = mechanism.pattern.scale * leaves_by_level(tree)
-        blind = np.minimum(misses_unmeasured(tree, figures), 1.0)
-        rows = zip(missed * sizes, sizes, blind * sizes, strict=True)
-        return tuple(Expected(*map(float, row)) for row in rows)
+    figures = mechanism.expected_by_level()
+    if figures is not None:
+        return tuple(Expected(*row) if np.isfinite(row).all() else None for row in figures.tolist())
     if bands is not None:
         return tuple(Expected(band.typical, None) for band in bands)
     still = _on_still_series(settings, mechanism, n_steps, first_step)

@@ -39,7 +39,11 @@ from optstream.mechanisms.history_informed.small_counts import (
     small_leaf_level,
     tree_of_common_blocks,
 )
-from optstream.mechanisms.history_informed.tree_choice import choose_level_shares, choose_plan_blocks
+from optstream.mechanisms.history_informed.tree_choice import (
+    choose_level_shares,
+    choose_plan_blocks,
+    expected_figures,
+)
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
@@ -111,6 +115,11 @@ class HistoryInformedTree(Hierarchical):
         """The `mechanism`, with its own type."""
         assert isinstance(self.mechanism, HistoryInformed)
         return self.mechanism
+
+    def expected_by_level(self) -> NDArray[np.float64]:
+        """Return what the prior expects of each level, as `Mechanism.expected_by_level`."""
+        pattern = self.pattern
+        return expected_figures(self.tree, pattern.figures, self.level_shares, pattern.scale)
 
     def recall(self, spends: Iterable[Spend], before: State | None = None) -> State | None:
         """Return each level's state, from that level's spends, and what the tree learned."""

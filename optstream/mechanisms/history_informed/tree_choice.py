@@ -122,6 +122,18 @@ def misses_unmeasured(tree: AggregationTree, public: Figures) -> NDArray[np.floa
     return np.asarray(np.sqrt(shared + own / leaves + of_counts))
 
 
+def expected_figures(
+    tree: AggregationTree, public: Figures, shares: Shares, scale: float | None
+) -> NDArray[np.float64]:
+    """Return `Mechanism.expected_by_level` of a tree whose typical leaf has the public size `scale`."""
+    if scale is None:
+        return np.full((tree.n_levels, 3), np.nan)
+    missed = expected_level_misses(tree, public, shares, choose_plan_blocks(tree, public, shares))
+    blind = np.minimum(misses_unmeasured(tree, public), 1.0)
+    sizes = scale * leaves_by_level(tree)
+    return np.stack([missed * sizes, sizes, blind * sizes], axis=1)
+
+
 def leaves_by_level(tree: AggregationTree) -> NDArray[np.float64]:
     """Return how many leaves a node of each level covers on average, (n_levels,)."""
     return np.array([tree.leaves_below[level.start : level.stop].mean() for level in tree.levels])
