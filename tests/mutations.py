@@ -40,7 +40,7 @@ class Mutation:
 MUTATIONS = (
     Mutation(
         "levels with blocks of their own do not see what the others take",
-        "optstream/privacy/headroom.py",
+        "optstream/privacy/rules/headroom.py",
         "            charged[touching] = after\n",
         "",
     ),
@@ -72,13 +72,13 @@ MUTATIONS = (
     ),
     Mutation(
         "a rest of a day's measurements is a group of its own",
-        "optstream/privacy/groups.py",
+        "optstream/privacy/rules/groups.py",
         "n_groups = len(parts) // least",
         "n_groups = -(-len(parts) // least)",
     ),
     Mutation(
         "joint noise where customers change leaf",
-        "optstream/privacy/groups.py",
+        "optstream/privacy/rules/groups.py",
         'return n_nodes == 1 or (model.unit == "customer" and leaves_per_period == 1)',
         "return True",
     ),

@@ -50,7 +50,7 @@ COMMANDS = {
     "audit": Row("audit", STUDY, "Attack the mechanisms: is any epsilon broken?"),
     "leakage": Row("leakage", STUDY, "Measure what knowing a customer's habits adds."),
     "evaluate": Row("evaluate", STUDY, "Recommend how to release, or rerun the papers."),
-    "learn-proxy": Row("learn_proxy", STUDY, "Fit the prior of HistoryInformed on a public series."),
+    "learn-proxy": Row("evaluate", STUDY, "Fit the prior of HistoryInformed on a public series."),
 }
 
 

@@ -24,8 +24,8 @@ from tasks.config import Settings, load_settings
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import Alarm, Kind, StreamView
 from tasks.monitoring import watch as look_at
-from tasks.monitoring.event_log import log_transitions
-from tasks.monitoring.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
+from tasks.monitoring.alarms.event_log import log_transitions
+from tasks.monitoring.alarms.told import FILE, Memory, News, heard, news_for, read_told, seen, write_told
 from tasks.monitoring.words import lines_of
 from tasks.operations.permissions import check_trusted
 from tasks.storage.failures import unexpected

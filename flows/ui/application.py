@@ -18,15 +18,15 @@ from flows.ui.guard import OPEN, Guard
 from flows.ui.looking import Looks, UnknownStreamError
 from optstream.errors import OptStreamError
 from tasks.contracts.results import folder_of
-from tasks.ui.day_detail import day_detail
 from tasks.ui.day_facts import DayFacts, read_day
-from tasks.ui.node_detail import MOST_DAYS, Span
-from tasks.ui.node_page import MOST_FOUND, called, curve_of, find_nodes, node_page
-from tasks.ui.overview import Need, overview
 from tasks.ui.prometheus import metrics_text
 from tasks.ui.render import ASSETS, assets, page
 from tasks.ui.snapshot import Snapshot
-from tasks.ui.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
+from tasks.ui.views.day_detail import day_detail
+from tasks.ui.views.node_detail import MOST_DAYS, Span
+from tasks.ui.views.node_page import MOST_FOUND, called, curve_of, find_nodes, node_page
+from tasks.ui.views.overview import Need, overview
+from tasks.ui.views.stream_detail import MOST_ALARMS, OPEN_YEARS, stream_detail
 
 DATA_DOCS = {
     "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; "

@@ -1,11 +1,11 @@
 """The published folder: immutable files, and a catalogue that is replaced in one step."""
 
-from optstream.catalogue.check import check_files
 from optstream.catalogue.index import Catalogue, Entry, check_days, find_catalogue, read_catalogue
 from optstream.catalogue.layout import PAGE
 from optstream.catalogue.page import digest_of, replace_page
 from optstream.catalogue.publish import Publication, publish
-from optstream.catalogue.read import read_published
+from optstream.catalogue.reading.check import check_files
+from optstream.catalogue.reading.read import read_published
 from optstream.catalogue.stage import StagedRelease, read_staged, stage
 from optstream.catalogue.statements.count_bands import CountBands, band_columns
 from optstream.catalogue.statements.long_spans import LongSpan

@@ -11,7 +11,7 @@ from optstream.measurement.steps import measured_points, spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, StepSpend
 from optstream.privacy.exact import round_up_to_float
-from optstream.privacy.publication_rules import PublicationRule
+from optstream.privacy.rules.publication_rules import PublicationRule
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 

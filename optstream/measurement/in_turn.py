@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from optstream.measurement.steps import measured_points, spent
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend
-from optstream.privacy.window_budget import WindowBudget
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 

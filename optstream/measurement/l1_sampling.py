@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from optstream.measurement.linear import check_leaves
 from optstream.noise import NoiseSource
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.sparse_vector import SparseVectorScales
-from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import AggregationTree, PrivatePeriod
 from optstream.stream.private_period import open_private_period
 

@@ -15,7 +15,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
-from optstream.privacy.headroom import groups_with_headroom
+from optstream.privacy.rules.headroom import groups_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 

@@ -13,7 +13,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import held_after, measured_steps, memory_of, own_state, still_seen
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.window_budget import WindowBudget
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tasks.config import Settings
-from tasks.monitoring.alarms import DEPENDS
+from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.days import DayState
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.replaced import newest_day, replaced

@@ -7,8 +7,8 @@ from datetime import datetime
 
 from optstream.ledger import Ledger
 from tasks.config import Settings
-from tasks.monitoring.alarm import Alarm
-from tasks.monitoring.alarms import alarms_of
+from tasks.monitoring.alarms.alarm import Alarm
+from tasks.monitoring.alarms.conditions import alarms_of
 from tasks.monitoring.days import DayState, days_of
 from tasks.monitoring.facts import Facts, look
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from datetime import timedelta
 
-from tasks.monitoring.alarm import Alarm
+from tasks.monitoring.alarms.alarm import Alarm
 from tasks.monitoring.days import State
 
 MOST_LINES = 40

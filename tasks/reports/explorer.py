@@ -16,8 +16,8 @@ from typing import Any
 from optstream.catalogue.about import NodeFacts
 from tasks.reports import numbers
 from tasks.reports.curves import BLOCK, CurveFiles, of_days, of_recent
+from tasks.reports.drawing.figures import Z
 from tasks.reports.facts import Node, PublicFacts
-from tasks.reports.figures import Z
 
 SCRIPTS = ("figures.js", "series.js", "view.js", "plot.js", "parquet.js", "map.js", "page.js")
 """In this order: each uses what stands before it."""

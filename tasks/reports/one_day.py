@@ -13,12 +13,12 @@ import polars as pl
 
 from optstream.catalogue import Entry, ReleaseStatement, error_columns, read_catalogue
 from optstream.catalogue.backends import Location, open_storage
-from optstream.catalogue.columns import read_columns, read_statement
+from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
+from tasks.reports.drawing.figures import Plot, plot_of
+from tasks.reports.drawing.picture import curve_picture, data_uri, lineage_picture
 from tasks.reports.facts import as_values
-from tasks.reports.figures import Plot, plot_of
 from tasks.reports.numbers import amount, day_in_words, quantity_of, unit_of
-from tasks.reports.picture import curve_picture, data_uri, lineage_picture
 
 _MARKS = re.compile(r"[\\`*_{}\[\]()<>#+!|~]")
 

@@ -10,8 +10,8 @@ import polars as pl
 from optstream.catalogue import Catalogue, Entry, error_columns, read_catalogue
 from optstream.catalogue.about import read_about
 from optstream.catalogue.backends import Storage
-from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.layout import DATA
+from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
 from tasks.reports.facts import (
     DAMAGED,

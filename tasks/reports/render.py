@@ -13,13 +13,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from optstream.catalogue import digest_of
 from optstream.catalogue.page import MARKER
-from tasks.monitoring.alarm_groups import alarm_groups
-from tasks.monitoring.alarms import DEPENDS
+from tasks.monitoring.alarms.alarm_groups import alarm_groups
+from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced
 from tasks.reports import numbers
-from tasks.reports.calendar import (
+from tasks.reports.coverage import measured_coverage
+from tasks.reports.curves import CurveFiles
+from tasks.reports.drawing.calendar import (
     Mark,
     counted,
     last_marks,
@@ -31,12 +33,10 @@ from tasks.reports.calendar import (
     used_states,
     years_of,
 )
-from tasks.reports.coverage import measured_coverage
-from tasks.reports.curves import CurveFiles
-from tasks.reports.drawing import HEIGHT
+from tasks.reports.drawing.figures import Z, figures_of
+from tasks.reports.drawing.paths import HEIGHT
 from tasks.reports.explorer import POWERS, explorer_of
 from tasks.reports.facts import RECENT_DAYS, PublicFacts
-from tasks.reports.figures import Z, figures_of
 from tasks.reports.markup import with_code
 from tasks.reports.operator import OperatorFacts
 from tasks.reports.snippets import snippets

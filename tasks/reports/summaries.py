@@ -14,8 +14,8 @@ import polars as pl
 
 from optstream.catalogue import Entry, error_columns
 from optstream.catalogue.backends import Storage
-from optstream.catalogue.columns import read_columns, read_statement
-from optstream.catalogue.read import read_file
+from optstream.catalogue.reading.columns import read_columns, read_statement
+from optstream.catalogue.reading.read import read_file
 from optstream.errors import PublicationError
 from tasks.storage.private_files import write_private
 

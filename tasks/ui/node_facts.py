@@ -9,8 +9,8 @@ import polars as pl
 
 from optstream.catalogue import Entry, error_columns, read_catalogue
 from optstream.catalogue.backends import Storage, open_storage
-from optstream.catalogue.columns import read_columns, read_statement
 from optstream.catalogue.layout import is_release_name, superseded_folder
+from optstream.catalogue.reading.columns import read_columns, read_statement
 from optstream.errors import PublicationError
 from tasks.config import Settings
 

@@ -14,9 +14,9 @@ from tasks.config import Settings, load_settings
 from tasks.contracts.results import folder_of
 from tasks.ledger.open import ledger_if_any
 from tasks.monitoring import StreamView, watch
-from tasks.monitoring.alarm import Key
+from tasks.monitoring.alarms.alarm import Key
+from tasks.monitoring.alarms.told import read_told
 from tasks.monitoring.published_files import kept_figures
-from tasks.monitoring.told import read_told
 from tasks.operations.permissions import check_trusted
 from tasks.reports.operator import DataDoc, data_docs
 from tasks.storage.failures import unexpected

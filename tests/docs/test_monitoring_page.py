@@ -8,7 +8,7 @@ from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.sections import Watch
 from tasks.monitoring import Kind, Severity
-from tasks.monitoring.alarms import EXPIRY_WARNING
+from tasks.monitoring.alarms.conditions import EXPIRY_WARNING
 from tasks.monitoring.regions import ALIKE
 
 PAGE = (Path(__file__).parents[2] / "docs/monitoring.md").read_text(encoding="utf-8")

@@ -6,8 +6,8 @@ from pathlib import Path
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.reports.coverage import measured_coverage
+from tasks.reports.drawing.figures import Z
 from tasks.reports.facts import RECENT_DAYS
-from tasks.reports.figures import Z
 from tasks.reports.public import MOST_NODES, MOST_POINTS
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -8,7 +8,7 @@ from prefect.blocks.abstract import NotificationBlock
 from flows.orchestration.watch import Block, _look_and_tell, _tell
 from tasks.config import load_settings
 from tasks.monitoring import Alarm, Kind
-from tasks.monitoring.told import News
+from tasks.monitoring.alarms.told import News
 from tests.tasks.two_regions import CONFIGURATION
 
 

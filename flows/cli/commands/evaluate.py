@@ -1,5 +1,6 @@
-"""`optstream evaluate`: recommend how to release a stream, or run the papers' experiments."""
+"""`optstream evaluate` and `optstream learn-proxy`: what public data say of how to release a stream."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -10,7 +11,18 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from flows.cli.console import Terminal
-from flows.cli.options import Json, WordsError, day_option, days_between, examples, new_app
+from flows.cli.options import (
+    DEFAULT_CONFIG,
+    Config,
+    First,
+    Json,
+    Last,
+    WordsError,
+    day_option,
+    days_between,
+    examples,
+    new_app,
+)
 from flows.cli.show.advice import advise_and_show
 from optstream.errors import ParameterError
 from optstream.evaluation import EXPERIMENTS, Experiment, unique_cells
@@ -23,6 +35,7 @@ from tasks.studies.evaluation.run import Progress as Told
 from tasks.studies.evaluation.run import check_installed
 from tasks.studies.evaluation.run import evaluate as run
 from tasks.studies.evaluation.store import Store, Terms
+from tasks.studies.public_proxy import learn_proxy as learn
 
 app = new_app()
 
@@ -133,3 +146,39 @@ def _progress(terminal: Terminal) -> Iterator[Told | None]:
     with Progress(*columns, console=terminal.console, transient=True) as bar:
         shown = bar.add_task("trials", total=None)
         yield lambda done, total: bar.update(shown, completed=done, total=total)
+
+
+@app.command(
+    epilog=examples(
+        "optstream learn-proxy --data public --name 'open data of 2013' --from 2013-01-01 --to 2013-12-31"
+    )
+)
+def learn_proxy(
+    data: Annotated[
+        Path, typer.Option(metavar="FOLDER", help="Public dumps, region=…/date=…, in the stream's layout.")
+    ],
+    name: Annotated[
+        str, typer.Option(metavar="TEXT", help="What they are, as the lineage of releases will say.")
+    ],
+    first: First,
+    last: Last,
+    country: Annotated[
+        str | None, typer.Option(metavar="CODE", help="Whose public holidays they have, such as FR.")
+    ] = None,
+    config: Config = DEFAULT_CONFIG,
+    as_json: Json = False,
+) -> None:
+    """Fit the prior of HistoryInformed on a public series.
+
+    It is what the mechanism goes by before it has learned the stream's own.
+    """
+    settings, days, terminal = load_settings(config), days_between(first, last), Terminal(as_json)
+    with terminal.step(f"learn from {len(days)} public days"):
+        medians = learn(settings, data, days, country)
+    learned_from = f"{name}, {days[0]} to {days[-1]}"
+    terminal.say("\nfor the configuration; what is learned of the stream itself soon outweighs it:\n")
+    terminal.say(f"[mechanism.proxy]\nlearned_from = {json.dumps(learned_from, ensure_ascii=False)}\n")
+    terminal.say("[mechanism.proxy.medians]")
+    for key, row in medians.items():
+        terminal.say(f"{json.dumps(key)} = {row}")
+    terminal.document({"learned_from": learned_from, "medians": medians})

@@ -8,7 +8,7 @@ from flows.cli.console import Terminal
 from flows.cli.show.ledger_book import rounded_down
 from tasks.config import Settings
 from tasks.monitoring import DayState, State, StreamView
-from tasks.monitoring.alarms import DEPENDS
+from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.deadlines import days_left
 from tasks.monitoring.facts import SUSPECT_DAYS
 from tasks.monitoring.replaced import newest_day, replaced

@@ -22,7 +22,7 @@ from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import whole
-from optstream.privacy.headroom import parts_with_headroom
+from optstream.privacy.rules.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.public_days import PublicDays

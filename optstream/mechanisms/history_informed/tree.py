@@ -49,7 +49,7 @@ from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import Spend
 from optstream.privacy.exact import Exact
-from optstream.privacy.headroom import Layer, layers_with_headroom
+from optstream.privacy.rules.headroom import Layer, layers_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod, State
 

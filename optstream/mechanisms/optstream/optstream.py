@@ -33,8 +33,8 @@ from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
 from optstream.privacy.exact import Exact
-from optstream.privacy.headroom import groups_with_headroom
 from optstream.privacy.model import Calibration
+from optstream.privacy.rules.headroom import groups_with_headroom
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, State
 
 

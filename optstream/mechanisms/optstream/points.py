@@ -9,8 +9,8 @@ from optstream.measurement.linear import SAMPLES
 from optstream.mechanisms.optstream.plan import LevelPlan
 from optstream.mechanisms.state import own_state
 from optstream.privacy import JointSpend, Spend, StepSpend
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.spends import spend_from_document, spend_to_document
-from optstream.privacy.window_budget import WindowBudget
 from optstream.stream import State
 
 NAME = "OptStream"

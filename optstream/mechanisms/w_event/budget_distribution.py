@@ -6,8 +6,8 @@ from typing import ClassVar
 
 from optstream.mechanisms.w_event.publish_by_distance import HALF, PublishByDistance
 from optstream.privacy import PrivacyModel
-from optstream.privacy.publication_rules import Halving, PublicationRule
-from optstream.privacy.window_budget import WindowBudget
+from optstream.privacy.rules.publication_rules import Halving, PublicationRule
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import State
 
 GRAINS = 2**16

@@ -17,8 +17,8 @@ from optstream.mechanisms.state import held_after, memory_of, own_state, still_s
 from optstream.noise import NoiseSource
 from optstream.privacy import CappedSpend, PrivacyModel, Spend, StepSpend
 from optstream.privacy.exact import exact
-from optstream.privacy.publication_rules import PUBLICATIONS, PublicationRule, grains_of
-from optstream.privacy.window_budget import WindowBudget
+from optstream.privacy.rules.publication_rules import PUBLICATIONS, PublicationRule, grains_of
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.stream import Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 

@@ -15,7 +15,7 @@ from optstream.audit.subjects.subject import Outputs
 from optstream.measurement.steps import measure_steps
 from optstream.noise import simulated_noise
 from optstream.privacy import JointSpend, worst_window
-from optstream.privacy.groups import cut, worst_sum
+from optstream.privacy.rules.groups import cut, worst_sum
 from optstream.stream import PrivatePeriod
 
 RUNS, TIMES = 20_000, 3

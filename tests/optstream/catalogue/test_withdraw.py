@@ -7,15 +7,8 @@ from datetime import date, timedelta
 
 import pytest
 
-from optstream.catalogue import (
-    check_files,
-    publish,
-    read,
-    read_catalogue,
-    read_published,
-    stage,
-    withdraw,
-)
+from optstream.catalogue import check_files, publish, read_catalogue, read_published, stage, withdraw
+from optstream.catalogue.reading import read
 from optstream.errors import LedgerError, PublicationError
 
 STREAM = "../french load"

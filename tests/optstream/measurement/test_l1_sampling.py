@@ -11,9 +11,9 @@ from optstream.errors import ParameterError
 from optstream.measurement import L1Sampling
 from optstream.measurement.l1_sampling import _scores, choose_points
 from optstream.noise import simulated_noise
+from optstream.privacy.rules.window_budget import WindowBudget
 from optstream.privacy.sensitivity import l1_score_change
 from optstream.privacy.sparse_vector import sparse_vector_scales
-from optstream.privacy.window_budget import WindowBudget
 
 SCALES = sparse_vector_scales(10, 4, Fraction(1))
 

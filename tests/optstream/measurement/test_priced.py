@@ -14,7 +14,7 @@ from optstream.measurement.priced import query_weights
 from optstream.measurement.steps import measure_steps
 from optstream.noise import joint_noise, joint_variance, simulated_noise
 from optstream.privacy import JointSpend, StepSpend, worst_window
-from optstream.privacy.groups import cut
+from optstream.privacy.rules.groups import cut
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod
 
 PARTS = (range(0, 1), range(2, 4), range(4, 5), range(5, 8), range(8, 9))

@@ -16,7 +16,7 @@ from optstream.mechanisms import Hierarchical, Laplace, OptStream, Sample, Unifo
 from optstream.mechanisms.joint_groups import JointGroups
 from optstream.noise import joint_noise, simulated_noise
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend, worst_window
-from optstream.privacy.groups import cut
+from optstream.privacy.rules.groups import cut
 from optstream.stream import AggregationTree
 
 MODEL = PrivacyModel("1", 48, 1)

@@ -22,7 +22,7 @@ from optstream.privacy import (
     worst_window,
 )
 from optstream.privacy.horizon import loss_of_days, loss_over, windows_of_parts
-from optstream.privacy.publication_rules import PUBLICATIONS
+from optstream.privacy.rules.publication_rules import PUBLICATIONS
 
 DELTA = Fraction(1, 10**6)
 

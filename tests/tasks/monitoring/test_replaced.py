@@ -9,7 +9,7 @@ import pytest
 from flows.cli.console import Terminal
 from flows.cli.show.stream_view import show_view
 from tasks.monitoring import facts as facts_module
-from tasks.monitoring.alarms import DEPENDS
+from tasks.monitoring.alarms.conditions import DEPENDS
 from tasks.monitoring.document import status_document
 from tasks.monitoring.suspect_readings import Suspect
 from tasks.reports import write_pages

@@ -14,7 +14,7 @@ from optstream.catalogue import read_catalogue
 from optstream.catalogue.backends import open_storage
 from optstream.privacy import PrivacyModel
 from tasks.reports import public_facts, public_page
-from tasks.reports.calendar import marks_of_facts
+from tasks.reports.drawing.calendar import marks_of_facts
 from tasks.reports.numbers import day_in_words
 from tasks.reports.public import MOST_POINTS
 from tasks.reports.summaries import Summaries

@@ -12,8 +12,8 @@ import pytest
 from optstream.catalogue import check_files, read_catalogue
 from optstream.catalogue.about import About
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.columns import read_statement
 from optstream.catalogue.page import curves_named
+from optstream.catalogue.reading.columns import read_statement
 from optstream.errors import LedgerError
 from tasks.ledger.horizon import read_horizons
 from tasks.ledger.verify import verify

@@ -19,7 +19,7 @@ from jsonschema import Draft202012Validator
 from optstream.catalogue import publish, read_catalogue, read_published, stage
 from optstream.catalogue import withdraw as withdraw_published
 from optstream.catalogue.backends import open_storage
-from optstream.catalogue.columns import read_statement
+from optstream.catalogue.reading.columns import read_statement
 from optstream.catalogue.signing import Signer
 from optstream.errors import ConfigurationError, PublicationError
 from tasks.config import load_settings

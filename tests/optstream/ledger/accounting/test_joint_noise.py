@@ -9,8 +9,8 @@ from optstream.errors import BudgetError, LedgerError
 from optstream.ledger import StreamTerms
 from optstream.ledger.accounting import amendments
 from optstream.privacy import JointSpend, PrivacyModel, StepSpend
-from optstream.privacy.groups import cut, worst_sum
-from optstream.privacy.headroom import groups_with_headroom
+from optstream.privacy.rules.groups import cut, worst_sum
+from optstream.privacy.rules.headroom import groups_with_headroom
 
 DAYS = (4, 5, 6)
 """Steps of a day; groups of two or three."""

@@ -15,7 +15,7 @@ from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedT
 from optstream.mechanisms.history_informed import tree as module
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
-from optstream.privacy.headroom import layers_with_headroom
+from optstream.privacy.rules.headroom import layers_with_headroom
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.public_days import PublicDays

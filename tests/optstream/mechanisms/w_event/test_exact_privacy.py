@@ -15,7 +15,7 @@ from optstream.mechanisms.w_event.budget_absorption import BudgetAbsorption
 from optstream.mechanisms.w_event.budget_distribution import BudgetDistribution
 from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel
-from optstream.privacy.publication_rules import Absorption
+from optstream.privacy.rules.publication_rules import Absorption
 
 BOTH = pytest.mark.parametrize("kind", [BudgetDistribution, BudgetAbsorption])
 FAR = 127

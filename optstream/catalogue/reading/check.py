@@ -1,0 +1,148 @@
+"""Compare the published folder with its catalogue, file by file. Anyone may have written either."""
+
+import hashlib
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from optstream.catalogue.about import LARGEST_ABOUT, read_about
+from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.index import LARGEST_CATALOGUE, Catalogue, Entry, read_catalogue
+from optstream.catalogue.layout import (
+    ABOUT,
+    CATALOGUE,
+    DATA,
+    LARGEST_RELEASE,
+    SUPERSEDED,
+    release_name,
+    superseded_folder,
+)
+from optstream.catalogue.page import check_curves, check_page
+from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
+from optstream.catalogue.reading.read import is_of, lost, read_file, read_rows
+from optstream.catalogue.signing import GivenKeys, check_signature, has_signature, read_public_keys
+from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.errors import PublicationError
+
+
+def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> list[str]:
+    """Compare a published folder with its catalogue, file by file.
+
+    Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
+    the manifest must be there, and no file), a page (`index.html`) that shows other days than are listed, and
+    figures of the page (`curves/`) that are missing, altered or not the page's.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        public_key: The publisher's, as for `read_published`; then also a catalogue that none of the keys
+            signed, and a manifest with a wrong signature, are reported.
+
+    Returns:
+        A line for each problem, with the remedy; empty where the folder is whole.
+
+    Raises:
+        OSError: A folder below the published one may not be entered.
+        ParameterError: The URL or a public key cannot be one.
+        PublicationError: The catalogue itself cannot be read, or is not as OptStream writes it.
+    """
+    storage = open_storage(folder)
+    catalogue = read_catalogue(storage)
+    problems = [] if public_key is None else list(_unsigned(storage, catalogue, public_key))
+    for entry in catalogue.entries:
+        try:
+            _check_entry(storage, catalogue, entry)
+        except PublicationError as error:
+            problems.append(f"{entry.period}: {error}")
+    listed = {entry.file for entry in catalogue.entries if not entry.withdrawn}
+    strays = [name for name in storage.names_below(DATA) if name not in listed]
+    return [
+        *problems,
+        *(
+            f"{name!r} is not listed in the catalogue; publish or withdraw its day again, or remove it"
+            for name in strays
+        ),
+        *_superseded(storage, catalogue),
+        *check_page(storage, catalogue),
+        *check_curves(storage),
+        *_check_about(storage),
+    ]
+
+
+def _check_entry(storage: Storage, catalogue: Catalogue, entry: Entry) -> None:
+    """Raise PublicationError unless what the entry names is there, whole."""
+    if entry.withdrawn:
+        document = _manifest(storage, entry, "a withdrawn day keeps it: restore it from a copy")
+        if not is_of(ReleaseStatement.from_document(document["statement"]), catalogue, entry):
+            raise PublicationError(_differs(entry))
+        return
+    if not storage.is_file(entry.file):
+        raise lost(entry)
+    read_rows(storage, catalogue, entry, verify=True)
+    document = _manifest(storage, entry, f"`optstream publish {entry.period}` puts it back")
+    _, footer = decode(read_file(storage, entry), ())
+    if document["statement"] != footer.statement:
+        raise PublicationError(_differs(entry))
+
+
+def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> Iterator[str]:
+    """Yield manifests that should be signed and are not. A manifest need not be signed: of a listed day, the
+    file and the signed catalogue tell whether it is right.
+    """
+    keys = read_public_keys(public_key)
+    names = [(CATALOGUE, LARGEST_CATALOGUE)]
+    names += [(ABOUT, LARGEST_ABOUT)]
+    names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
+    for name, largest in names:
+        try:
+            data = storage.read(name, largest)
+            if name in (CATALOGUE, ABOUT) or has_signature(storage, data, keys):
+                check_signature(storage, name, data, keys)
+        except FileNotFoundError:
+            continue
+        except PublicationError as error:
+            yield str(error)
+
+
+def _check_about(storage: Storage) -> Iterator[str]:
+    """Yield a line if `about.json` is there and is none."""
+    try:
+        read_about(storage)
+    except PublicationError as error:
+        yield str(error)
+
+
+def _manifest(storage: Storage, entry: Entry, remedy: str) -> dict[str, Any]:
+    """Return the manifest that an entry names, whose file and hashes are the entry's."""
+    try:
+        text = storage.read(entry.manifest, 2 * LARGEST_STATEMENT)
+        document: dict[str, Any] = json.loads(text)
+        stated = (document["file"], document["file_hash"], document["rows_hash"])
+        document["statement"]
+    except FileNotFoundError as error:
+        raise PublicationError(f"{entry.manifest} is missing; {remedy}") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise PublicationError(f"{entry.manifest} is not a manifest; restore it") from error
+    if stated != (entry.file, entry.file_hash, entry.rows_hash):
+        raise PublicationError(_differs(entry))
+    return document
+
+
+def _differs(entry: Entry) -> str:
+    return f"{entry.manifest} says other things than the file and the catalogue; restore it"
+
+
+def _superseded(storage: Storage, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what is wrong with replaced releases: under names that are their hashes, and none of a withdrawn
+    day.
+    """
+    gone = {superseded_folder(entry.period) for entry in catalogue.entries if entry.withdrawn}
+    for name in storage.names_below(SUPERSEDED):
+        if name.rpartition("/")[0] in gone:
+            yield f"{name!r} is of a day that was withdrawn; withdraw it again, which removes it"
+            continue
+        try:
+            digest = hashlib.sha256(storage.read(name, LARGEST_RELEASE)).hexdigest()
+        except (OSError, PublicationError):
+            digest = ""
+        if name.rpartition("/")[2] != release_name(digest):
+            yield f"{name!r} is not what its name says; restore it from a copy, or remove it"

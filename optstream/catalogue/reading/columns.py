@@ -1,0 +1,72 @@
+"""Some columns of a published file, for those who read years of them. Anyone may have written the files."""
+
+from collections.abc import Collection
+
+import polars as pl
+
+from optstream.catalogue.backends import Storage
+from optstream.catalogue.index import Entry
+from optstream.catalogue.parquet import decode
+from optstream.catalogue.reading.read import read_file
+from optstream.catalogue.rows import MAY_BE_NULL, kind_of
+from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.errors import PublicationError
+
+LARGEST_VALUE = 1e100
+DEEPEST_LEVEL = 100
+
+
+def read_columns(
+    storage: Storage, entry: Entry, wanted: Collection[str], optional: Collection[str] = ()
+) -> pl.DataFrame:
+    """Return the wanted columns of the file of a listed release, in the file's order of rows.
+
+    optional: those of the wanted ones that it may lack, or have nulls in, as standard errors; null where it
+    lacks them.
+    The file's hash is compared with the catalogue's, so the columns are those that were published. Raises
+    PublicationError if the file is missing, differs from its hash, is no Parquet, claims too much or has
+    other columns or rows than a release.
+    """
+    data = read_file(storage, entry, verify=True)
+    try:
+        frame, _ = decode(data, wanted)
+    except PublicationError as error:
+        raise PublicationError(f"{entry.file}: {error}; restore it") from error
+    absent = set(wanted) - set(frame.columns)
+    if absent - set(optional) or not _is_of_a_release(frame, optional):
+        raise PublicationError(f"{entry.file} has other columns or rows than a release has; restore it")
+    return frame.with_columns(pl.lit(None, dtype=kind_of(name)).alias(name) for name in sorted(absent))
+
+
+def _is_of_a_release(frame: pl.DataFrame, optional: Collection[str]) -> bool:
+    """Return whether columns have the published types and are filled, with every node at every step once."""
+    key = [name for name in ("step", "node") if name in frame.columns]
+    return (
+        frame.height > 0
+        and all(kind == kind_of(name) for name, kind in frame.schema.items())
+        and not any(frame[name].null_count() for name in set(frame.columns) - MAY_BE_NULL - set(optional))
+        and all(_is_sound(frame[name].drop_nulls()) for name in frame.columns)
+        and (
+            len(key) < 2
+            or (
+                frame.height == frame["step"].n_unique() * frame["node"].n_unique()
+                and not frame.select(key).is_duplicated().any()
+            )
+        )
+    )
+
+
+def _is_sound(column: pl.Series) -> bool:
+    """Return whether whole numbers are at least 0 and no level is absurd, and others such that sums stay
+    finite.
+    """
+    if column.dtype.is_float():
+        return bool((column.abs() < LARGEST_VALUE).all())
+    if column.dtype.is_integer():
+        return bool((column >= 0).all() and (column.name != "level" or (column <= DEEPEST_LEVEL).all()))
+    return True
+
+
+def read_statement(storage: Storage, entry: Entry) -> ReleaseStatement:
+    """Return what the file of a listed release says of itself. Raises PublicationError as `read_columns`."""
+    return ReleaseStatement.from_document(decode(read_file(storage, entry, verify=True), ())[1].statement)

@@ -1,0 +1,259 @@
+"""Which of the facts a person should act on."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+
+from optstream.ledger import ReleaseState
+from tasks.config import Settings
+from tasks.ingest import Arrival
+from tasks.monitoring.alarms.alarm import Alarm, Kind, Severity
+from tasks.monitoring.days import DayState, State
+from tasks.monitoring.deadlines import days_left, late_from, max_runtime
+from tasks.monitoring.facts import Facts
+from tasks.monitoring.regions import nearest, renamed, shown
+
+EXPIRY_WARNING = timedelta(days=7)
+MOST_NAMED = 12
+DEPENDS = (
+    "This depends on readings: keep it in the trusted zone. A withdrawal or restatement that is decided by "
+    "it depends on readings too, and is outside the privacy guarantee"
+)
+
+
+def alarms_of(settings: Settings, facts: Facts, days: Sequence[DayState], now: datetime) -> tuple[Alarm, ...]:
+    """Every alarm, by day; those that are about no day come first. Accepted days raise none."""
+    found = [*_of_stream(settings, facts, now)]
+    for day in days:
+        if not day.accepted:
+            found += _of_day(settings, facts, day, now)
+    found += _of_budget(settings, facts, days)
+    return tuple(sorted(found, key=lambda alarm: alarm.day or date.min))
+
+
+def _of_stream(settings: Settings, facts: Facts, now: datetime) -> Iterator[Alarm]:
+    stream = settings.stream.name
+    if facts.catalogue_error is not None:
+        yield Alarm(
+            Kind.UNLISTED,
+            stream,
+            "the catalogue of the published folder cannot be read: readers see nothing; `optstream ledger "
+            "verify` says more, restore it from a copy",
+        )
+    if not facts.is_own_ledger:
+        yield Alarm(
+            Kind.LEDGER,
+            stream,
+            "the published folder was written with another ledger than the configured one, or a newer copy: "
+            "bring that one back; no day is released before",
+        )
+    if facts.live and facts.first is None and settings.watching.first_day is None:
+        yield Alarm(
+            Kind.NOT_BEGUN,
+            stream,
+            "the stream is watched and nothing was ever released: run it once (`optstream run`), or say from "
+            "which day on with [watch] first_day",
+        )
+    if facts.audit is not None and facts.audit.same and not facts.audit.passed:
+        yield Alarm(
+            Kind.AUDIT,
+            stream,
+            f"the audit of {facts.audit.at:%Y-%m-%d} measured more epsilon than the mechanism claims: "
+            "release nothing before it is understood; its record is in trusted/audit",
+        )
+
+
+def _of_day(settings: Settings, facts: Facts, day: DayState, now: datetime) -> Iterator[Alarm]:
+    made = replace(Alarm(Kind.LATE, settings.stream.name, ""), day=day.day)
+    release, arrival = facts.releases.get(day.day), facts.arrivals.get(day.day)
+    match day.state:
+        case State.LATE:
+            yield _late(settings, day, made)
+        case State.MISSING:
+            yield _said(
+                made,
+                Kind.MISSING,
+                "its dump is complete and no run released it: `optstream run --date "
+                f"{day.day}`, or `optstream backfill`; see whether the schedule is on",
+            )
+        case State.VOID:
+            yield _said(
+                made,
+                Kind.VOID,
+                "void, and stays charged: a person decides; `optstream run --restate` measures it anew if a "
+                "share was kept back, or accept it with [watch] accepted_gaps",
+            )
+        case State.FAILED if arrival is not None and arrival.unknown_regions:
+            yield from _unknown_regions(settings, arrival, made)
+        case State.FAILED if release is not None:
+            yield _said(
+                made,
+                Kind.FAILED,
+                f"{str(release.state).lower()}, and its run died or failed: the next run continues; if it "
+                "fails again, the orchestrator's page of the run says where",
+            )
+        case State.FAILED:
+            yield _broken(arrival, day, made)
+    yield from _stuck(settings, facts, day, made, now)
+    yield from _suspect(settings, facts, day, made)
+    for said in facts.user_suites.get(day.day, ()):
+        yield replace(made, kind=Kind.USER_SUITE, words=f"{said}. {DEPENDS}", severity=Severity.WARNING)
+    if day.day in facts.lost:
+        yield _said(
+            made,
+            Kind.LOST,
+            f"its published file {facts.lost[day.day]}: `optstream publish {day.day}` writes the same bytes "
+            "again, for free",
+        )
+    if day.state in (State.PUBLISHED, State.RESTATED, State.LOST):
+        yield from _of_release(facts, day, made)
+    yield from _of_raw(day, made, now)
+
+
+def _stuck(settings: Settings, facts: Facts, day: DayState, made: Alarm, now: datetime) -> Iterator[Alarm]:
+    """A run that lives and does not end; a drawn day's time counts from the hour until which it is held."""
+    hold = facts.holds.get(day.day)
+    if day.state is not State.RUNNING or hold is None:
+        return
+    begun, hour = hold.since, settings.publish_from(day.day)
+    if hour is not None and facts.releases[day.day].state is ReleaseState.DRAWN:
+        begun = max(begun, hour)
+    if now - begun > max_runtime(settings):
+        yield _said(
+            made,
+            Kind.STUCK,
+            f"under way since {begun.astimezone(UTC):%Y-%m-%d %H:%M} UTC, longer than [watch] max_runtime: "
+            "look at its run; if it hangs, end it, the next run continues after its lease",
+        )
+
+
+def _said(made: Alarm, kind: Kind, words: str) -> Alarm:
+    return replace(made, kind=kind, words=f"{made.day}: {words}")
+
+
+def _late(settings: Settings, day: DayState, made: Alarm) -> Alarm:
+    """What is not there, by node."""
+    nodes = day.waiting_for
+    node = nodes[0] if len(nodes) == 1 else None
+    more = "" if len(nodes) <= MOST_NAMED else f" and {len(nodes) - MOST_NAMED} more"
+    clock = f"{late_from(settings, day.day):%Y-%m-%d %H:%M}"
+    words = (
+        f"the dump of {', '.join(nodes[:MOST_NAMED])}{more} was not complete by {clock} "
+        f"({settings.stream.time_zone}): ask whoever delivers it; the day is released once it is there"
+    )
+    return replace(_said(made, Kind.LATE, words), node=node)
+
+
+def _unknown_regions(settings: Settings, arrival: Arrival, made: Alarm) -> Iterator[Alarm]:
+    """A region that no leaf is called: the day cannot be released, and may be a leaf by another name."""
+    meant = renamed(arrival.unknown_regions, arrival.absent)
+    for name in arrival.unknown_regions:
+        node, leaf = shown(name), meant[name]
+        folder = f"region={node}"
+        if leaf is not None:
+            words = (
+                f"{folder} is there, which no leaf is called, and region={leaf} is not: if it was renamed, "
+                f"deliver it as region={leaf}; nothing of the day is released before"
+            )
+        else:
+            leaf = None if arrival.absent else nearest(name, settings.tree.leaves)
+            like = "" if leaf is None else f" (the nearest is {leaf})"
+            words = (
+                f"{folder} is there, and no leaf of the hierarchy is called so{like}: remove its dump of the "
+                "day, or add it to [hierarchy]; nothing of the day is released before"
+            )
+        yield replace(_said(made, Kind.UNKNOWN_REGION, words), node=node, suggestion=leaf)
+
+
+def _broken(arrival: Arrival | None, day: DayState, made: Alarm) -> Alarm:
+    """A dump that is there and cannot be taken; its verdict's text stays in the trusted zone."""
+    if arrival is not None and arrival.broken:
+        nodes = list(arrival.broken)
+        words = f"the files of {', '.join(nodes[:MOST_NAMED])} are not as they should be: {day.note}"
+        return replace(_said(made, Kind.FAILED, words), node=nodes[0] if len(nodes) == 1 else None)
+    return _said(
+        made,
+        Kind.FAILED,
+        "its dump breaks its contract: the newest verdict in trusted/validation says which file and rule; "
+        f"have it delivered anew, then `optstream run --date {day.day}`",
+    )
+
+
+def _suspect(settings: Settings, facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
+    """A region of which more readings than usual were replaced: a unit, a sign or a meter, perhaps."""
+    most = float(settings.watching.suspect_share)
+    for region, one in facts.suspect.get(day.day, {}).items():
+        told = [
+            f"{100 * share:.0f} % {what}"
+            for what, share in (("clamped", one.clamped), ("absent", one.absent), ("doubled", one.doubled))
+            if share > most
+        ]
+        if told:
+            words = (
+                f"of the readings of {region}, {', '.join(told)}: ask its supplier about unit, sign and "
+                f"meters. {DEPENDS}"
+            )
+            yield replace(_said(made, Kind.SUSPECT, words), node=region)
+
+
+def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
+    release = facts.releases[day.day]
+    if facts.catalogue_error is None and day.listed != release.revision:
+        yield _said(
+            made,
+            Kind.UNLISTED,
+            "the ledger has it as published and the published folder does not list it: "
+            "`optstream ledger verify`, then restore the folder from a copy",
+        )
+    if day.day == facts.unlike:
+        words = (
+            "its noisy measurements contradict the stream's habits by more than noise can: it was estimated "
+            "as a first day is, with wider bands; if readings are broken, restate it once they are mended"
+        )
+        yield replace(_said(made, Kind.UNLIKE, words), severity=Severity.WARNING)
+    for one in facts.far:
+        if one.day == day.day:
+            words = (
+                f"the published mean of {one.region} is {one.words} the median of the days before: ask its "
+                "supplier about unit and sign; said by published figures alone"
+            )
+            yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
+    if release.compromised is not None:
+        yield _said(
+            made,
+            Kind.COMPROMISED,
+            "others know its noise: `optstream withdraw` it, and release nothing in windows that see it",
+        )
+
+
+def _of_raw(day: DayState, made: Alarm, now: datetime) -> Iterator[Alarm]:
+    if day.raw_expires is None or day.raw_expires - now > EXPIRY_WARNING:
+        return
+    left = days_left(day.raw_expires, now)
+    if left < 0:
+        words = (
+            "not released, and [input] raw_retention_days is over: if its dump is gone, accept the gap with "
+            "[watch] accepted_gaps"
+        )
+        yield _said(made, Kind.EXPIRED, words)
+        return
+    words = f"not released, and its raw readings are deleted in {left} days: keep them until it is"
+    yield replace(_said(made, Kind.EXPIRING, words), severity=Severity.WARNING)
+
+
+def _of_budget(settings: Settings, facts: Facts, days: Sequence[DayState]) -> Iterator[Alarm]:
+    """Days to come, and days that are due, whose plan the ledger would refuse."""
+    if facts.page is None or facts.last is None:
+        return
+    unreleased = {one.day for one in days if one.revision is None and not one.accepted}
+    wanted = unreleased | {facts.last + timedelta(days=1)}
+    for one in facts.page.days:
+        if one.may is False and one.day in wanted:
+            yield Alarm(
+                Kind.BUDGET,
+                settings.stream.name,
+                f"{one.day}: a run would be refused: the windows over it have "
+                f"{max(0.0, float(one.left)):.3g} of epsilon {float(facts.budget.grant):g} left; "
+                "`optstream ledger show` says what was spent",
+                one.day,
+            )

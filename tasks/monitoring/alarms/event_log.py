@@ -1,0 +1,172 @@
+"""The event log: a JSON line for each alarm that begins or ends, and for each event of the ledger.
+
+Each line is an OTLP logs document (`otlpjsonfile` of the Collector). Of an alarm it has what a notification
+has, of the ledger what happened to which day and when: no reading, no count of rows, no amount of budget, and
+no alarm that depends on readings.
+"""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from optstream.errors import LedgerError
+from optstream.ledger import Ledger, ReleaseEvent
+from tasks.config import Settings
+from tasks.ledger.open import ledger_if_any
+from tasks.monitoring.alarms.alarm import Alarm, Severity
+from tasks.monitoring.alarms.told import Memory
+from tasks.storage.private_files import make_private_folder, private_opener, write_private
+
+LOGGED = "logged"
+"""File of the watch's folder: how many of the ledger's events are behind the log."""
+NUMBERS = {Severity.ALARM: (17, "ERROR"), Severity.WARNING: (13, "WARN")}
+"""OpenTelemetry's severities."""
+OVER = (9, "INFO")
+
+
+def transitions(before: Memory, after: Memory) -> Iterator[tuple[str, Alarm]]:
+    """Yield each alarm that began ("alarm") or ended ("resolved") between two looks. Pure.
+
+    Args:
+        before: What the look before this one left.
+        after: What this one leaves.
+
+    Yields:
+        What happened, and the alarm: as events are named.
+    """
+    lasting = [{key: told.alarm for key, told in memory.items() if told.lasts} for memory in (before, after)]
+    for key, alarm in lasting[1].items():
+        if key not in lasting[0]:
+            yield "alarm", alarm
+    for key, alarm in lasting[0].items():
+        if key not in lasting[1]:
+            yield "resolved", alarm
+
+
+def line_of(what: str, alarm: Alarm, now: datetime) -> str:
+    """Return the line of an alarm's transition, without its end.
+
+    Args:
+        what: "alarm" or "resolved".
+        alarm: Which.
+        now: The instant of the look that saw it.
+
+    Returns:
+        One JSON document.
+    """
+    severity = NUMBERS[alarm.severity] if what == "alarm" else OVER
+    told = {"kind": alarm.kind.value, "day": alarm.day, "node": alarm.node}
+    return _line(alarm.stream, f"{what}.{alarm.kind.value}", alarm.words, severity, told, now, now)
+
+
+def ledger_line_of(stream: str, event: ReleaseEvent, now: datetime) -> str:
+    """Return the line of an event of the ledger, without its end: what happened, to which day, and when.
+
+    Args:
+        stream: Its stream.
+        event: What happened.
+        now: The instant of the look that saw it.
+
+    Returns:
+        One JSON document.
+    """
+    release = {} if event.period is None else {"day": event.period, "revision": event.revision}
+    words = ", ".join([f"{name} {value}" for name, value in release.items()] + [event.kind])
+    told = {"kind": event.kind, **release, "number": event.number}
+    return _line(stream, f"ledger.{event.kind.replace(' ', '-')}", words, OVER, told, event.at, now)
+
+
+def _line(
+    stream: str,
+    event: str,
+    words: str,
+    severity: tuple[int, str],
+    told: Mapping[str, object],
+    at: datetime,
+    now: datetime,
+) -> str:
+    record = {
+        "timeUnixNano": _nanoseconds(at),
+        "observedTimeUnixNano": _nanoseconds(now),
+        "severityNumber": severity[0],
+        "severityText": severity[1],
+        "eventName": f"optstream.{event}",
+        "body": {"stringValue": words},
+        "attributes": _attributes({f"optstream.{key}": value for key, value in told.items()}),
+    }
+    resource = {"attributes": _attributes({"service.name": "optstream", "optstream.stream": stream})}
+    logs = {"scope": {"name": "optstream.watch"}, "logRecords": [record]}
+    document = {"resourceLogs": [{"resource": resource, "scopeLogs": [logs]}]}
+    return json.dumps(document, separators=(",", ":"))
+
+
+def _nanoseconds(at: datetime) -> str:
+    return str(round(at.timestamp() * 1_000_000) * 1000)
+
+
+def _attributes(values: Mapping[str, object]) -> list[dict[str, Any]]:
+    known = {key: str(value) for key, value in values.items() if value is not None}
+    return [{"key": key, "value": {"stringValue": value}} for key, value in known.items()]
+
+
+def log_transitions(settings: Settings, before: Memory, after: Memory, now: datetime) -> str | None:
+    """Add what happened since the look before to the event log, if there is one.
+
+    Args:
+        settings: Of the stream.
+        before: Alarms as the look before this one left them.
+        after: As this one leaves them.
+        now: The instant of this look.
+
+    Returns:
+        Why that cannot be, in words; None where it can.
+    """
+    file = settings.event_log_file
+    if file is None:
+        return None
+    lines = [line_of(what, alarm, now) for what, alarm in transitions(before, after)]
+    known = settings.watch_folder / LOGGED
+    n_events: int | None = None
+    try:
+        # the watch itself says that the ledger is away
+        with suppress(LedgerError), ledger_if_any(settings) as ledger:
+            events, n_events = _events_since(ledger, settings.stream.name, known)
+            lines = [*(ledger_line_of(settings.stream.name, one, now) for one in events), *lines]
+        append_lines(file, lines)
+        if n_events is not None:  # after the lines: a crash between the two leaves them twice, never out
+            write_private(known, str(n_events).encode())
+    except OSError as error:
+        return f"[watch] log cannot be written ({error.strerror}): mend that file, its folder or its disk"
+    return None
+
+
+def _events_since(ledger: Ledger | None, stream: str, known: Path) -> tuple[tuple[ReleaseEvent, ...], int]:
+    """The events that are not logged yet, and how many there are in all; the first look begins behind all."""
+    if ledger is None:
+        return (), 0
+    n_events, _ = ledger.heads(stream).get(stream, (0, ""))
+    try:
+        logged = int(known.read_bytes())  # may be more: a ledger from a backup has fewer events
+    except (FileNotFoundError, ValueError):
+        logged = n_events
+    found = ledger.events_of(stream, first=logged)
+    return found, found[-1].number + 1 if found else n_events
+
+
+def append_lines(file: Path, lines: Sequence[str]) -> None:
+    """Append lines in one write; the file's owner alone may read it. Raises OSError.
+
+    What a crash left of a line stays a line by itself.
+    """
+    if lines:
+        make_private_folder(file.parent)
+        with open(file, "a+b", opener=private_opener) as log:
+            log.seek(max(0, log.seek(0, os.SEEK_END) - 1))
+            begun = log.read(1) not in (b"", b"\n")
+            log.write(b"\n" * begun + "".join(f"{line}\n" for line in lines).encode())
+            log.flush()
+            os.fsync(log.fileno())

@@ -1,0 +1,204 @@
+"""One day: what happened in order, what it cost, where it came from, and what an operator can do now."""
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+
+from optstream.ledger import ReleaseRecord
+from optstream.privacy import PrivacyModel, worst_window
+from tasks.monitoring import Alarm, DayState, State
+from tasks.reports.drawing.calendar import Mark, marks_of_days
+from tasks.ui.day_facts import DayFacts
+from tasks.ui.snapshot import Snapshot
+
+KINDS = {
+    "reserved": "Its plan was charged to the privacy budget",
+    "taken over": "Another run took it over, for the one before had died",
+    "adopted": "Another run took up the finished draw",
+    "draw begun": "The draw of noise began",
+    "draw called off": "The draw was called off before the first sample",
+    "drawn": "It was measured with noise, once",
+    "staged": "Its rows were staged",
+    "published": "It was published",
+    "lease released": "The run gave it back",
+    "void": "It became void, and stays charged",
+    "withdrawn": "It was withdrawn",
+    "compromised": "Its noise was declared known to others",
+    "vintage staged": "A new estimate was staged",
+    "vintage published": "A new estimate was published",
+}
+"""The ledger's events in words."""
+
+
+@dataclass(frozen=True)
+class Happening:
+    """Something that happened at a time."""
+
+    at: datetime
+    words: str
+
+
+@dataclass(frozen=True)
+class RevisionRow:
+    """A measurement of the day. epsilon: the most that it takes from any window; infinite where its noise is
+    known to others. n_estimates: with the first.
+    """
+
+    revision: int
+    state: str
+    epsilon: Fraction | float
+    n_estimates: int
+    note: str
+
+
+@dataclass(frozen=True)
+class Action:
+    """What an operator can do. command: to copy; "" where there is none."""
+
+    words: str
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class DayDetail:
+    """What the page of a day shows.
+
+    Attributes:
+        mark: Its state and note.
+        alarms: Those that are about it.
+        actions: What an operator can do now.
+        happened: In order.
+        revisions: Its measurements side by side.
+        dumps: For each leaf, what is there.
+        lineage: From dumps to readers: a name, and a line about it; as far as the day came.
+        before: The day before, if it is on the calendar.
+        after: The day after, likewise.
+    """
+
+    mark: Mark
+    alarms: tuple[Alarm, ...]
+    actions: tuple[Action, ...]
+    happened: tuple[Happening, ...]
+    revisions: tuple[RevisionRow, ...]
+    dumps: tuple[tuple[str, str], ...]
+    lineage: tuple[tuple[str, str], ...]
+    before: date | None
+    after: date | None
+
+
+def day_detail(snapshot: Snapshot, facts: DayFacts, day: date) -> DayDetail | None:
+    """Return what the page of a day shows; None for a day that is not on the calendar. Pure.
+
+    Args:
+        snapshot: The newest look at the stream.
+        facts: What `read_day` found.
+        day: The local day.
+
+    Returns:
+        The view.
+    """
+    view, settings = snapshot.view, snapshot.settings
+    days = {} if view is None else {one.day: one for one in view.days}
+    if view is None or settings is None or day not in days:
+        return None
+    (mark,), page = marks_of_days([days[day]]), view.facts.page
+    model = settings.model if page is None else page.terms.model
+    around = [one if one in days else None for one in (day - timedelta(days=1), day + timedelta(days=1))]
+    return DayDetail(
+        mark,
+        tuple(alarm for alarm in view.alarms if alarm.day == day),
+        tuple(_actions(days[day], facts, snapshot.file)),
+        tuple(sorted(_happened(facts), key=lambda one: one.at)),
+        tuple(_row(one, facts, model) for one in facts.records),
+        tuple(_dumps(facts, settings.tree.leaves)),
+        tuple(_lineage(days[day], facts)),
+        around[0],
+        around[1],
+    )
+
+
+def _happened(facts: DayFacts) -> Iterator[Happening]:
+    many = len(facts.records) > 1
+    for event in facts.events:
+        words = KINDS.get(event.kind, event.kind.capitalize())
+        yield Happening(event.at, f"{words} (revision {event.revision})" if many else words)
+    for result in reversed(facts.results):
+        yield Happening(result.at, f"The suite {result.suite or 'of contracts'} judged it")
+
+
+def _row(record: ReleaseRecord, facts: DayFacts, model: PrivacyModel) -> RevisionRow:
+    epsilon: Fraction | float = inf
+    if record.compromised is None:
+        epsilon = worst_window(record.spends, model.window_length, model.windows).epsilon
+    note = "; ".join(filter(None, (record.reason, record.withdrawn, record.compromised)))
+    n_estimates = len(facts.vintages.get(record.revision, ())) + (record.staged_hash is not None)
+    return RevisionRow(record.revision, str(record.state).lower(), epsilon, n_estimates, note)
+
+
+def _dumps(facts: DayFacts, leaves: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    arrival = facts.arrival
+    if arrival is None:
+        return
+    for leaf in leaves:
+        if leaf in arrival.files:
+            n_files = len(arrival.files[leaf])
+            yield leaf, f"complete, {n_files} file{'' if n_files == 1 else 's'}"
+        else:
+            yield leaf, arrival.broken.get(leaf) or arrival.waiting.get(leaf) or "not there"
+
+
+def _lineage(day: DayState, facts: DayFacts) -> Iterator[tuple[str, str]]:
+    arrival = facts.arrival
+    there = 0 if arrival is None else len(arrival.files)
+    yield "Dumps", f"{there} complete now"
+    if not facts.records:
+        return
+    newest = facts.records[-1]
+    yield "Charged", f"revision {newest.revision}"
+    if newest.measurements_hash is None:
+        return
+    yield "Measured", "once, with noise"
+    if newest.staged_hash is None:
+        return
+    estimates = facts.vintages.get(newest.revision, ())
+    yield "Estimated", f"{1 + len(estimates)} time{'s' if estimates else ''}, nodes add up"
+    if day.file is not None:
+        yield "Published", day.file
+
+
+def _actions(day: DayState, facts: DayFacts, file: Path) -> Iterator[Action]:
+    """What helps, the first thing first."""
+    config, on = shlex.quote(str(file)), f"--date {day.day}"
+    run = f"optstream run --config {config} {on}"
+    restate = Action(
+        "Measure it once more, from the share that [budget] restatement_share keeps back", f"{run} --restate"
+    )
+    withdraw = Action(
+        "Take it back from readers; it stays charged",
+        f"optstream withdraw --config {config} {on} --reason 'why, without any value'",
+    )
+    match day.state:
+        case State.PUBLISHED | State.RESTATED:
+            yield from (withdraw, restate)
+        case State.LOST:
+            yield Action(
+                "Write its published file again, for free", f"optstream publish --config {config} {day.day}"
+            )
+        case State.WITHDRAWN | State.VOID:
+            yield restate
+        case State.MISSING:
+            yield Action("Release it", run)
+        case State.FAILED:
+            first = "Have the dump delivered anew, then release it"
+            yield Action("Let the next run go on with it, or go on now" if facts.records else first, run)
+        case State.LATE:
+            yield Action("Ask whoever delivers the dump; the next night takes it up, or release it then", run)
+        case State.HELD | State.WAITING:
+            yield Action("Nothing: the next night takes it up")
+        case State.RUNNING:
+            yield Action("Nothing: a run has it; if that hangs, end it, and the next run goes on")
+    yield Action("See what would be charged, without charging it", f"{run} --dry-run")

@@ -1,0 +1,129 @@
+"""One node: its curve with bands, its children stacked, and the day and the week before."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any
+
+import polars as pl
+
+from optstream.stream import AggregationTree, days_from
+from tasks.reports.drawing.figures import Z
+
+DAY = 86_400
+MOST_CHILDREN = 20
+SPANS = (1, 7, 28)
+"""Days that a page shows; the first is where it begins."""
+MOST_DAYS = 92
+
+
+@dataclass(frozen=True)
+class Series:
+    """A line of the plot, on the times of all. kind: "value", "noise-low", "noise-high", "error-low",
+    "error-high", "day-before", "week-before", "replaced" or "child"; the page stacks children, the first at
+    the bottom.
+    """
+
+    label: str
+    kind: str
+    values: tuple[float | None, ...]
+
+
+@dataclass(frozen=True)
+class NodeCurve:
+    """Lines of equal length. at: starts of steps in seconds since 1970, rising."""
+
+    at: tuple[int, ...]
+    series: tuple[Series, ...]
+
+    def to_document(self) -> dict[str, Any]:
+        """Return a JSON-ready document: null for what is not published."""
+        return {
+            "at": self.at,
+            "series": [{"label": one.label, "kind": one.kind, "values": one.values} for one in self.series],
+        }
+
+
+@dataclass(frozen=True)
+class Span:
+    """Days from the first to the last."""
+
+    first: date
+    last: date
+
+    @property
+    def n_days(self) -> int:
+        """How many they are."""
+        return (self.last - self.first).days + 1
+
+    def moved(self, days: int) -> "Span":
+        """Return as many days, so many later."""
+        return Span(self.first + timedelta(days=days), self.last + timedelta(days=days))
+
+    def of_length(self, n_days: int) -> "Span":
+        """Return so many days that end with the same."""
+        return Span(self.last - timedelta(days=n_days - 1), self.last)
+
+    def days(self) -> list[date]:
+        """Return the days."""
+        return days_from(self.first, self.last)
+
+    def with_week_before(self) -> list[date]:
+        """Return the days that a page of it needs: the week before, too."""
+        return days_from(self.first - timedelta(days=7), self.last)
+
+
+def children_of(tree: AggregationTree, node: str) -> tuple[str, ...]:
+    """Return the first children of a node, in the tree's order; none of a leaf."""
+    index = tree.nodes.index(node)
+    found = [name for name, parent in zip(tree.nodes, tree.parents, strict=True) if parent == index]
+    return tuple(found[:MOST_CHILDREN])
+
+
+def node_curve(
+    rows: pl.DataFrame,
+    node: str,
+    children: Sequence[str],
+    begin: int,
+    replaced: Mapping[str, pl.DataFrame] | None = None,
+) -> NodeCurve:
+    """Return the lines of a node. Pure.
+
+    Args:
+        rows: As `tasks.ui.node_facts.read_nodes` gives them, of the node and its children.
+        node: Its name.
+        children: Their names, in the order of the stack.
+        begin: Start of the first step to be shown; rows before it are for the day and the week before.
+        replaced: What was published of the node before, by vintage and revision.
+
+    Returns:
+        The lines, over the times at which the node is published.
+    """
+    by_node = {name: rows.filter(pl.col("node") == name) for name in (node, *children)}
+    own = by_node[node].filter(pl.col("at") >= begin)
+    at = own["at"].to_list()
+    before = (Series(label, "replaced", _on(at, old)) for label, old in (replaced or {}).items())
+    return NodeCurve(tuple(at), (*_lines(own, by_node, node, children, at), *before))
+
+
+def _on(at: Sequence[int], rows: pl.DataFrame) -> tuple[float | None, ...]:
+    """The values at these times; None where there is none."""
+    values = dict(rows.select("at", "value").iter_rows())
+    return tuple(values.get(one) for one in at)
+
+
+def _lines(
+    own: pl.DataFrame, by_node: dict[str, pl.DataFrame], node: str, children: Sequence[str], at: Sequence[int]
+) -> Iterator[Series]:
+    yield Series(node, "value", tuple(own["value"].to_list()))
+    for kind in ("error", "noise"):
+        if own[kind].null_count() < own.height:
+            low, high = own["value"] - Z * own[kind], own["value"] + Z * own[kind]
+            yield Series(f"{kind}, from", f"{kind}-low", tuple(low.to_list()))
+            yield Series(f"{kind}, to", f"{kind}-high", tuple(high.to_list()))
+    for label, kind, days in (("the day before", "day-before", 1), ("a week before", "week-before", 7)):
+        moved = _on([one - days * DAY for one in at], by_node[node])
+        if any(one is not None for one in moved):
+            yield Series(label, kind, moved)
+    for child in children:
+        yield Series(child, "child", _on(at, by_node[child]))

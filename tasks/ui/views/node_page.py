@@ -1,0 +1,102 @@
+"""What the page of a node shows, from the published folder."""
+
+from datetime import UTC, datetime, time
+from functools import partial
+from itertools import islice
+from typing import Any
+from unicodedata import combining, normalize
+from zoneinfo import ZoneInfo
+
+from tasks.config import Settings
+from tasks.reports.drawing.figures import Z
+from tasks.reports.numbers import quantity_of, unit_of
+from tasks.ui.node_facts import read_nodes, read_replaced
+from tasks.ui.snapshot import Snapshot
+from tasks.ui.views.node_detail import SPANS, NodeCurve, Span, children_of, node_curve
+
+MOST_ROWS = 500
+"""Of the table, the newest."""
+MOST_FOUND = 100
+MOST_DAYS_REPLACED = 7
+"""Of a longer span only the newest figures are shown: each day may have been estimated many times."""
+
+
+def called(settings: Settings, node: str) -> str:
+    """Return a node's name with its code, "Bretagne (53)"; the code alone where it has no name."""
+    told = settings.node_facts.get(node)
+    return node if told is None or told.name in (None, node) else f"{told.name} ({node})"
+
+
+def find_nodes(settings: Settings, text: str) -> tuple[tuple[str, str], ...]:
+    """Return the nodes whose name or code holds a text, whatever its case and accents.
+
+    Args:
+        settings: Of the stream.
+        text: What is searched; nothing finds all.
+
+    Returns:
+        Codes, and what the nodes are called, in the tree's order; at most `MOST_FOUND`.
+    """
+    named = ((node, called(settings, node)) for node in settings.tree.nodes)
+    return tuple(islice((one for one in named if _plain(text) in _plain(one[1])), MOST_FOUND))
+
+
+def _plain(text: str) -> str:
+    letters = (one for one in normalize("NFD", text) if not combining(one))
+    return "".join(letters).casefold().strip()
+
+
+def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
+    """Return the values of the template.
+
+    Args:
+        snapshot: Of the stream, whose configuration was read.
+        node: Its name.
+        span: The days.
+
+    Returns:
+        By name.
+
+    Raises:
+        PublicationError: As `read_nodes`.
+    """
+    settings = _settings(snapshot)
+    rows = read_nodes(settings, {node}, span.days())
+    tree, value = settings.tree, settings.published.value
+    above = tree.parents[tree.nodes.index(node)]
+    return {
+        "node": node,
+        "called": partial(called, settings),
+        "parent": tree.nodes[above] if above >= 0 else None,
+        "children": children_of(tree, node),
+        "quantity": quantity_of(value),
+        "unit": unit_of(value),
+        "span": span,
+        "earlier": span.moved(-span.n_days),
+        "later": span.moved(span.n_days),
+        "spans": [span.of_length(n_days) for n_days in SPANS],
+        "table": [
+            (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}", value, None if noise is None else Z * noise)
+            for at, value, noise in rows.select("at", "value", "noise").tail(MOST_ROWS).reverse().iter_rows()
+        ],
+    }
+
+
+def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
+    """Return the lines of a node's page. Raises PublicationError as `read_nodes`."""
+    settings = _settings(snapshot)
+    children = children_of(settings.tree, node)
+    rows = read_nodes(settings, {node, *children}, span.with_week_before())
+    short = span.n_days <= MOST_DAYS_REPLACED
+    replaced = read_replaced(settings, node, span.days()) if short else {}
+    return node_curve(rows, node, children, _begin(settings, span), replaced)
+
+
+def _begin(settings: Settings, span: Span) -> int:
+    """The first day's local midnight, in seconds since 1970."""
+    return int(datetime.combine(span.first, time(), ZoneInfo(settings.stream.time_zone)).timestamp())
+
+
+def _settings(snapshot: Snapshot) -> Settings:
+    assert snapshot.settings is not None  # asked for before
+    return snapshot.settings

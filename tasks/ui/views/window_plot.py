@@ -1,0 +1,103 @@
+"""What each window is charged, as a line under its limit."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from fractions import Fraction
+
+from tasks.ledger.show_pages import GrantPage, WindowHeadroom
+from tasks.reports.numbers import amount
+from tasks.ui.views.guarantees import GuaranteeRow
+
+WIDE, HIGH = 1000, 200
+
+
+@dataclass(frozen=True)
+class WindowPlot:
+    """A stair of windows by their first step, in a box of WIDE by HIGH.
+
+    Attributes:
+        line: SVG path of what they are charged.
+        limit: Height of what any may lose.
+        earlier: SVG path of what windows may lose that touch days of an earlier guarantee, which they keep;
+            "" where there are none.
+        first: When the first of them begins; "" where nobody knows.
+        last: When the last of them begins.
+        words: The same for who cannot see it.
+        limit_words: What any window may lose.
+        top_words: What the upper edge stands for.
+    """
+
+    line: str
+    limit: int
+    earlier: str
+    first: str
+    last: str
+    words: str
+    limit_words: str
+    top_words: str
+
+
+def window_plot(page: GrantPage | None, guarantees: Sequence[GuaranteeRow] = ()) -> WindowPlot | None:
+    """Return the plot of the windows that the last release or a later one meets; None without any. Pure.
+
+    Args:
+        page: The privacy budget; None before the first release.
+        guarantees: The guarantees that days were planned under.
+
+    Returns:
+        The plot.
+    """
+    if page is None or not page.windows:
+        return None
+    grant, windows = page.terms.model.epsilon, page.windows
+    charged = [_charged(grant, one) for one in windows]
+    begin, end = windows[0].first_step, windows[-1].last_step + 1
+    kept = [(one.limit, _inside(one.steps, begin, end)) for one in guarantees if one.steps is not None]
+    kept = [(limit, steps) for limit, steps in kept if steps]
+    top = max(1.1 * max(float(grant), *(limit for limit, _ in kept), 0.0), *charged)
+    return WindowPlot(
+        _stair(windows, charged, begin, end, top),
+        _height(float(grant), top),
+        "".join(
+            f"M{_place(steps.start, begin, end)} {_height(limit, top)}H{_place(steps.stop, begin, end)}"
+            for limit, steps in kept
+        ),
+        _begin(windows[0].begin_first),
+        _begin(windows[-1].begin_last),
+        f"the fullest of {len(windows)} groups of windows is charged {amount(max(charged))} of "
+        f"{amount(grant)}",
+        amount(grant),
+        amount(top),
+    )
+
+
+def _begin(at: datetime | None) -> str:
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"
+
+
+def _inside(steps: range, begin: int, end: int) -> range:
+    return range(max(steps.start, begin), min(steps.stop, end))
+
+
+def _place(step: int, begin: int, end: int) -> int:
+    return round(WIDE * (step - begin) / (end - begin))
+
+
+def _charged(grant: Fraction, one: WindowHeadroom) -> float:
+    """At most twice the limit: infinite where noise was compromised."""
+    return min(float(grant - one.left), 2 * float(grant))
+
+
+def _height(value: float, top: float) -> int:
+    return round(HIGH * (1 - value / top))
+
+
+def _stair(
+    windows: Sequence[WindowHeadroom], charged: Sequence[float], begin: int, end: int, top: float
+) -> str:
+    parts: list[str] = []
+    for one, value in zip(windows, charged, strict=True):
+        left, right = (_place(step, begin, end) for step in (one.first_step, one.last_step + 1))
+        parts.append(f"{'L' if parts else 'M'}{left} {_height(value, top)}H{right}")
+    return "".join(parts)

@@ -1,0 +1,292 @@
+"""Reading: whole periods through the catalogue, whoever wrote the folder and whatever goes on in it."""
+
+import json
+import subprocess
+import sys
+import threading
+from datetime import date, timedelta
+from pathlib import Path
+
+import duckdb
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+import pytest
+
+import optstream
+from optstream.catalogue import (
+    check_files,
+    error_columns,
+    find_catalogue,
+    publish,
+    read_catalogue,
+    read_published,
+    stage,
+)
+from optstream.catalogue.reading import read
+from optstream.catalogue.rows import empty_rows, schema
+from optstream.errors import PublicationError
+
+DAY = date(2016, 2, 1)
+NEXT = DAY + timedelta(days=1)
+
+
+def expected(rows, *days):
+    return pl.concat(
+        [rows(day).sort("step", "node").cast(pl.Schema(schema("load_mw"))) for day in sorted(days)]
+    )
+
+
+def test_what_was_published_is_read_sorted(tmp_path, put, rows):
+    put(tmp_path, NEXT)
+    put(tmp_path, DAY)
+    for verify in (False, True):
+        frame = read_published(tmp_path, verify=verify)
+        assert frame.equals(expected(rows, DAY, NEXT))
+        assert dict(frame.schema) == schema("load_mw")
+        assert frame["timestamp"].null_count() == 6
+    assert optstream.read_published(str(tmp_path)).equals(frame)
+
+
+def test_releases_of_before_there_were_standard_errors_are_read_beside_others(tmp_path, put, rows, statement):
+    old = rows(DAY).drop("load_mw_noise_se", "load_mw_se")
+    stated = statement(DAY, standard_errors=None)
+    assert "standard_errors" not in stated.to_document()
+    publish(tmp_path, [(stage(old, stated), stated)], lambda known: "head-0")
+    put(tmp_path, NEXT)
+    frame = read_published(tmp_path, verify=True)
+    assert dict(frame.schema) == schema("load_mw")
+    wanted = expected(rows, DAY, NEXT)
+    cleared = [pl.when(pl.col("date") > DAY).then(name).alias(name) for name in error_columns("load_mw")]
+    assert frame.equals(wanted.with_columns(cleared))
+    assert check_files(tmp_path) == []
+
+
+def test_a_file_has_the_columns_that_its_statement_tells_of(rows, statement):
+    with pytest.raises(PublicationError, match="columns"):
+        stage(rows(DAY), statement(DAY, standard_errors=None))
+    with pytest.raises(PublicationError, match="columns"):
+        stage(rows(DAY).drop("load_mw_se"), statement(DAY))
+
+
+def test_data_is_one_hive_dataset_in_polars_pyarrow_and_duckdb(tmp_path, put, rows):
+    put(tmp_path, DAY)
+    put(tmp_path, NEXT)
+    put(tmp_path, DAY, revision=2)  # superseded files must not be in the dataset
+    put(tmp_path, NEXT, revision=2)
+    data = tmp_path / "data"
+    wanted = expected(lambda day: rows(day, revision=2), DAY, NEXT)
+    columns = wanted.columns
+
+    polars = pl.read_parquet(data).select(columns).sort("date", "step", "node")
+    assert polars.equals(wanted)
+
+    typed = ds.partitioning(pa.schema([("date", pa.date32())]), flavor="hive")
+    table = ds.dataset(data, partitioning=typed).to_table()
+    assert table.schema.field("date").type == pa.date32()
+    assert pl.from_arrow(table).select(columns).sort("date", "step", "node").equals(wanted)
+
+    query = f"from read_parquet('{data}/*/*.parquet', hive_partitioning = true)"
+    kinds = dict(duckdb.sql(f"select column_name, column_type from (describe {query})").fetchall())
+    assert kinds["date"] == "DATE"
+    assert kinds["timestamp"] == "TIMESTAMP WITH TIME ZONE"
+    frame = duckdb.sql(f"select * {query}").pl().select(columns)
+    assert frame.cast(pl.Schema(schema("load_mw"))).sort("date", "step", "node").equals(wanted)
+
+
+def test_untyped_pyarrow_readers_do_not_fail(tmp_path, put):
+    """With the date inside the file too, both of these raise."""
+    put(tmp_path, DAY)
+    for table in (
+        pq.read_table(tmp_path / "data"),
+        ds.dataset(tmp_path / "data", partitioning="hive").to_table(),
+    ):
+        assert [str(day) for day in table["date"].to_pylist()] == ["2016-02-01"] * 12
+
+
+def test_no_catalogue_is_an_error_and_all_withdrawn_is_an_empty_frame(tmp_path, put):
+    assert find_catalogue(tmp_path) is None
+    for reader in (read_published, read_catalogue, check_files):
+        with pytest.raises(PublicationError, match=r"no catalogue\.json"):
+            reader(tmp_path / "nowhere")
+    entry = put(tmp_path, DAY).entry
+    withdrawn = type(entry)(**{**entry.__dict__, "withdrawn": True})
+    (tmp_path / "catalogue.json").write_bytes(read_catalogue(tmp_path).with_entries([withdrawn]).to_bytes())
+    assert read_published(tmp_path).equals(empty_rows("load_mw"))
+
+
+def spoil(folder, change):
+    path = folder / "catalogue.json"
+    document = json.loads(path.read_text())
+    change(document, document["periods"].get("2016-02-01"))
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize(
+    ("change", "rule"),
+    [
+        (lambda d, e: e.update(file="../../etc/passwd"), "relative names"),
+        (lambda d, e: e.update(file="/etc/passwd"), "relative names"),
+        (lambda d, e: e.update(manifest=e["file"]), "relative names"),
+        (lambda d, e: e.update(file_hash="../" + "a" * 61), "file_hash"),
+        (lambda d, e: e.update(rows_hash="A" * 64), "rows_hash"),
+        (lambda d, e: e.update(revision=-1), "revision"),
+        (lambda d, e: e.update(revision=True), "revision"),
+        (lambda d, e: e.update(vintage=1.0), "vintage"),
+        (lambda d, e: e.update(ledger_head=""), "ledger head"),
+        (lambda d, e: e.update(withdrawn=False), "withdrawn"),
+        (lambda d, e: e.update(extra=1), "must have"),
+        (lambda d, e: e.pop("manifest"), "must have"),
+        (lambda d, e: d["periods"].update({"../x": e}), "not a date"),
+        (lambda d, e: d["periods"].update({"20160203": e}), "YYYY-MM-DD"),
+        (lambda d, e: d["periods"].update({"2016-02-03": 1}), "with an entry"),
+        (lambda d, e: d.update(periods=[]), "periods"),
+        (lambda d, e: d.update(format="optstream.catalogue/2"), "format"),
+        (lambda d, e: d.update(more=1), "keys"),
+        (lambda d, e: d.update(stream="a\nb"), "stream"),
+        (lambda d, e: d.update(value_column="a/b"), "value_column"),
+        (lambda d, e: d.update(ledger_head=5), "ledger head"),
+    ],
+)
+def test_a_catalogue_is_not_trusted(tmp_path, put, change, rule):
+    put(tmp_path, DAY)
+    spoil(tmp_path, change)
+    with pytest.raises(PublicationError, match=rule):
+        read_published(tmp_path)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"\xff", b"[" * 100_000, b"NaN"])
+def test_other_bytes_are_not_a_catalogue(tmp_path, data):
+    (tmp_path / "catalogue.json").write_bytes(data)
+    with pytest.raises(PublicationError, match=r"catalogue\.json"):
+        read_published(tmp_path)
+
+
+def test_a_catalogue_that_says_two_things_is_refused(tmp_path, put):
+    put(tmp_path, DAY)
+    path = tmp_path / "catalogue.json"
+    path.write_text(path.read_text().replace('"stream"', '"stream": "one", "stream"', 1))
+    with pytest.raises(PublicationError, match="unique keys"):
+        read_published(tmp_path)
+
+
+def test_a_catalogue_has_a_largest_size(tmp_path, put, monkeypatch):
+    put(tmp_path, DAY)
+    monkeypatch.setattr("optstream.catalogue.index.LARGEST_CATALOGUE", 100)
+    with pytest.raises(PublicationError, match="larger than 100 bytes"):
+        read_catalogue(tmp_path)
+
+
+def test_a_link_out_of_the_folder_is_not_read(tmp_path, put):
+    entry = put(tmp_path / "published", DAY).entry
+    path = tmp_path / "published" / entry.file
+    path.rename(tmp_path / "away.parquet")
+    path.symlink_to(tmp_path / "away.parquet")
+    with pytest.raises(PublicationError, match="outside"):
+        read_published(tmp_path / "published")
+
+
+def test_a_missing_cut_or_altered_file_is_found(tmp_path, put):
+    days = [DAY + timedelta(days=number) for number in range(5)]
+    entries = [put(tmp_path, day).entry for day in days]
+    missing, cut, altered, exchanged, manifest = (tmp_path / entry.file for entry in entries)
+    missing.unlink()
+    cut.write_bytes(cut.read_bytes()[:-20])
+    altered.write_bytes(_flipped(altered.read_bytes()))
+    exchanged.write_bytes(manifest.read_bytes())
+    (tmp_path / entries[4].manifest).write_text("{}")
+    (tmp_path / "data" / "stray.parquet").write_bytes(b"")
+    problems = check_files(tmp_path)
+    for day, rule in zip(days, ("missing", "differs", "differs", "differs", "manifest"), strict=True):
+        assert [rule in line for line in problems if line.startswith(str(day))] == [True]
+    (stray,) = problems[5:]
+    assert stray.startswith("'data/stray.parquet' is not listed in the catalogue; publish")
+    with pytest.raises(PublicationError, match="missing"):
+        read_published(tmp_path)
+
+
+def test_another_release_under_the_name_is_refused_without_verify(tmp_path, put):
+    first, second = put(tmp_path, DAY).entry, put(tmp_path, NEXT).entry
+    (tmp_path / first.file).write_bytes((tmp_path / second.file).read_bytes())
+    with pytest.raises(PublicationError, match="another release"):
+        read_published(tmp_path)
+
+
+def _flipped(data):
+    """One bit of the first data page."""
+    return data[:40] + bytes([data[40] ^ 1]) + data[41:]
+
+
+def test_a_manifest_that_says_less_is_found(tmp_path, put):
+    entry = put(tmp_path, DAY).entry
+    path = tmp_path / entry.manifest
+    document = json.loads(path.read_text())
+    document["statement"]["epsilon_plan"] = "1/2"
+    path.write_text(json.dumps(document))
+    assert len(check_files(tmp_path)) == 1
+
+
+@pytest.mark.slow
+def test_readers_see_whole_days_while_days_are_published_and_restated(tmp_path, put):
+    days = [DAY + timedelta(days=number) for number in range(12)]
+    put(tmp_path, days[0])
+    done = threading.Event()
+    failures, seen = [], []
+
+    def publisher():
+        try:
+            for number, day in enumerate(days):
+                put(tmp_path, day)
+                if number % 2:
+                    put(tmp_path, days[number - 1], revision=2, shift=5.0)
+        finally:
+            done.set()
+
+    def reader():
+        while not done.is_set():
+            try:
+                frame = read_published(tmp_path, verify=True)
+            except PublicationError as error:
+                failures.append(error)
+                return
+            shapes = frame.group_by("date").agg(pl.len(), pl.col("revision").n_unique().alias("revisions"))
+            if shapes["len"].unique().to_list() != [12] or shapes["revisions"].unique().to_list() != [1]:
+                failures.append("a partial day")
+            seen.append(shapes.height)
+
+    threads = [threading.Thread(target=work) for work in (reader, publisher)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failures == []
+    assert seen == sorted(seen)
+    assert len(set(seen)) > 1
+    final = read_published(tmp_path, verify=True)
+    assert final["date"].n_unique() == 12
+    assert final.filter(pl.col("revision") == 2)["date"].n_unique() == 6
+
+
+def test_a_file_that_moves_after_the_catalogue_was_read_is_still_found(tmp_path, put, rows, monkeypatch):
+    """The race, made certain: a new revision lands between the catalogue and its files."""
+    put(tmp_path, DAY)
+    genuine = read.read_catalogue
+
+    def slow(folder: Path):
+        catalogue = genuine(folder)
+        put(tmp_path, DAY, revision=2)
+        return catalogue
+
+    monkeypatch.setattr(read, "read_catalogue", slow)
+    assert read_published(tmp_path, verify=True).equals(expected(rows, DAY))
+
+
+def test_import_is_light_and_the_version_is_known():
+    heavy = "{'polars', 'pyarrow', 'numpy'}"
+    code = f"import sys, optstream; print(sorted({heavy} & set(sys.modules)), optstream.__version__)"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert shown.startswith("[] ")
+    assert len(shown.split()) == 2
+    with pytest.raises(AttributeError, match="read_publishd"):
+        optstream.read_publishd  # noqa: B018

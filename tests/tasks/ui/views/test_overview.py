@@ -1,0 +1,107 @@
+"""The overview's rows: what needs a person comes first, and what is not known is not said."""
+
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from math import inf
+from pathlib import Path
+
+import pytest
+
+from tasks.monitoring import Kind, Severity, State
+from tasks.ui.render import page
+from tasks.ui.snapshot import Snapshot
+from tasks.ui.views.overview import Need, next_run, overview, row_of
+from tests.tasks.ui.conftest import AT, FIRST, alarm
+
+LATER = AT + timedelta(minutes=12)
+
+
+def test_streams_are_sorted_by_what_needs_a_person(snapshot):
+    warning = alarm(Kind.EXPIRING, severity=Severity.WARNING)
+    found = overview(
+        [
+            snapshot("calm"),
+            snapshot("b-late", alarms=[alarm()]),
+            snapshot("warned", alarms=[warning]),
+            snapshot("a-late", alarms=[warning, alarm()]),
+            snapshot("gone", problem="the ledger refuses"),
+        ],
+        LATER,
+    )
+    assert [row.name for row in found] == ["gone", "a-late", "b-late", "warned", "calm"]
+    assert [row.need for row in found] == [Need.BLIND, Need.ALARM, Need.ALARM, Need.WARNING, Need.NOTHING]
+
+
+def test_a_row_says_what_there_is(snapshot):
+    one = alarm()
+    row = row_of(
+        snapshot(
+            states=[State.PUBLISHED] * 69 + [State.LATE],
+            alarms=[one],
+            since={one.key: AT - timedelta(hours=7)},
+        ),
+        LATER,
+    )
+    assert row.newest is not None
+    assert (row.newest.day, row.newest.state) == (FIRST + timedelta(days=69), "late")
+    assert len(row.strip) == 60
+    assert row.strip_words == "59 published, 1 late"
+    assert (row.oldest, row.seen) == ("7 h", "12 min")
+    assert row.budget is not None
+    assert (row.budget.words, row.budget.share) == ("0.5 of 1", 0.5)
+    assert row.nights == (5.0,) * 59
+    assert row.nights_words == "5 min, at most 5 min"
+    assert row.next_run == "2016-09-02 03:30"
+
+
+def test_what_was_never_seen_has_a_row_that_says_why():
+    (row,) = overview([Snapshot(Path("new.toml"), "new", AT, problem="cannot be read")], LATER)
+    assert (row.name, row.need, row.problem) == ("new", Need.BLIND, "cannot be read")
+    assert row.budget is None
+    assert row.strip == ()
+
+
+@pytest.mark.parametrize(("spent", "share"), [(inf, 1.0), (Fraction(3, 2), 1.0), (Fraction(0), 0.0)])
+def test_a_gauge_is_full_at_most(snapshot, spent, share):
+    budget = row_of(snapshot(spent=spent), AT).budget
+    assert budget is not None
+    assert budget.share == share
+
+
+@pytest.mark.parametrize(
+    ("now", "expected"),
+    [
+        ("2016-09-01 01:29", "2016-09-01 03:30"),  # 03:29 in Paris
+        ("2016-09-01 01:30", "2016-09-02 03:30"),
+        ("2016-10-29 22:00", "2016-10-30 03:30"),  # across the end of summer time
+    ],
+)
+def test_the_next_night_is_in_the_stream_s_time_zone(settings, now, expected):
+    assert next_run(settings, datetime.fromisoformat(now).replace(tzinfo=UTC)) == expected
+
+
+def test_a_cron_of_several_times_is_shown_as_it_is(settings):
+    for cron in ("*/30 * * * *", "0 3 * * 1"):
+        other = settings.model_copy(
+            update={"schedule": settings.scheduling.model_copy(update={"cron": cron})}
+        )
+        assert next_run(other, AT) == cron
+
+
+HOSTILE = "</script><script>alert(1)</script>\"'><img src=x onerror=alert(2)>"
+
+
+def test_hostile_text_is_text(snapshot):
+    """Control: the same text, marked as safe, is a tag."""
+    shown = snapshot(HOSTILE, alarms=[alarm(node=HOSTILE)], problem=HOSTILE)
+    rows = overview([shown], LATER)
+    text = page("overview", rows=rows, waiting=1, now=LATER, refresh_seconds=30).decode()
+    assert "<script>alert" not in text
+    assert "<img" not in text
+    assert "&lt;script&gt;alert(1)" in text
+
+
+def test_the_same_values_give_the_same_bytes(snapshot):
+    rows = overview([snapshot(alarms=[alarm()])], LATER)
+    values = {"rows": rows, "waiting": 1, "now": LATER, "refresh_seconds": 30}
+    assert page("overview", **values) == page("overview", **values)
