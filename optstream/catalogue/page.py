@@ -9,9 +9,11 @@ before, which `check_page` names and the next page replaces; after a withdrawal 
 no such moment.
 
 The page loads figures from `curves/`: files under the hash of their bytes, never changed, put before the page
-that names them. A page is only put where all of them are there; what the page before named and this one does
-not is removed after it, under the lock of a local folder also what no page names. So a page that a reader
-opens finds its figures until the next page is there. A withdrawal removes them all with the page.
+that names them. A page is only put where all of them are there; what it does not name is removed after it,
+also what a crash left. So a page that a reader opens finds its figures until the next page is there. In a
+store the removal may meet figures of another run that puts its page at that moment. That page is of a newer
+catalogue, for the figures are a function of it; who removed them looks for that after the put, and makes the
+page anew, with them. A withdrawal removes them all with the page.
 """
 
 import hashlib
@@ -144,9 +146,8 @@ def _put(transaction: Transaction, made: Catalogue, data: bytes) -> bool | None:
     if changed:
         transaction.prepare()
         transaction.replace_marked(PAGE, data, mark)
-    dead = there if transaction.is_alone else {f"{digest}.bin" for digest in curves_named(before)} & there
-    if dead - named:
-        transaction.remove(CURVES, sorted(dead - named))
+    if there - named:
+        transaction.remove(CURVES, sorted(there - named))
     settle_page_time(transaction, made, sorted(f"{CURVES}/{name}" for name in named))
     return changed
 
@@ -203,7 +204,4 @@ def check_curves(storage: Storage) -> Iterator[str]:
             yield f"{name} is missing, or not what its name says; remove it and run `optstream report`"
     for name in storage.names_below(CURVES):
         if name not in wanted:
-            yield (
-                f"{name!r} is not of {PAGE}; `optstream report` removes figures from a local folder, what "
-                "else there is remove yourself"
-            )
+            yield f"{name!r} is not of {PAGE}; `optstream report` removes figures, not what else is there"

@@ -11,6 +11,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from datetime import date
 from fractions import Fraction
+from itertools import pairwise
 from pathlib import Path
 
 from optstream.catalogue import Catalogue, check_files, find_catalogue, read_published
@@ -170,13 +171,17 @@ class Judge:
         """Every day's newest estimate is published and recorded, and every one that is due was made."""
         catalogue = find_catalogue(self.world.settings.published_folder)
         broken = []
-        for (period, _), vintages in books.vintages.items():
+        for (period, revision), vintages in books.vintages.items():
             entry = catalogue.entry(date.fromisoformat(period)) if catalogue else None
+            if entry is not None and entry.revision > revision:
+                continue  # restated since
             if not vintages[-1].published or entry is None or entry.vintage != vintages[-1].number:
                 broken.append(f"LOST: {period} has vintage {vintages[-1].number}, and readers do not")
         if self.world.settings.revise_days and catalogue is not None:
-            out = [entry for entry in catalogue.entries if not entry.withdrawn]
-            broken += [f"LOST: {one.period} was never sharpened" for one in out[:-1] if not one.vintage]
+            # a restated day keeps its estimate, and stops the smoothing of the day before
+            days = [one for one in catalogue.entries if not one.withdrawn]
+            due = [one for one, after in pairwise(days) if not one.revision and not after.revision]
+            broken += [f"LOST: {one.period} was never sharpened" for one in due if not one.vintage]
         return broken
 
     def _strays(self, books: Books) -> list[str]:

@@ -83,6 +83,37 @@ def test_figures_that_are_lost_altered_or_of_no_page_are_named(published, put):
     assert [line.split()[0] for line in lines] == [name, f"{stray!r}"]
 
 
+def test_figures_that_a_crash_left_are_removed_by_the_next_page(published, put):
+    """In an object store too: nothing else ever did."""
+    put(published.name, DAY)
+    put_curves(published.name, [b"of a run that died"])
+    replace_page(published.name, partial(with_curves, published.name))
+    assert list(curves_in(published).values()) == [b"2016-02-01"]
+    put_curves(published.name, [b"of another"])
+    assert not replace_page(published.name, partial(with_curves, published.name))
+    assert check_files(published.name) == []
+
+
+def test_figures_of_a_page_that_came_meanwhile_are_there_again(in_store, put, monkeypatch):
+    """Between listing and removal another run puts its page; the removal takes figures that it loads."""
+    put(in_store.name, DAY)
+    put_curves(in_store.name, [b"2016-02-02"])  # of a run that is about to put its page
+    real, raced = ObjectTransaction.remove, []
+
+    def racing(transaction, folder, names):
+        if not raced:
+            raced.append(names)
+            put(in_store.name, NEXT)
+            replace_page(in_store.name, partial(with_curves, in_store.name))
+        real(transaction, folder, names)
+
+    monkeypatch.setattr(ObjectTransaction, "remove", racing)
+    replace_page(in_store.name, partial(with_curves, in_store.name))
+    assert raced
+    assert sorted(curves_in(in_store).values()) == [b"2016-02-01", b"2016-02-02"]
+    assert check_files(in_store.name) == []
+
+
 def test_what_is_nobody_s_beside_the_figures_stops_no_withdrawal(published, put):
     """In a folder of this machine a folder cannot be unlinked: the withdrawn day's file stayed."""
     put(published.name, DAY)
