@@ -1,51 +1,15 @@
-import json
 from datetime import date
 from fractions import Fraction
 from pathlib import Path
 
-import polars as pl
 import pytest
 
-from optstream.catalogue.about import NodeFacts
 from optstream.errors import ConfigurationError
 from tasks.config import load_settings
 from tasks.config.example import EXAMPLE
 from tasks.release.build_mechanism import mechanism_for
 
 REGIONS = ("11", "24", "27", "28", "32", "44", "52", "53", "75", "76", "84", "93")
-
-
-@pytest.fixture(autouse=True)
-def clean_environment(monkeypatch):
-    monkeypatch.delenv("OPTSTREAM_LEDGER_URL", raising=False)
-
-
-@pytest.fixture
-def load(tmp_path):
-    """Load the example after replacing texts of it."""
-
-    def _load(*changes, folder=tmp_path):
-        text = EXAMPLE
-        for old, new in changes:
-            assert text.count(old) == 1, old
-            text = text.replace(old, new)
-        file = folder / "optstream.toml"
-        file.write_text(text, encoding="utf-8")
-        return load_settings(file)
-
-    return _load
-
-
-@pytest.fixture
-def refusal(load):
-    """The lines of the error that a changed example gives."""
-
-    def _refusal(*changes):
-        with pytest.raises(ConfigurationError) as caught:
-            load(*changes)
-        return str(caught.value)
-
-    return _refusal
 
 
 def test_the_example_is_a_usable_configuration(load, tmp_path):
@@ -303,149 +267,11 @@ def test_settings_cannot_be_changed(load):
         settings.privacy.window = 1
 
 
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_hierarchy_may_come_from_a_file(load, tmp_path, ending):
-    table = pl.DataFrame({"node": ["FR", "01", "02"], "parent": ["", "FR", "FR"]})
-    table.write_csv(tmp_path / "tree.csv") if ending == "csv" else table.write_parquet(
-        tmp_path / "tree.parquet"
-    )
-    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
-    settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
-    assert settings.tree.leaves == ("01", "02")
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "told"),
-    [
-        ("tree.csv", "node,parent\nFR,\nA,FR\nA,FR\n", "must name each node once"),
-        ("tree.csv", "node,up\nFR,\n", "must hold the columns node and parent"),
-        ("tree.csv", "node,parent\nFR,\n../x,FR\n", "must name nodes, which name folders, by letters"),
-        ("tree.parquet", "PAR1 secret PAR1", "must hold the columns node and parent"),
-        ("tree.pickle", "", "must end in .csv or .parquet"),
-    ],
-)
-def test_an_unusable_hierarchy_file_is_told(refusal, tmp_path, name, content, told):
-    (tmp_path / name).write_text(content)
-    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
-    assert told in refusal((EXAMPLE[start:stop], f'[hierarchy]\nfile = "{name}"\n'))
-
-
-NAMES = EXAMPLE[EXAMPLE.index("[hierarchy.names]") : EXAMPLE.index("[budget]")]
-
-
-def test_names_and_places_are_carried_and_shape_no_release(load, tmp_path):
-    """A configuration without names has the hash that it had, and names change no hash."""
-    named, bare = load(), load((NAMES, ""))
-    placed = load((NAMES, NAMES + "[hierarchy.places]\n84 = [45.5, 4]\n"))
-    assert named.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes")
-    assert placed.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes", 45.5, 4.0)
-    assert bare.node_facts == {}
-    assert named.configuration_hash == bare.configuration_hash == placed.configuration_hash
-    assert bare.configuration_hash == "b05c2d58f10b3eff74a26f2ef47db41260802efc1f469708310a8fda40db80f5"
-
-
-@pytest.mark.parametrize("ending", ["csv", "parquet"])
-def test_a_file_of_the_hierarchy_may_have_names_and_places(load, tmp_path, ending):
-    columns = {
-        "node": ["FR", "01"],
-        "parent": ["", "FR"],
-        "name": [None, "Ain"],
-        "note": ["", "seen by nobody"],
-    }
-    table = pl.DataFrame({**columns, "latitude": [None, 46.1], "longitude": [None, 5.3]})
-    file = tmp_path / f"tree.{ending}"
-    table.write_csv(file) if ending == "csv" else table.write_parquet(file)
-    start, stop = EXAMPLE.index("[hierarchy.parents]"), EXAMPLE.index("[budget]")
-    settings = load((EXAMPLE[start:stop], f'[hierarchy]\nfile = "tree.{ending}"\n'))
-    assert settings.node_facts == {"01": NodeFacts("Ain", 46.1, 5.3)}
-
-
-@pytest.mark.parametrize(
-    ("added", "told"),
-    [
-        ('[hierarchy.names]\n85 = "nowhere"', "'85' has a name or a place, and is not a node"),
-        (
-            '[hierarchy.names]\n84 = "a\\nb"',
-            "of node '84' name must be printable text of 1 to 100 characters",
-        ),
-        ('[hierarchy.names]\n84 = "\\u202eabc"', "name must be printable text"),
-        ('[hierarchy.names]\n84 = ""', "name must be printable text"),
-        ("[hierarchy.names]\n84 = 84", "hierarchy.names must be a table node ="),
-        ("[hierarchy.places]\n84 = [95.0, 4.5]", "latitude must be in [-90, 90]"),
-        ("[hierarchy.places]\n84 = [nan, 4.5]", "latitude must be in [-90, 90]"),
-        ("[hierarchy.places]\n84 = [45.0]", "hierarchy.places must be a table node ="),
-    ],
-)
-def test_an_unusable_name_or_place_is_told(refusal, added, told):
-    assert told in refusal((NAMES, added + "\n"))
-
-
 @pytest.mark.parametrize("key", ["publisher", "licence"])
 @pytest.mark.parametrize("text", ["", "two\\nlines", " Example", "\\u202egrid", "x" * 201])
 def test_a_text_that_the_page_cannot_show_is_refused_before_any_night(refusal, key, text):
     told = refusal(('# publisher = "Example Grid"', f'{key} = "{text}"'))
     assert f"published.{key} must be a printable text of 1 to 200 characters, without spaces around" in told
-
-
-SQUARE = [[4.0004, 45], [5, 45], [5, 46], [4.0004, 45]]
-
-
-def feature(node, coordinates, kind="Polygon", **more):
-    return {
-        "type": "Feature",
-        "geometry": {"type": kind, "coordinates": coordinates},
-        "properties": node,
-        **more,
-    }
-
-
-def areas_of(tmp_path, *features):
-    """A file of these features; the line that names it."""
-    (tmp_path / "areas.geojson").write_text(json.dumps({"type": "FeatureCollection", "features": features}))
-    return NAMES.replace("[hierarchy.names]", '[hierarchy]\nareas = "areas.geojson"\n[hierarchy.names]')
-
-
-def test_areas_are_carried_and_shape_no_release(load, tmp_path):
-    named = areas_of(
-        tmp_path,
-        feature({"node": "84"}, [SQUARE, SQUARE]),
-        feature(None, [[SQUARE], [SQUARE]], "MultiPolygon", id=11),
-        feature({"node": "elsewhere"}, [SQUARE]),
-    )
-    settings = load((NAMES, named))
-    ring = ((4.0, 45.0), (5.0, 45.0), (5.0, 46.0), (4.0, 45.0))
-    assert settings.node_facts["84"] == NodeFacts("Auvergne-Rhône-Alpes", area=(ring, ring))
-    assert settings.node_facts["11"].area == (ring, ring)
-    assert settings.configuration_hash == load().configuration_hash
-
-
-@pytest.mark.parametrize(
-    ("found", "told"),
-    [
-        (
-            feature({"node": "84"}, [SQUARE[:2]]),
-            "hierarchy.areas: area must be rings of at least three corners",
-        ),
-        (feature({"node": "84"}, [[[0, 0], [1, 95], [2, 2]]]), "hierarchy.areas: corners of an area must be"),
-        (
-            feature({"node": "84"}, [4.0, 45.0], "Point"),
-            "hierarchy.areas must be a GeoJSON FeatureCollection",
-        ),
-        (
-            feature({"node": "84"}, [SQUARE * 20_000]),
-            "must have at most 20,000 corners; got 80,000: simplify it",
-        ),
-        ("no feature", "hierarchy.areas must be a GeoJSON FeatureCollection"),
-    ],
-)
-def test_unusable_areas_are_told(refusal, tmp_path, found, told):
-    assert told in refusal((NAMES, areas_of(tmp_path, found)))
-
-
-def test_an_area_file_that_is_not_there_is_told(refusal, tmp_path):
-    named = areas_of(tmp_path)
-    (tmp_path / "areas.geojson").unlink()
-    assert "hierarchy.areas must be a file of at most 32 MiB" in refusal((NAMES, named))
 
 
 def test_files_are_bounded(tmp_path):

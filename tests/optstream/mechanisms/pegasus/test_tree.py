@@ -15,6 +15,7 @@ from optstream.noise import simulated_noise
 from optstream.privacy import PrivacyModel, worst_window
 from optstream.stream import AggregationTree, Measured
 from optstream.stream.state import public_part, raw_bytes, with_raw
+from tests.optstream.mechanisms.silent_noise import SilentNoise
 
 MODEL = PrivacyModel("1", 4, 1, "1")
 ALMOST = 1 - Fraction(1, 2**40)
@@ -83,24 +84,15 @@ def test_a_level_without_leaves_spends_all_of_its_epsilon_on_the_values():
 
 
 def test_noise_is_drawn_at_the_scales_that_were_priced_and_spent_as_planned():
-    class Watched:
-        simulated = True
-
-        def __init__(self):
-            self.scales = set()
-
-        def discrete_laplace(self, scale, size):
-            self.scales.add(scale)
-            return np.zeros(size, dtype=np.int64)
-
     roaming = PrivacyModel("1/2", 4, 3, "1", unit="roaming", leaves_per_step=2)
     for model, alpha in ((MODEL, 1), (roaming, 6)):
-        mechanism, watched = on_tree(shares=["1/4", "3/4"], model=model), Watched()
+        mechanism, watched = on_tree(shares=["1/4", "3/4"], model=model), SilentNoise()
         assert mechanism.release(blocks(40), noise=watched).spends == mechanism.plan(40)
         step = float(model.epsilon) / 4
         leaf = step * 3 / 4
         scales = [4 / step, 1 / leaf / 0.8, 4 / leaf / 0.2, 8 / leaf / 0.2]
-        assert sorted(watched.scales) == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
+        drawn = sorted({scale for scale, _ in watched.asked})
+        assert drawn == pytest.approx(sorted(alpha * scale for scale in scales), rel=1e-12)
 
 
 def test_what_is_above_the_leaves_is_laplace_noise_and_what_was_released_below():

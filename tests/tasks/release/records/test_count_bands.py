@@ -10,7 +10,6 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.mechanisms import HistoryInformedTree
 from optstream.noise import simulated_noise
-from tasks.config import load_settings
 from tasks.release.build_mechanism import mechanism_for
 from tasks.release.records.published_rows import published_rows
 from tasks.release.records.statement import statement_of
@@ -27,14 +26,9 @@ COUNTS = PLAIN.replace('resolution = "1"', 'resolution = "1"\ncounts = true')
 
 
 @pytest.fixture
-def configured(tmp_path):
-    """Load a configuration of this text."""
-
-    def load(text=COUNTS):
-        (tmp_path / "optstream.toml").write_text(text)
-        return load_settings(tmp_path / "optstream.toml")
-
-    return load
+def configured(load_text):
+    """Load this configuration, or another."""
+    return lambda text=COUNTS: load_text(text)
 
 
 def drawn(settings):

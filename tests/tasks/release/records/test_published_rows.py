@@ -26,14 +26,9 @@ COUNTS = (
 
 
 @pytest.fixture
-def configured(tmp_path):
-    """Load a configuration of this text."""
-
-    def load(text=COUNTS):
-        (tmp_path / "optstream.toml").write_text(text)
-        return load_settings(tmp_path / "optstream.toml")
-
-    return load
+def configured(load_text):
+    """Load this configuration, or another."""
+    return lambda text=COUNTS: load_text(text)
 
 
 def drawn(settings, seed=1):
