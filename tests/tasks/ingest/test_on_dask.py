@@ -127,6 +127,7 @@ def test_what_a_worker_raises_stays_there():
         workers._sound(told)
 
 
+@pytest.mark.slow
 def test_aggregated_dumps_stay_where_they_are(client, small):
     stream = small()
     for region in ("84", "11"):

@@ -106,6 +106,7 @@ def test_wrong_words_are_explained(here, words, told):
     assert told in " ".join(result.output.split())
 
 
+@pytest.mark.slow
 def test_errors_are_those_of_the_project(here):
     change(here, 'method = "equally_spaced"', 'method = "l1"')
     with pytest.raises(ConfigurationError):

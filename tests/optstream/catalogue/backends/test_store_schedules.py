@@ -197,6 +197,7 @@ def play(monkeypatch, name, seed):
     return installation.broken
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_schedules", few([40, 120], 1))
 @pytest.mark.parametrize("name", few(["withdrawal and restatement", "withdrawal", "revisions"], 1))
 def test_in_no_order_is_a_listed_day_not_whole(monkeypatch, name, n_schedules):

@@ -135,6 +135,7 @@ def test_a_deep_tree_converges_with_its_parents_held(depth):
     assert found.min() >= 0
 
 
+@pytest.mark.slow
 def test_no_identity_is_larger_than_queries(monkeypatch):
     """A matrix in the number of leaves is what 100,000 of them had no memory for."""
     sizes, eye = [], np.eye

@@ -57,6 +57,7 @@ def missed(released, stream):
     return np.abs(values[-len(stream) :] - stream)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("before", "after"), [((1, 4), (8, 1)), ((8, 1), (1, 4)), ((3, 2), (7, 3))])
 def test_another_plan_waits_for_headroom(before, after):
     """Changed after any of five days; without the memory of what was spent some change breaks it."""
@@ -341,6 +342,7 @@ def test_step_by_step_it_filters_and_costs_the_same():
     assert online < held
 
 
+@pytest.mark.slow
 def test_blocks_are_chosen_from_public_figures():
     noisy, exact = (HistoryInformed(PrivacyModel(e, 48, 1), scale=5000.0).blocks for e in ("0.01", "1"))
     assert noisy.n_blocks < exact.n_blocks

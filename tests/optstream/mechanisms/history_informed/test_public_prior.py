@@ -131,6 +131,7 @@ def test_a_stream_starts_from_the_proxy_and_pays_the_same():
     assert missed[seeded] < missed[general]
 
 
+@pytest.mark.slow
 def test_blocks_are_chosen_by_the_prior_that_is_used():
     wild = {
         name: [4 * values[0], 4 * values[1], *values[2:]] for name, values in medians_of(COMPONENTS).items()

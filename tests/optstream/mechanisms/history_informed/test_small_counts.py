@@ -114,6 +114,7 @@ def test_what_is_small_is_a_matter_of_public_figures(given, shares, level):
     assert on_tree(shares, **given).small_level == level
 
 
+@pytest.mark.slow
 def test_a_tree_of_one_node_has_no_small_level():
     assert HistoryInformedTree(informed(), AggregationTree(("all",), (-1,)), ["1"]).small_level is None
 
@@ -267,6 +268,7 @@ def test_busy_and_empty_zones_are_told_apart_better_than_without_counts():
     assert errors[True][1] < 0.9 * errors[False][1]
 
 
+@pytest.mark.slow
 def test_a_revision_costs_nothing_and_reads_the_later_blocks():
     released = run(on_tree(), trips(10))
     again = on_tree().revise(released[6].measured, [one.measured for one in released[7:]])
@@ -319,6 +321,7 @@ def test_a_stream_without_counts_draws_what_it_drew_before():
     assert sha256(dumps(drawn).encode()).hexdigest() == DRAWN_BEFORE
 
 
+@pytest.mark.slow
 def test_counts_are_no_part_of_a_stream_that_has_none():
     release, _ = as_before()
     assert release.bands is None

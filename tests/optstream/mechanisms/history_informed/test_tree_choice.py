@@ -84,6 +84,7 @@ def test_a_tree_by_the_model_is_the_tree_with_these_shares():
     assert chosen == HistoryInformedTree(informed(), FLAT, list(chosen.level_shares))
 
 
+@pytest.mark.slow
 def test_nothing_that_is_read_changes_them_and_they_cost_what_was_asked():
     """Two streams as different as can be: the same spends, step by step, known before either is read."""
     mechanism = HistoryInformedTree(informed(), FLAT, "model")
@@ -126,6 +127,7 @@ def test_shares_of_counts_are_ranked_by_what_counts_leave_open():
     assert small_leaf_level(wide, public, shares) == 2
 
 
+@pytest.mark.slow
 def test_a_count_is_never_expected_better_than_it_varies():
     halves = (Fraction(1, 2), Fraction(1, 2))
     for scale in (0.1, 3.0, 500.0):
@@ -149,6 +151,7 @@ def test_without_a_scale_or_by_another_word_they_are_refused():
         HistoryInformedTree(informed(), FLAT, "best")
 
 
+@pytest.mark.slow
 def test_blocks_are_those_of_all_levels_together():
     noise, halves = 2e-3, (Fraction(1, 2), Fraction(1, 2))
     chosen = choose_tree_blocks(FLAT, Figures(SLOTS, SLOTS, noise), halves)

@@ -46,6 +46,7 @@ def test_the_mechanism_is_told_and_lineage_states_it(configured):
     assert settings.describe_mechanism()["counts"] is True
 
 
+@pytest.mark.slow
 def test_without_the_key_nothing_is_other_than_before(configured):
     plain = configured(PLAIN)
     assert plain.configuration_hash == configured(COUNTS.replace("true", "false")).configuration_hash

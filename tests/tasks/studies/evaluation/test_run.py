@@ -36,6 +36,7 @@ def test_a_row_for_each_trial_and_metric(tiny_results):
     assert paper["epsilon_plan"].unique().to_list() == [2.45]
 
 
+@pytest.mark.slow
 def test_means_errors_terms_and_machine_are_written(tiny_results):
     document = json.loads((tiny_results / "results.json").read_text())
     assert document["seed"] == 1
