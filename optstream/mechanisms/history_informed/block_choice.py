@@ -6,13 +6,11 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 
 import numpy as np
-from numpy.typing import NDArray
 
-from optstream.estimation.gaussian_process.expected_error import expected_error
+from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, expected_error
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 
-Integers = NDArray[np.int64]
 Blocks = tuple[int, int]
 """How many blocks a window has, and their steps."""
 
@@ -91,18 +89,22 @@ def best_blocks(error: Callable[[int, int], float], public: Figures) -> Blocks:
 @lru_cache(maxsize=1024)
 def _expected(public: Figures, count: int, long: int) -> float:
     """Return the root mean square error of the last window's steps, after as much past as is looked at."""
-    starts, lengths, period = looked_at(public, count, long)
-    return expected_error(public.prior, starts, lengths, public.noise(count), period)
+    return expected_error(planned_blocks(public, count, long), public.noise(count))
 
 
-def looked_at(public: Figures, count: int, long: int) -> tuple[Integers, Integers, range]:
-    """Return the blocks of as much past as is looked at, their starts and lengths, and the last window's
-    steps.
-    """
-    window = public.window_length
-    rule = DriftingBlocks(window, count, long, drift_for(window, public.steps_per_day))
+def planned_blocks(public: Figures, count: int, long: int) -> PlannedBlocks:
+    """Return the blocks of as much past as is looked at, judged by the last window's steps."""
+    return _planned_blocks(public.window_length, public.steps_per_day, public.components, count, long)
+
+
+@lru_cache(maxsize=32)
+def _planned_blocks(
+    window: int, steps_per_day: int, components: tuple[Component, ...], count: int, long: int
+) -> PlannedBlocks:
+    rule = DriftingBlocks(window, count, long, drift_for(window, steps_per_day))
     windows = int(np.clip(MOST_BLOCKS // count, 2, MOST_PAST_WINDOWS))
     parts = rule.parts(0, windows * window)
     starts = np.array([part.start for part in parts], dtype=np.int64)
     lengths = np.array([len(part) for part in parts], dtype=np.int64)
-    return starts, lengths, range((windows - 1) * window, windows * window)
+    period = range((windows - 1) * window, windows * window)
+    return PlannedBlocks.of(TemporalPrior.broad(steps_per_day, components), starts, lengths, period)

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.blocks import Blocks as Steps
 from optstream.estimation.gaussian_process.expected_error import expected_level_errors
-from optstream.mechanisms.history_informed.block_choice import Blocks, Figures, best_blocks, looked_at
+from optstream.mechanisms.history_informed.block_choice import Blocks, Figures, best_blocks, planned_blocks
 from optstream.mechanisms.history_informed.small_counts import (
     expected_small_error,
     figures_above,
@@ -145,8 +145,7 @@ def _posterior_errors(
 ) -> NDArray[np.float64]:
     noise = [public.noise(blocks[0], float(share)) if share else np.inf for share in shares]
     of_nodes = np.array(noise)[np.array(tree.depths)]
-    starts, lengths, period = looked_at(public, *blocks)
-    return expected_level_errors(public.prior, tree, starts, lengths, of_nodes, period)
+    return expected_level_errors(planned_blocks(public, *blocks), tree, of_nodes)
 
 
 def _simple(tree: AggregationTree) -> list[Shares]:

@@ -7,7 +7,7 @@ import pytest
 
 from optstream.errors import ParameterError
 from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.expected_error import expected_level_errors
+from optstream.estimation.gaussian_process.expected_error import PlannedBlocks, expected_level_errors
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.mechanisms import HistoryInformed, HistoryInformedTree
@@ -63,13 +63,14 @@ def test_the_expected_error_is_the_posteriors_own_and_falls_with_what_is_measure
     starts, lengths = np.arange(0, 4 * SLOTS, 5), np.ones(20, dtype=np.int64)
     noise = np.array([0.02, 0.01, 0.01, 0.03, 0.03, 0.03])
     period, prior = range(3 * SLOTS, 4 * SLOTS), TemporalPrior.broad(SLOTS)
-    found = expected_level_errors(prior, RAGGED, starts, lengths, noise, period)
+    plan = PlannedBlocks.of(prior, starts, lengths, period)
+    found = expected_level_errors(plan, RAGGED, noise)
     blocks, asked = Blocks.at(starts), Blocks.at(np.array(period))
     seen = Seen(RAGGED, blocks, np.ones((6, 20)), noise, np.ones(4))
     relative = TreePosterior(prior, seen).variances(asked).mean(axis=1) / np.array([4, 1, 3, 1, 1, 1]) ** 2
     assert found == pytest.approx([np.sqrt(relative[0]), np.sqrt(relative[1:3].mean()), np.sqrt(relative[3])])
     unmeasured = np.where(np.arange(6) == 0, np.inf, noise)
-    assert np.all(expected_level_errors(prior, RAGGED, starts, lengths, unmeasured, period) >= found)
+    assert np.all(expected_level_errors(plan, RAGGED, unmeasured) >= found)
 
 
 def informed(**given):
