@@ -114,6 +114,8 @@ def _withdraw_in_transaction(transaction: Transaction, order: _Order) -> Withdra
             "the published folder belongs to another stream or value column; "
             "withdraw with the configuration that published it"
         )
+    if catalogue is None and order.value_column is None and not transaction.is_alone:
+        raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
     entry = catalogue.entry(order.period) if catalogue else None
     ledger_head = order.tell_ledger(entry, catalogue.ledger_head if catalogue else None)
     check_ledger_head(ledger_head)
@@ -146,8 +148,6 @@ def _relist(
 
     One that carries the head already was replaced after the ledger was told, so nobody has an older one.
     """
-    if catalogue is None and order.value_column is None:
-        raise PublicationError("to withdraw a day of a folder without a catalogue, name its value column")
     old = catalogue or Catalogue(order.stream, str(order.value_column), "", ())
     new = replace(old, ledger_head=ledger_head)
     if new == old:

@@ -141,8 +141,11 @@ def publish_releases(run: Run, days: Sequence[Staged | Ended]) -> list[Ended]:
 
 
 def _recorded(run: Run, day: Staged, publication: Publication) -> Ended:
-    done = publish.record_published(run, day, publication)
-    emit_lineage(run, day, publication.entry.file)
+    # the lineage first: a run that dies between the two is followed by one that tells both, the same event
+    try:
+        emit_lineage(run, day, publication.entry.file)
+    finally:
+        done = publish.record_published(run, day, publication)
     return done
 
 

@@ -44,30 +44,37 @@ def read_key(path: Path) -> Ed25519PrivateKey:
 def new_key(path: Path) -> Path:
     """Make a signing key in a new file, its owner's alone, and its public key in a file beside it.
 
-    Returns the latter's path. Raises ConfigurationError, with nothing written, where one of them is there.
+    Of a key whose public file is missing, as after a crash between the two, only that is written. Returns its
+    path. Raises ConfigurationError, with nothing written, where it is there, or a key that cannot be read.
     """
     public = path.with_suffix(PUBLIC)
     if public == path:
         raise ConfigurationError(
             f"[published] signing_key must not end in {PUBLIC}, as its public key does: name {path.stem}.pem"
         )
-    for one in (path, public):
-        if one.exists() or one.is_symlink():
-            raise ConfigurationError(
-                f"{one} is there already, and no key is overwritten: for another key, name another file in "
-                "[published] signing_key, and this one's public key in public_keys"
-            )
-    key = Ed25519PrivateKey.generate()
-    make_private_folder(path.parent)
-    pem = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-    for one, data in ((path, pem), (public, public_pem(key.public_key()).encode("ascii"))):
-        descriptor = os.open(one, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(descriptor)
-    sync_folder(path.parent)
+    if public.exists() or public.is_symlink():
+        raise ConfigurationError(
+            f"{public} is there already, and no key is overwritten: for another key, name another file in "
+            "[published] signing_key, and this one's public key in public_keys"
+        )
+    if path.exists() or path.is_symlink():
+        key = read_key(path)
+    else:
+        key = Ed25519PrivateKey.generate()
+        make_private_folder(path.parent)
+        _write_new(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+    _write_new(public, public_pem(key.public_key()).encode("ascii"))
     return public
+
+
+def _write_new(path: Path, data: bytes) -> None:
+    """Write a file that only its owner may read, durable, under a name that nothing has."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(descriptor)
+    sync_folder(path.parent)
 
 
 def public_keys_of(settings: Settings) -> list[Path | str] | None:

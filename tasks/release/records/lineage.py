@@ -18,6 +18,7 @@ from openlineage.client.transport.file import FileConfig, FileTransport
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns
 from optstream.catalogue.backends import Location, StoreUrl
 from optstream.catalogue.statements import consistency
+from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
 from tasks.release.day import Staged
@@ -80,9 +81,14 @@ def _append(folder: Path, event: RunEvent) -> None:
     path = folder / EVENTS
     # `optstream purge` puts a shorter file in the place of this one
     with exclusive_in(folder):
-        os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
-        client = OpenLineageClient(transport=FileTransport(FileConfig(log_file_path=str(path), append=True)))
-        client.emit(event)
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            transport = FileTransport(FileConfig(log_file_path=str(path), append=True))
+            OpenLineageClient(transport=transport).emit(event)
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        sync_folder(folder)
 
 
 def told_releases(settings: Settings, days: Sequence[date] | None = None) -> frozenset[tuple[str, int]]:

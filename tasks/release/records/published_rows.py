@@ -36,7 +36,8 @@ def published_rows(
         first_step=calendar.first_step(day),
         least=settings.least_units,
     )
-    values = units * resolution.numerator / resolution.denominator
+    # as floats: the product of two integers may not fit into 64 bits
+    values = units.astype(np.float64) * resolution.numerator / resolution.denominator
     n_nodes, n_steps = values.shape
     names = pl.Series(tree.nodes)
     above = [tree.nodes[parent] if parent >= 0 else None for parent in tree.parents]

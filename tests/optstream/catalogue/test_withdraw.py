@@ -208,3 +208,10 @@ def test_readers_see_whole_days_while_days_are_withdrawn_and_restated(tmp_path, 
     assert failures == []
     assert len(days_in(tmp_path)) == 10
     assert len(seen) > 1
+
+
+def test_a_store_without_a_catalogue_asks_for_the_column_before_the_ledger_is_told(in_store):
+    asked = []
+    with pytest.raises(PublicationError, match="name its value column"):
+        withdraw(in_store.name, DAY, lambda *known: asked.append(known) or "h1", stream=STREAM)
+    assert asked == []

@@ -189,6 +189,10 @@ def test_a_new_key_is_its_owner_s_alone_and_never_overwritten(installation):
     kept = path.read_bytes()
     with pytest.raises(ConfigurationError, match="is there already"):
         new_key(path)
+    told = public.read_bytes()
+    public.unlink()  # as after a crash between the two
+    assert new_key(path).read_bytes() == told
+    assert path.read_bytes() == kept
     path.unlink()
     with pytest.raises(ConfigurationError, match=r"signing\.pub is there already"):
         new_key(path)

@@ -63,6 +63,14 @@ def test_every_node_is_within_a_unit_of_its_estimate_and_adds_up(configured, rul
     assert np.abs(one_by_one - exact)[0].max() > 1
 
 
+def test_a_resolution_of_many_digits_overflows_no_integer(configured):
+    settings = configured(COUNTS.replace('resolution = "1"', 'resolution = "1.000000000000000001"'))
+    release = drawn(settings)
+    units = units_of(settings, release)
+    assert np.abs(units).max() > 9
+    assert np.abs(units - release.values).max() < 1
+
+
 def test_the_bound_is_raised_to_a_whole_unit_for_the_estimate_too(configured):
     """Otherwise thirty leaves would rise by 0.7 at rounding, and the nation with them."""
     settings = configured(COUNTS.replace('lower_bound = "0"', 'lower_bound = "-1.7"'))

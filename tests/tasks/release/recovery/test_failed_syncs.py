@@ -1,5 +1,6 @@
 """A disk that fails to sync: what readers have all the same is said, and completed by the next run."""
 
+import json
 import os
 from contextlib import contextmanager
 from datetime import date, timedelta
@@ -72,3 +73,19 @@ def test_a_day_without_its_lineage_is_published(installation, monkeypatch):
         patch.setattr("optstream.catalogue.backends.local.write_new", full)
         outcome = installation.release(DAYS[1])[DAYS[1]].outcome
     assert (outcome.status, outcome.file) == (Status.FAILED, None)
+
+
+def test_a_run_that_dies_before_it_records_leaves_no_day_without_its_lineage(installation, monkeypatch):
+    def killed(*_arguments):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.release.publish.record_published", killed)
+        with pytest.raises(KeyboardInterrupt):
+            installation.release(DAYS[0])
+    assert installation.record(DAYS[0]).state is ReleaseState.DRAWN
+    installation.later(hours=1)
+    assert installation.release(DAYS[0])[DAYS[0]].outcome.status is Status.PUBLISHED
+    lines = (installation.folder / "trusted/lineage/events.jsonl").read_text().splitlines()
+    runs = [json.loads(line)["run"]["runId"] for line in lines]
+    assert (len(runs), len(set(runs))) == (2, 1), "told twice, as one event"
