@@ -156,12 +156,12 @@ def typical_above(tree: AggregationTree, above: AggregationTree, scale: float | 
 
 
 def _doubt_of_sizes(prior: TemporalPrior, tree: AggregationTree, sizes: Floats, doubts: Floats) -> Floats:
-    """Return by how much sizes are doubted beyond what the prior's own part says, (n_nodes, 1).
+    """Return by how much sizes are doubted beyond what the prior says of what never changes, (n_nodes, 1).
 
-    An inner node is measured itself, and told by its leaves' sum; its size is not doubted.
+    Of a leaf its own part alone: what leaves share is told by the nodes above.
     """
-    own = float(np.exp(2.0 * prior.logs[1]))
-    found = np.zeros((len(tree.nodes), 1))
-    if len(tree.nodes) > 1:
-        found[tree.leaf_indices, 0] = np.maximum(doubts - own * sizes**2, 0.0)
-    return found
+    shared, own = np.exp(2.0 * prior.logs[:2])
+    expected = own * tree.add_up(sizes[:, None] ** 2)[:, 0]
+    inner = np.setdiff1d(np.arange(len(tree.nodes)), tree.leaf_indices)
+    expected[inner] += shared * tree.add_up(sizes[:, None])[inner, 0] ** 2
+    return np.asarray(np.maximum(doubts - expected, 0.0)[:, None])

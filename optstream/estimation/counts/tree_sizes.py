@@ -44,7 +44,8 @@ def seen_counts(
         events: As `seen_tree`.
 
     Returns:
-        What was seen, the leaves' sizes and the variances of these, (n_leaves,) each; None where nothing was.
+        What was seen, the leaves' sizes, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,); None
+        where nothing was.
     """
     known = seen_tree(histories, tree, days, scale, events)
     if known is None:
@@ -63,7 +64,7 @@ def seen_counts(
 def node_sizes(
     tree: AggregationTree, observed: Floats, variances: Floats, scale: float | None
 ) -> tuple[Floats, Floats]:
-    """Estimate the leaves' mean values from noisy means of all nodes.
+    """Estimate the leaves' mean values from noisy means of all nodes, and how sure each node's is.
 
     Each leaf's size relative to the mean of its siblings, as their parent tells it, comes from one `Mixture`
     for its level; then leaves and inner nodes are joined by least squares. Costs no privacy.
@@ -75,7 +76,8 @@ def node_sizes(
         scale: The public size of a typical leaf; None if nothing is known.
 
     Returns:
-        Sizes, above 0, and variances, (n_leaves,) each.
+        The leaves' sizes, above 0, (n_leaves,), and the variances of all nodes' sizes, (n_nodes,): of a leaf
+        what its observation leaves open, of an inner node what its own and its children's do together.
     """
     leaves, parents = tree.leaf_indices, np.array(tree.parents)
     if len(tree.nodes) == 1:
@@ -92,7 +94,14 @@ def node_sizes(
     doubts = np.maximum(doubts, SURE * variances[leaves])
     measured[leaves], precision[leaves] = sizes, 1.0 / doubts
     found = _joined(tree, measured, precision)[leaves]
-    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), doubts
+    unsure = variances.copy()
+    unsure[leaves] = doubts
+    for level in reversed(tree.levels[1:]):
+        at = np.arange(level.start, level.stop)
+        below = np.bincount(parents[at], unsure[at], len(parents))
+        inner = np.flatnonzero(below)
+        unsure[inner] = 1.0 / (1.0 / variances[inner] + 1.0 / below[inner])
+    return np.maximum(found, LEAST_SHARE * sizes.sum() + LEAST_SIZE), unsure
 
 
 def _joined(tree: AggregationTree, values: Floats, precision: Floats) -> Floats:

@@ -12,7 +12,7 @@ from optstream.errors import ParameterError
 from optstream.estimation import Estimate
 from optstream.estimation.gaussian_process.filter import FilterState
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
+from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
@@ -61,8 +61,9 @@ class HistoryInformed(OnlineMechanism):
         days: The clock, the week, public holidays; None for days of w steps without a week.
         history_days: How far back estimates look, at least 1.
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
-        components: Of the prior, with the medians that it starts from: general ones, or those of a public
-            proxy (`mechanisms.history_informed.public_prior`).
+        components: Of the prior, with the medians that it starts from, such as those of a public proxy
+            (`mechanisms.history_informed.public_prior`); where none are given, general ones of loads or of
+            counts.
         counts: Whether readings are counts, of resolution 1: whole numbers that vary around what is expected
             of them by as much as that is. `HistoryInformedTree` goes by it; plain series do not.
 
@@ -78,7 +79,7 @@ class HistoryInformed(OnlineMechanism):
     days: PublicDays | None = None
     history_days: int = 56
     relearn_days: int = 28
-    components: tuple[Component, ...] = COMPONENTS
+    components: tuple[Component, ...] = ()
     counts: bool = False
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
@@ -108,6 +109,11 @@ class HistoryInformed(OnlineMechanism):
     def public_days(self) -> PublicDays:
         """The public days: `days`, or days of w steps."""
         return self.days or PublicDays(self.model.window_length)
+
+    @property
+    def prior_components(self) -> tuple[Component, ...]:
+        """The `components`, or the general ones of what is measured."""
+        return self.components or (COUNT_COMPONENTS if self.counts else COMPONENTS)
 
     @property
     def epsilon(self) -> Fraction:
@@ -210,7 +216,7 @@ class HistoryInformed(OnlineMechanism):
         return self._release(measured, found.values, np.sqrt(found.variances))
 
     def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
-        return FilterState.from_document(document, n_series, self.public_days, self.components)
+        return FilterState.from_document(document, n_series, self.public_days, self.prior_components)
 
     def _estimate(self, measured: Measured, belief: FilterState, own: BlockHistory) -> Estimate:
         steps = range(measured.first_step, measured.first_step + measured.n_steps)
@@ -246,7 +252,7 @@ class HistoryInformed(OnlineMechanism):
             noise = float(model.leaves_per_step * model.alpha / model.epsilon) / self.scale
         slots = self.public_days.steps_per_day
         count = self.scale if self.counts else None
-        given = self.n_blocks, self.block_length, self.components
+        given = self.n_blocks, self.block_length, self.prior_components
         return Figures(model.window_length, slots, noise, *given, count)
 
     @property

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from optstream.errors import ParameterError
+from optstream.estimation.gaussian_process.prior import COMPONENTS
 from optstream.mechanisms import Hierarchical, HistoryInformed, HistoryInformedTree, Laplace
 from optstream.mechanisms.history_informed import tree as module
 from optstream.noise import simulated_noise
@@ -331,3 +332,15 @@ def test_counts_are_no_part_of_a_stream_that_has_none():
 
 
 DRAWN_BEFORE = "e76b6a75ccdba56e3995bc5e8245e34fa8384020f16d0e1c5c975670c13b58e0"
+
+
+def test_counts_are_expected_to_move_more_within_a_day_than_a_load():
+    """Without a proxy; a given prior stays what it is."""
+    counts, load = HistoryInformed(MODEL, counts=True), HistoryInformed(MODEL)
+    shapes = [
+        next(part for part in one.prior_components if part.name == "daily shape") for one in (counts, load)
+    ]
+    assert shapes[0].shared > 2 * shapes[1].shared
+    assert counts.figures.components == counts.prior_components
+    given = COMPONENTS[:3]
+    assert replace(counts, components=given).prior_components == given
