@@ -119,8 +119,10 @@ def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width
         seen.page.locator("#curve").focus()
         seen.page.keyboard.press("ArrowLeft")
         said = seen.page.inner_text("#readout")
-        assert said.startswith("2016-06-02 21:00 UTC: FR "), said
+        assert said.startswith("2016-06-02 23:00 +02:00: FR "), said
         assert "84 " in said
+        first_row = seen.page.locator("tbody th").first.text_content()
+        assert first_row == "2016-06-02 23:30 +02:00", "a row is read in the stream's own time, too"
         assert "the day before " in said
         assert "revision 0, vintage 0 " in said
         seen.page.keyboard.press("+")
