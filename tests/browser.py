@@ -22,13 +22,14 @@ def find_chromium() -> str | None:
 @dataclass
 class Visit:
     """A page that was opened. requests: all addresses that were asked for, by scheme and host; refused: those
-    that were not let through. errors: of the console, and of scripts.
+    that were not let through. errors: of the console, and of scripts. origin: of a server of the tests.
     """
 
     page: Any
     requests: list[str] = field(default_factory=list)
     refused: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
+    origin: str = ""
 
 
 @contextmanager

@@ -20,11 +20,10 @@ from typing import Any
 from urllib.request import ProxyHandler, Request, build_opener
 
 from benchmarks.harness.prefect_server import running_server
-from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.config import Settings, load_settings
 from tests.browser import find_chromium, running_chromium, visit
-from tests.flows.ui.conftest import served
+from tests.flows.ui.conftest import opened
 
 SIZES = {"narrow": 360, "wide": 1280}
 HEIGHT = {"narrow": 760, "wide": 900}
@@ -73,22 +72,18 @@ def live_pages(browser: Any, config: Path, into: Path) -> None:
     (seen,) = looks.snapshots
     newest = max(day.day for day in seen.view.days if day.listed is not None) if seen.view else None
     stream = f"/streams/{seen.stream}"
-    secret = "optstream:picture"
-    headers = {"Authorization": "Basic " + base64.b64encode(secret.encode()).decode()}
     into.mkdir(parents=True, exist_ok=True)
-    with served(application(looks, secret, lambda: datetime.now(UTC))) as origin:
-        for name, path, scheme in (
-            ("overview", "/", "light"),
-            ("stream", stream, "light"),
-            ("day", f"{stream}/days/{newest}", "light"),
-            ("node", f"{stream}/nodes/{settings.tree.nodes[0]}", "dark"),
-        ):
-            with visit(browser, allowed=(origin,), width=1440, scheme=scheme) as shown:
-                shown.page.set_extra_http_headers(headers)
-                shown.page.goto(origin + path)
-                if name == "node":
-                    shown.page.wait_for_selector("#curve[data-drawn] canvas")
-                keep(shown.page, into / f"{name}-1440-{scheme}.webp")
+    for name, path, width, scheme in (
+        ("overview", "/", 1440, "light"),
+        ("overview", "/", 360, "dark"),
+        ("stream", stream, 1440, "light"),
+        ("day", f"{stream}/days/{newest}", 1440, "light"),
+        ("node", f"{stream}/nodes/{settings.tree.nodes[0]}", 1440, "dark"),
+    ):
+        with opened(browser, looks, path, width=width, scheme=scheme) as shown:
+            if name == "node":
+                shown.page.wait_for_selector("#curve[data-drawn] canvas")
+            keep(shown.page, into / f"{name}-{width}-{scheme}.webp")
 
 
 def prefect_pages(browser: Any, settings: Settings, into: Path) -> None:

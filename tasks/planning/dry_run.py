@@ -54,6 +54,14 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
     )
 
 
+def level_warnings(settings: Settings, day: date) -> tuple[str, ...]:
+    """Return the warnings that a dry run of this day has; raises ParameterError as it does."""
+    mechanism, calendar = mechanism_for(settings, day), settings.calendar
+    n_steps, first_step = calendar.n_steps(day), calendar.first_step(day)
+    bands = _bands(mechanism, n_steps, first_step)
+    return warnings_of(settings, mechanism, expected_errors(settings, mechanism, bands, n_steps, first_step))
+
+
 def _period(settings: Settings, days: Sequence[date]) -> Period:
     mechanism, calendar = mechanism_for(settings, days[0]), settings.calendar
     n_steps, first_step = calendar.n_steps(days[0]), calendar.first_step(days[0])

@@ -14,6 +14,8 @@ from optstream.catalogue.about import About
 
 Values = NDArray[np.float64]
 MISSING, DAMAGED = "missing", "damaged"
+AS_GOOD_AS_NOTHING = 0.9
+"""Of a level's typical figure: an error this large leaves nothing to be seen."""
 RECENT_DAYS = 28
 """Days whose steps are drawn; of the days before, their means."""
 
@@ -85,6 +87,28 @@ class Recent:
     model: tuple[Values, ...]
 
 
+@dataclass(frozen=True)
+class LevelError:
+    """How large a level's figures are and how wrong: root mean squares over the newest day's nodes and steps.
+
+    Attributes:
+        level: Root 0.
+        size: Of the published figures.
+        error: Of all that is wrong where the release states that, else of the noise alone.
+        is_total: Which of both.
+    """
+
+    level: int
+    size: float
+    error: float
+    is_total: bool
+
+    @property
+    def is_as_good_as_nothing(self) -> bool:
+        """Whether the figures are hardly larger than what is wrong with them."""
+        return self.error >= AS_GOOD_AS_NOTHING * self.size
+
+
 @dataclass(frozen=True, eq=False)
 class PublicFacts:
     """A stream by its published folder alone.
@@ -100,6 +124,7 @@ class PublicFacts:
         epsilon: The most that any window may lose, the largest that a listed release states; None as above.
         lost: Of listed days, what their file is: `MISSING` or `DAMAGED`. They are shown as gaps.
         about: Publisher, licence and names of nodes, as far as they are told.
+        level_errors: Of the newest listed release that is there, where it states errors.
     """
 
     catalogue: Catalogue
@@ -110,6 +135,7 @@ class PublicFacts:
     epsilon: Fraction | None = None
     lost: Mapping[date, str] = field(default_factory=dict)
     about: About = field(default_factory=About)
+    level_errors: tuple[LevelError, ...] = ()
 
     @property
     def listed(self) -> tuple[Entry, ...]:

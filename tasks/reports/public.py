@@ -18,6 +18,7 @@ from tasks.reports.facts import (
     MISSING,
     RECENT_DAYS,
     Daily,
+    LevelError,
     Node,
     PublicFacts,
     Recent,
@@ -79,6 +80,7 @@ def public_facts(place: Storage, catalogue: Catalogue, known: Summaries) -> tupl
         max(map(Fraction, summaries.rows["epsilon"].unique())),
         dict(sorted(lost.items())),
         read_about(place),
+        _level_errors(steps.get(whole[-1].period), nodes, value),
     )
     return facts, kept
 
@@ -88,6 +90,24 @@ def _nodes(place: Storage, entry: Entry) -> tuple[Node, ...]:
     rows = read_columns(place, entry, {"step", "node", "parent", "level"})
     first = rows.filter(pl.col("step") == rows["step"].min()).sort("level", "node")
     return tuple(Node(*row) for row in first.select("node", "parent", "level").iter_rows())
+
+
+def _level_errors(rows: pl.DataFrame | None, nodes: Sequence[Node], value: str) -> tuple[LevelError, ...]:
+    """How large each level's figures are and how wrong, on one day; of levels whose error is stated."""
+    if rows is None:
+        return ()
+    levels = {node.name: node.level for node in nodes}
+    of_level = pl.DataFrame({"node": list(levels), "level": list(levels.values())})
+    columns = dict(zip(("size", "noise", "model"), (value, *error_columns(value)), strict=True))
+    typical = [
+        (pl.col(column).cast(pl.Float64) ** 2).mean().sqrt().alias(name) for name, column in columns.items()
+    ]
+    found = rows.join(of_level, on="node").group_by("level").agg(typical).sort("level")
+    return tuple(
+        LevelError(level, size, noise if model is None else model, model is not None)
+        for level, size, noise, model in found.iter_rows()
+        if size is not None and (noise, model) != (None, None)
+    )
 
 
 def daily_of(summaries: Summaries, listed: Sequence[Entry], drawn: Sequence[str]) -> Daily:

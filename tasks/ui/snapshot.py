@@ -18,6 +18,7 @@ from tasks.monitoring.alarms.alarm import Key
 from tasks.monitoring.alarms.told import read_told
 from tasks.monitoring.published_files import kept_figures
 from tasks.operations.permissions import check_trusted
+from tasks.planning.dry_run import level_warnings
 from tasks.reports.operator import DataDoc, data_docs
 from tasks.storage.failures import unexpected
 from tasks.ui.growth import Growth, growth_of
@@ -52,6 +53,7 @@ class Snapshot:
         nights: By day.
         figures: Means and noise of published files (`tasks.monitoring.published_files.kept_figures`).
         guarantees: Of the stream's privacy budget, by number; the highest is that of new days.
+        warnings: Levels that are as good as nothing by the configuration, as a dry run says it.
         growth: What ledger and folders take; None where it was never looked at.
         docs: Great Expectations' pages of the last weeks; a link is a file's name.
         runs: The last ones that the orchestrator knows; None where none was asked.
@@ -68,6 +70,7 @@ class Snapshot:
     nights: Mapping[date, Night] = field(default_factory=dict)
     figures: pl.DataFrame | None = field(default=None, repr=False, compare=False)
     guarantees: Mapping[int, PrivacyModel] = field(default_factory=dict, repr=False)
+    warnings: tuple[str, ...] = ()
     growth: Growth | None = None
     docs: tuple[DataDoc, ...] = ()
     runs: tuple[StreamRun, ...] | None = None
@@ -96,15 +99,26 @@ def take_snapshot(file: Path, now: datetime, before: Snapshot | None = None) -> 
         since = {key: told.since for key, told in read_told(settings).items() if told.lasts}
         figures, docs = kept_figures(settings), data_docs(settings, now, folder_of(settings))
         growth = growth_of(settings, now, before.growth if before else None)
+        warnings = _warnings(settings, now.date(), before)
     except OptStreamError as error:
         problem = str(error)
     except Exception as error:  # noqa: BLE001 - the page of twenty streams outlives a defect in one
         problem = unexpected(error)
     else:
         return Snapshot(
-            file, name, now, settings, view, None, since, nights, figures, guarantees, growth, docs
+            file, name, now, settings, view, None, since, nights, figures, guarantees, warnings, growth, docs
         )
     return replace(before or Snapshot(file, file.stem, now), problem=problem)
+
+
+def _warnings(settings: Settings, day: date, before: Snapshot | None) -> tuple[str, ...]:
+    """What the configuration warns of, worked out once for each configuration."""
+    if before is not None and before.settings == settings:
+        return before.warnings
+    try:
+        return level_warnings(settings, day)
+    except OptStreamError:
+        return ()  # a run of that day says why
 
 
 def _nights(ledger: Ledger, stream: str) -> dict[date, Night]:

@@ -17,18 +17,23 @@
     let below = at.map(() => 0);
     return own.map((one) => one.kind === "child" ? below = below.map((sum, i) => sum + one.values[i]) : one.values);
   };
+  const zone = place.dataset.zone;
+  const clock = new Intl.DateTimeFormat("sv", { timeZone: zone, dateStyle: "short", timeStyle: "short" }); // 2016-06-02 23:30
+  const offset = new Intl.DateTimeFormat("en", { timeZone: zone, timeZoneName: "longOffset" });
+  const local = (seconds) => clock.format(new Date(1000 * seconds));
+  // "+02:00": the same clock time comes twice in autumn
+  const offsetAt = (seconds) => offset.formatToParts(new Date(1000 * seconds)).find((one) => one.type === "timeZoneName").value.replace("GMT", "") || "+00:00";
   const axisTimes = (_, ticks) => {
     const part = ticks[ticks.length - 1] - ticks[0] > 3 * 86400 ? [5, 10] : [11, 16];
-    return ticks.map((one) => new Date(1000 * one).toISOString().slice(...part));
+    return ticks.map((one) => local(one).slice(...part));
   };
   let plot = null;
   function say(index) {
     if (index == null) return;
-    const when = new Date(1000 * at[index]).toISOString().slice(0, 16).replace("T", " ");
     const shown = wanted();
     const parts = series.filter((one) => one.kind === "value" || shown.has(kind(one)))
       .map((one) => `${one.label} ${format(one.values[index])}`);
-    readout.textContent = `${when} UTC: ${parts.join("; ")}`;
+    readout.textContent = `${local(at[index])} ${offsetAt(at[index])}: ${parts.join("; ")}`;
   }
   function draw() {
     const shown = wanted(), line = colour("--line"), dim = colour("--dim"), rule = colour("--rule");
@@ -58,7 +63,7 @@
     plot = new uPlot({
       width: place.clientWidth,
       height: 320,
-      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), "Etc/UTC"),
+      tzDate: (seconds) => uPlot.tzDate(new Date(1000 * seconds), zone),
       legend: { show: false },
       cursor: { y: false },
       series: [{}, ...lines],

@@ -1,6 +1,6 @@
 """What the page of a node shows, from the published folder."""
 
-from datetime import UTC, datetime, time
+from datetime import datetime, time
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -61,7 +61,7 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
         PublicationError: As `read_nodes`.
     """
     settings = _settings(snapshot)
-    rows = read_nodes(settings, {node}, span.days())
+    rows, zone = read_nodes(settings, {node}, span.days()), ZoneInfo(settings.stream.time_zone)
     tree, value = settings.tree, settings.published.value
     above = tree.parents[tree.nodes.index(node)]
     return {
@@ -72,11 +72,12 @@ def node_page(snapshot: Snapshot, node: str, span: Span) -> dict[str, Any]:
         "quantity": quantity_of(value),
         "unit": unit_of(value),
         "span": span,
+        "zone": zone.key,
         "earlier": span.moved(-span.n_days),
         "later": span.moved(span.n_days),
         "spans": [span.of_length(n_days) for n_days in SPANS],
         "table": [
-            (f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M}", value, None if noise is None else Z * noise)
+            (moment_in(zone, at), value, None if noise is None else Z * noise)
             for at, value, noise in rows.select("at", "value", "noise").tail(MOST_ROWS).reverse().iter_rows()
         ],
     }
@@ -90,6 +91,12 @@ def curve_of(snapshot: Snapshot, node: str, span: Span) -> NodeCurve:
     short = span.n_days <= MOST_DAYS_REPLACED
     replaced = read_replaced(settings, node, span.days()) if short else {}
     return node_curve(rows, node, children, _begin(settings, span), replaced)
+
+
+def moment_in(zone: ZoneInfo, at: int) -> str:
+    """Return "2016-06-02 23:30 +02:00" of seconds since 1970; the offset tells the hours of autumn apart."""
+    local = datetime.fromtimestamp(at, zone)
+    return f"{local:%Y-%m-%d %H:%M} {local.isoformat()[-6:]}"
 
 
 def _begin(settings: Settings, span: Span) -> int:

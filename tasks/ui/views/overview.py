@@ -144,7 +144,7 @@ def next_run(settings: Settings, now: datetime) -> str:
     today = now.astimezone(zone).date()
     clock = time(*divmod(minute, 60))
     begins = (datetime.combine(today + timedelta(days=number), clock, zone) for number in range(2))
-    return f"{next(one for one in begins if one > now):%Y-%m-%d %H:%M}"
+    return f"{next(one for one in begins if one > now):%Y-%m-%d %H:%M %Z}"
 
 
 def _band(snapshot: Snapshot) -> str:

@@ -34,6 +34,7 @@ class StreamDetail:
     Attributes:
         row: As on the overview.
         groups: Alarms by kind.
+        warnings: Levels that are as good as nothing.
         years: The calendar, the newest first.
         legend: State, letter and meaning of the states that occur.
         windows: What windows are charged; None where nothing is.
@@ -46,6 +47,7 @@ class StreamDetail:
 
     row: StreamRow
     groups: tuple[AlarmGroup, ...]
+    warnings: tuple[str, ...]
     years: tuple[Year, ...]
     legend: tuple[tuple[str, str, str], ...]
     windows: WindowPlot | None
@@ -65,6 +67,7 @@ def stream_detail(snapshot: Snapshot, now: datetime) -> StreamDetail:
     return StreamDetail(
         row,
         row.alarms,
+        snapshot.warnings,
         years_of(marks),
         tuple(used_states(marks)),
         None if view is None else window_plot(view.facts.page, guarantees),

@@ -73,7 +73,7 @@ def window_plot(page: GrantPage | None, guarantees: Sequence[GuaranteeRow] = ())
 
 
 def _begin(at: datetime | None) -> str:
-    return "" if at is None else f"{at:%Y-%m-%d %H:%M}"
+    return "" if at is None else f"{at:%Y-%m-%d %H:%M %Z}"
 
 
 def _inside(steps: range, begin: int, end: int) -> range:

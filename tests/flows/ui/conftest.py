@@ -1,13 +1,41 @@
 """The application as a browser meets it: a server of the tests' own on loopback, over snapshots by hand."""
 
+import base64
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
+from fractions import Fraction
+from pathlib import Path
 from threading import Thread
 
+import pytest
 import uvicorn
 
+from flows.ui.application import application
+from flows.ui.looking import Looks
+from tasks.monitoring import Kind, Severity, State
+from tasks.reports.operator import DataDoc
+from tasks.ui.runs import RunStep, StreamRun
+from tests.browser import visit
+from tests.tasks.ui.conftest import AT, FIRST, alarm, settings, snapshot
+
+__all__ = ["settings", "snapshot"]
 LOOPBACK = "127.0.0.1"
+SECRET = "optstream:secret"
+AUTHORIZED = {"Authorization": "Basic " + base64.b64encode(SECRET.encode()).decode()}
+LOOKS = (Path(__file__).parents[2] / "tasks/reports/looks.js").read_text(encoding="utf-8")
+SIZES = [
+    (360, "light"),
+    (768, "dark"),
+    (1440, "light"),
+    pytest.param(360, "dark", marks=pytest.mark.nightly),
+    pytest.param(768, "light", marks=pytest.mark.nightly),
+    pytest.param(1440, "dark", marks=pytest.mark.nightly),
+]
+SIDEWAYS = """() => [...document.querySelectorAll(".scroll, pre")]
+  .filter((one) => one.scrollWidth > one.clientWidth).map((one) => one.getAttribute("aria-label"))"""
+"""What scrolls sideways."""
 
 
 @contextmanager
@@ -25,3 +53,56 @@ def served(app) -> Iterator[str]:
         finally:
             server.should_exit = True
             thread.join(30)
+
+
+@contextmanager
+def opened(chromium, looks, path="/", **size):
+    """What a browser sees at a path of the application over these looks, with the password; `seen.origin` is
+    where it is.
+    """
+    with (
+        served(application(looks, SECRET, looks.clock)) as origin,
+        visit(chromium, allowed=(origin,), **size) as seen,
+    ):
+        seen.origin = origin
+        seen.page.set_extra_http_headers(AUTHORIZED)
+        seen.page.goto(origin + path)
+        yield seen
+
+
+class Shown(Looks):
+    """Snapshots that are there already."""
+
+    def __init__(self, *snapshots, seconds=30):
+        super().__init__([], seconds, lambda: AT)
+        self._found = dict(enumerate(snapshots))
+
+
+RUN = StreamRun(
+    "two-regions 2016-07-31",
+    "Completed",
+    AT - timedelta(minutes=9),
+    AT - timedelta(minutes=4),
+    (
+        RunStep("ingest", AT - timedelta(minutes=9), AT - timedelta(minutes=7)),
+        RunStep("draw", AT - timedelta(minutes=7), AT - timedelta(minutes=4)),
+    ),
+    "http://127.0.0.1:4200/runs/flow-run/1",
+)
+
+
+@pytest.fixture
+def streams(snapshot):
+    """One of each need."""
+    late = alarm(day=FIRST + timedelta(days=69), node="84")
+    budget = [alarm(Kind.BUDGET, FIRST + timedelta(days=number)) for number in range(60, 70)]
+    return (
+        snapshot("calm"),
+        snapshot(
+            "every-state", [*[State.PUBLISHED] * 50, *State], [late, *budget], Fraction(1),
+            since={late.key: AT - timedelta(hours=7)}, runs=(RUN,),
+            docs=(DataDoc(FIRST, FIRST, AT, "raw", "2016-06-01-raw.html"),),
+        ),
+        snapshot("warned", alarms=[alarm(Kind.EXPIRING, severity=Severity.WARNING)]),
+        snapshot("blind", problem="the ledger's database refuses: see that it runs, then look again"),
+    )  # fmt: skip

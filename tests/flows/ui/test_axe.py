@@ -3,23 +3,15 @@
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 
-from flows.ui.application import application
 from tests.browser import visit
-from tests.flows.ui.conftest import served
-from tests.flows.ui.test_in_browser import PAGES, SECRET, Shown, opened, settings, snapshot, streams
-from tests.tasks.ui.conftest import AT
-
-__all__ = ["settings", "snapshot", "streams"]
+from tests.flows.ui.conftest import Shown, opened
+from tests.flows.ui.test_in_browser import PAGES
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
 @pytest.mark.parametrize("path", PAGES)
 def test_no_page_has_a_violation(chromium, streams, path, width, scheme):
-    with (
-        served(application(Shown(*streams), SECRET, lambda: AT)) as origin,
-        visit(chromium, allowed=(origin,), width=width, scheme=scheme) as seen,
-    ):
-        opened(seen, origin, path)
+    with opened(chromium, Shown(*streams), path, width=width, scheme=scheme) as seen:
         found = Axe().run(seen.page)
     assert found.violations_count == 0, found.generate_report()
 

@@ -1,20 +1,16 @@
 """One day watched on the page as it happens: late, there, begun, its run killed, taken over, published."""
 
-import base64
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, date, datetime
 
 import pytest
 
-from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.release.steps import reserve_budget
-from tests.browser import visit
-from tests.flows.ui.conftest import served
+from tests.flows.ui.conftest import opened
 from tests.tasks.two_regions import CONFIGURATION, READING, Installation
 
 pytestmark = pytest.mark.slow
-SECRET = "optstream:secret"
 DAY = date(2016, 6, 1)
 
 
@@ -26,9 +22,9 @@ def test_a_day_is_watched_from_late_to_published(chromium, tmp_path):
         return installation.now
 
     looks = Looks([tmp_path / "optstream.toml"], 1, clock)
+    looks.look()
     with (
-        served(application(looks, SECRET, clock)) as origin,
-        visit(chromium, allowed=(origin,)) as seen,
+        opened(chromium, looks, "/streams/two-regions") as seen,
         ThreadPoolExecutor(1) as apart,  # this thread has the browser's event loop
     ):
 
@@ -41,10 +37,6 @@ def test_a_day_is_watched_from_late_to_published(chromium, tmp_path):
             seen.page.locator(f"#d-{DAY}.s-{state}").wait_for()
             seen.page.locator("section[aria-labelledby=alarms]").get_by_text(alarms).first.wait_for()
 
-        look()
-        token = base64.b64encode(SECRET.encode()).decode()
-        seen.page.set_extra_http_headers({"Authorization": f"Basic {token}"})
-        seen.page.goto(f"{origin}/streams/two-regions")
         shows("late", "was not complete by 2016-06-02 12:00")
         look(installation.simulate, DAY)
         shows("missing", "its dump is complete and no run released it")

@@ -1,6 +1,5 @@
 """A stream that was really released: every page of it in the application, and its curve in Chromium."""
 
-import base64
 import os
 from datetime import UTC, date, datetime
 
@@ -10,13 +9,11 @@ from starlette.testclient import TestClient
 
 from flows.ui.application import DATA_DOCS, application
 from flows.ui.looking import Looks
-from tests.browser import visit
-from tests.flows.ui.conftest import served
+from tests.flows.ui.conftest import AUTHORIZED, SECRET, SIDEWAYS, SIZES, opened
 from tests.tasks.two_regions import CONFIGURATION, Installation
 
 pytestmark = pytest.mark.slow
-SECRET = "optstream:secret"
-AUTHORIZED = {"Authorization": "Basic " + base64.b64encode(SECRET.encode()).decode()}
+HOME = "/streams/two-regions"
 DAYS = (date(2016, 6, 1), date(2016, 6, 2))
 
 
@@ -111,14 +108,10 @@ def test_a_ledger_that_is_gone_is_said_and_hides_nothing_else(client, looks, mon
     assert client.get("/").status_code == 200
 
 
-@pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark"), (1440, "light")])
+@pytest.mark.parametrize(("width", "scheme"), SIZES)
 def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width, scheme):
-    with (
-        served(application(looks, SECRET, now)) as origin,
-        visit(chromium, allowed=(origin,), width=width, scheme=scheme) as seen,
-    ):
-        seen.page.set_extra_http_headers(AUTHORIZED)
-        seen.page.goto(f"{origin}/streams/two-regions/nodes/FR")
+    path = f"{HOME}/nodes/FR"
+    with opened(chromium, looks, path, width=width, scheme=scheme) as seen:
         seen.page.wait_for_selector("#curve[data-drawn] canvas")
         seen.page.get_by_label("children, stacked").check()
         seen.page.get_by_label("the day before").check()
@@ -126,19 +119,22 @@ def test_a_curve_is_drawn_read_out_and_zoomed_by_keyboard(looks, chromium, width
         seen.page.locator("#curve").focus()
         seen.page.keyboard.press("ArrowLeft")
         said = seen.page.inner_text("#readout")
-        assert said.startswith("2016-06-02 21:00 UTC: FR "), said
+        assert said.startswith("2016-06-02 23:00 +02:00: FR "), said
         assert "84 " in said
+        first_row = seen.page.locator("tbody th").first.text_content()
+        assert first_row == "2016-06-02 23:30 +02:00", "a row is read in the stream's own time, too"
         assert "the day before " in said
         assert "revision 0, vintage 0 " in said
         seen.page.keyboard.press("+")
         seen.page.keyboard.press("0")
         found = Axe().run(seen.page)
-        if into := os.environ.get("OPTSTREAM_PICTURES"):
-            seen.page.screenshot(path=f"{into}/node-{width}-{scheme}.png", full_page=True)
-            for name, path in (("stream", ""), ("day", "/days/2016-06-02")):
-                seen.page.goto(f"{origin}/streams/two-regions{path}")
+        for name, place in (("node", path), ("stream", HOME), ("day", f"{HOME}/days/2016-06-02")):
+            if name != "node":
+                seen.page.goto(seen.origin + place)
+            if into := os.environ.get("OPTSTREAM_PICTURES"):
                 seen.page.screenshot(path=f"{into}/released-{name}-{width}-{scheme}.png", full_page=True)
-        assert not seen.page.evaluate("document.documentElement.scrollWidth > innerWidth")
+            assert not seen.page.evaluate("document.documentElement.scrollWidth > innerWidth"), name
+            assert seen.page.evaluate(SIDEWAYS) == [], name
     assert found.violations_count == 0, found.generate_report()
     assert seen.errors == []
     assert seen.refused == []

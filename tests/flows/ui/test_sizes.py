@@ -9,14 +9,11 @@ from starlette.testclient import TestClient
 from flows.ui.application import application
 from flows.ui.looking import Looks
 from tasks.monitoring import Kind, State
-from tests.browser import visit
-from tests.flows.ui.conftest import served
+from tests.flows.ui.conftest import LOOKS, SIDEWAYS, Shown, opened
 from tests.flows.ui.test_application import PLAIN, basic
-from tests.flows.ui.test_in_browser import LOOKS, SECRET, Shown, opened, settings, snapshot
 from tests.tasks.conftest import CONFIGURATION
 from tests.tasks.ui.conftest import AT, FIRST, alarm
 
-__all__ = ["settings", "snapshot"]
 WIDTHS = [360, pytest.param(768, marks=pytest.mark.nightly), pytest.param(1440, marks=pytest.mark.nightly)]
 
 
@@ -30,10 +27,8 @@ def streams_of(snapshot, n_streams, n_days=3650):
 
 @pytest.mark.parametrize("width", WIDTHS)
 def test_twenty_streams_of_ten_years_are_one_screen(chromium, snapshot, width):
-    shown = application(Shown(*streams_of(snapshot, 20)), SECRET, lambda: AT)
-    with served(shown) as origin, visit(chromium, allowed=(origin,), width=width) as seen:
-        opened(seen, origin, "/")
-        looks = seen.page.evaluate(LOOKS)
+    with opened(chromium, Shown(*streams_of(snapshot, 20)), width=width) as seen:
+        looks, sideways = seen.page.evaluate(LOOKS), seen.page.evaluate(SIDEWAYS)
         rows = seen.page.locator("tbody tr").count()
         tall = seen.page.evaluate("document.documentElement.scrollHeight")
     assert rows == 20
@@ -41,6 +36,7 @@ def test_twenty_streams_of_ten_years_are_one_screen(chromium, snapshot, width):
     for fault in ("faint", "nameless", "headless", "wide", "tiny", "twice"):
         assert looks[fault] == [], fault
     assert not looks["overflow"]
+    assert sideways == []
     assert seen.errors == []
 
 
@@ -63,12 +59,8 @@ def test_one_of_many_nodes_is_found_and_a_refresh_leaves_what_is_typed(chromium,
     (tmp_path / "many.toml").write_text(f"{text}[hierarchy.names]\n{names}")
     looks = Looks([tmp_path / "many.toml"], 1, lambda: datetime(2025, 1, 16, 3, tzinfo=UTC))
     looks.look()
-    with (
-        served(application(looks, SECRET, looks.clock)) as origin,
-        visit(chromium, allowed=(origin,), width=360) as seen,
-    ):
-        opened(seen, origin, "/streams/small")
-        with seen.page.expect_response(origin + "/streams/small"):
+    with opened(chromium, looks, "/streams/small", width=360) as seen:
+        with seen.page.expect_response(seen.origin + "/streams/small"):
             seen.page.locator("#find").fill("region 29")
         seen.page.evaluate("document.getElementById('fresh').textContent = 'before'")
         seen.page.get_by_text("Shown as of").wait_for()

@@ -9,13 +9,13 @@ from axe_playwright_python.sync_playwright import Axe
 from optstream.catalogue.about import About, NodeFacts, put_about
 from tasks.reports.write import write_public_page
 from tests.browser import visit
-from tests.tasks.reports.test_explorer import INKED, label_has, published, served, until
+from tests.tasks.reports.conftest import INKED, label_has, until
 
-__all__ = ["published", "served"]
-GROUND = """() => {
-  const canvas = document.getElementById("plot"), pen = canvas.getContext("2d");
+GROUND = """() => ["plot", "map"].map((id) => {
+  const pen = document.getElementById(id).getContext("2d");
   return [...pen.getImageData(0, 0, 1, 1).data.slice(0, 3)];
-}"""
+})"""
+ON_PAPER = [[255, 255, 255], [244, 246, 248]]
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(360, "light"), (1440, "dark")])
@@ -61,19 +61,28 @@ def test_one_finger_moves_the_days_and_two_zoom(chromium, served):
     assert seen.errors == []
 
 
-def test_on_paper_the_plot_is_dark_on_white_and_what_is_pressed_is_left_out(chromium, served):
+def test_on_paper_plot_and_map_are_dark_on_light_and_what_is_pressed_is_left_out(chromium, served):
     with visit(chromium, allowed=(served,), scheme="dark") as seen:
         page = seen.page
         page.goto(served)
         label_has(page, "France (FR): from")
-        on_screen = page.evaluate(GROUND)
+        until(page, "document.getElementById('map-told').textContent !== ''")
+        on_screen, swatch = page.evaluate(GROUND), page.locator(".swatch").get_attribute("style")
         page.emulate_media(media="print", color_scheme="dark")
         page.evaluate("window.dispatchEvent(new Event('beforeprint'))")
         assert page.evaluate("getComputedStyle(document.body).backgroundColor") == "rgb(255, 255, 255)"
-        assert (page.evaluate(GROUND), on_screen != [255, 255, 255]) == ([255, 255, 255], True)
+        assert page.evaluate(GROUND) == ON_PAPER
+        assert all(there != paper for there, paper in zip(on_screen, ON_PAPER, strict=True))
+        assert page.locator(".swatch").get_attribute("style") != swatch
         assert page.evaluate(INKED) > 5
-        assert page.locator("#plot").is_visible()
-        for gone in (".controls", "#csv", "#nearer", "nav"):
+        for kept in ("#plot", "#map"):
+            assert page.locator(kept).is_visible()
+            wide, high = page.evaluate(
+                "id => { const e = document.querySelector(id); return [e.width, e.height] }", kept
+            )
+            box = page.locator(kept).bounding_box()
+            assert box["width"] / box["height"] == pytest.approx(wide / high, rel=0.01), "not stretched"
+        for gone in (".controls", "#csv", "#nearer", "#day", "nav"):
             assert not page.locator(gone).first.is_visible(), gone
         page.emulate_media(media="screen", color_scheme="dark")
         page.evaluate("window.dispatchEvent(new Event('afterprint'))")

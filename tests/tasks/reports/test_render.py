@@ -18,6 +18,7 @@ from optstream.estimation.optimality import Optimality
 from tasks.reports import Node, public_page
 from tasks.reports.coverage import measured_coverage
 from tasks.reports.curves import CurveFiles
+from tasks.reports.facts import LevelError
 from tests.tasks.reports.conftest import facts_of
 
 CHECKOUT = Path(__file__).parents[3]
@@ -158,6 +159,27 @@ def test_the_page_says_where_the_newest_days_program_was_not_solved_to_the_end(f
     words = Outline(public_page(stated)).words
     assert ("not solved to the end" in words) == (converged is False)
     assert ("0.2 of its own standard errors" in words) == (converged is False)
+
+
+@pytest.mark.parametrize(
+    ("error", "is_total", "said"),
+    [
+        (8.9, False, None),
+        (9, False, "a typical figure of its 12 nodes is 10 MW, and noise alone moves it by 9 MW"),
+        (20, True, "a typical figure of its 12 nodes is 10 MW, and it is wrong by 20 MW"),
+    ],
+)
+def test_the_page_warns_of_a_level_that_is_as_good_as_nothing(forty_days, error, is_total, said):
+    facts = facts_of(forty_days)
+    root, leaves = facts.level_errors
+    assert not root.is_as_good_as_nothing
+    assert 0 < root.error < root.size, "as measured, from the newest day's rows"
+    found = replace(facts, level_errors=(root, LevelError(1, 10.0, error, is_total)))
+    words = Outline(public_page(found)).words
+    assert ("Level 1 is as good as nothing: on 9 Feb 2016" in words) == (said is not None)
+    assert "Level 0 is as good as nothing" not in words
+    assert (said or "9 Feb 2016") in words
+    assert leaves.level == 1
 
 
 def test_no_page_calls_the_bands_error_bands_or_intervals(page):

@@ -6,6 +6,7 @@ import pytest
 
 from tasks.monitoring import State
 from tasks.ui.snapshot import take_snapshot
+from tasks.ui.views.stream_detail import stream_detail
 from tests.tasks.conftest import NOW
 
 DAYS = (date(2016, 6, 1), date(2016, 6, 2))
@@ -32,6 +33,20 @@ def test_a_stream_before_its_first_run_is_seen(small):
     assert found.problem is None
     assert found.view is not None
     assert found.nights == {}
+
+
+def test_a_level_that_is_as_good_as_nothing_is_warned_of_and_worked_out_once(small, monkeypatch):
+    file = small().settings.file
+    found = take_snapshot(file, NOW)
+    assert found.problem is None
+    assert "as good as nothing" in found.warnings[0]
+    assert stream_detail(found, NOW).warnings == found.warnings
+    with monkeypatch.context() as patch:
+        patch.setattr("tasks.ui.snapshot.level_warnings", None)
+        again = take_snapshot(file, NOW, found)
+    assert (again.problem, again.warnings) == (None, found.warnings)
+    file.write_text(file.read_text().replace('alpha = "10"', 'alpha = "1/1000"'))
+    assert take_snapshot(file, NOW, found).warnings == (), "another configuration is asked anew"
 
 
 def test_trouble_is_a_value_and_the_look_before_stays(small):

@@ -40,17 +40,24 @@ const projection = (index, nodes, wide, tall, margin = 40) => {
   return (corner) => raw(corner).map((value, n) => sizes[n] / 2 + (value - (ends[n][0] + ends[n][1]) / 2) * scale);
 };
 
-// Sets the map going; choose(node) is called for a circle that is pressed.
+// On paper the ground is light whatever the screen is; these are the light colours of the style.
+const PAPER = {
+  "--bg": "#fff", "--soft": "#f4f6f8", "--ink": "#1a1f24",
+  "--m0": "#3b7dc4", "--m1": "#a9cbea", "--m2": "#e0e0e0", "--m3": "#f2b880", "--m4": "#d9701f",
+};
+
+// Sets the map going; choose(node) is called for a circle that is pressed. Returns what draws it: at the next
+// frame, or at once and for paper.
 const makeMap = (store, get, choose) => {
   const { index } = store, nodes = placedNodes(index), canvas = get("map"), slider = get("day");
   if (!nodes.length) return () => {};
   let circles = [];
-  const drawMap = () => {
+  const drawMap = (paper = false) => {
     const ratio = window.devicePixelRatio || 1, wide = canvas.clientWidth, tall = canvas.clientHeight;
     canvas.width = Math.round(wide * ratio);
     canvas.height = Math.round(tall * ratio);
     const pen = canvas.getContext("2d"), style = getComputedStyle(canvas), day = Number(slider.value);
-    const read = (name) => style.getPropertyValue(name).trim();
+    const read = (name) => (paper && PAPER[name]) || style.getPropertyValue(name).trim();
     pen.setTransform(ratio, 0, 0, ratio, 0, 0);
     pen.fillStyle = read("--soft");
     pen.fillRect(0, 0, wide, tall);
@@ -90,7 +97,8 @@ const makeMap = (store, get, choose) => {
     canvas.setAttribute("aria-label", `Map of daily means. ${get("map-told").textContent}`);
   };
   let planned = false;
-  const plan = () => {
+  const plan = (paper = null) => {
+    if (paper !== null) { drawMap(paper); return; }
     if (!planned) window.requestAnimationFrame(() => { planned = false; drawMap(); });
     planned = true;
   };
@@ -112,7 +120,7 @@ const makeMap = (store, get, choose) => {
     if (hit) choose(hit.node);
   });
   get("places").hidden = false;
-  new ResizeObserver(plan).observe(canvas);
+  new ResizeObserver(() => plan()).observe(canvas);
   show();
   return plan;
 };

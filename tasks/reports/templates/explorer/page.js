@@ -310,8 +310,14 @@ const start = () => {
   for (const name of ["noise", "model"]) if (!knows(name)) band.querySelector(`option[value=${name}]`).disabled = true;
   new ResizeObserver(plan).observe(canvas);
   window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { showChosen(); plan(); planMap(); });
-  window.addEventListener("beforeprint", () => { paper = true; render(); });
-  window.addEventListener("afterprint", () => { paper = false; render(); });
+  const toPaper = (begins) => {
+    paper = begins;
+    showChosen();
+    render();
+    planMap(paper);
+  };
+  window.addEventListener("beforeprint", () => toPaper(true));
+  window.addEventListener("afterprint", () => toPaper(false));
   window.addEventListener("hashchange", () => {
     const next = viewOf(store, window.location.hash, view);
     if (next) apply(next);

@@ -1,6 +1,7 @@
 """The lines of a node's page, and the days that it asks for."""
 
 from datetime import date
+from zoneinfo import ZoneInfo
 
 import polars as pl
 import pytest
@@ -12,7 +13,7 @@ from tasks.reports.drawing.figures import Z
 from tasks.ui.node_facts import COLUMNS, read_nodes
 from tasks.ui.snapshot import take_snapshot
 from tasks.ui.views.node_detail import DAY, MOST_CHILDREN, Series, Span, children_of, node_curve
-from tasks.ui.views.node_page import called, curve_of, find_nodes, node_page
+from tasks.ui.views.node_page import called, curve_of, find_nodes, moment_in, node_page
 
 BEGIN = 1_464_732_000
 FIRST = date(2016, 6, 1)
@@ -115,8 +116,15 @@ def test_what_is_shown_is_what_readers_have(installation):
     assert list(lines["value"]) == published["value"].to_list()
     shown = node_page(found, "FR", span)
     assert (shown["parent"], shown["children"]) == (None, ("84", "11"))
-    assert [at for at, *_ in shown["table"]][-1] == "2016-06-01 22:00"
+    assert [at for at, *_ in shown["table"]][-1] == "2016-06-02 00:00 +02:00"
+    assert shown["zone"] == "Europe/Paris"
     assert node_page(found, "84", span)["parent"] == "FR"
+
+
+def test_the_hour_that_comes_twice_in_autumn_is_told_apart():
+    paris = ZoneInfo("Europe/Paris")
+    both = [moment_in(paris, 1_477_785_600 + hour * 3600) for hour in range(2)]
+    assert both == ["2016-10-30 02:00 +02:00", "2016-10-30 02:00 +01:00"]
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_a_row_says_what_there_is(snapshot):
     assert (row.budget.words, row.budget.share) == ("0.5 of 1", 0.5)
     assert row.nights == (5.0,) * 59
     assert row.nights_words == "5 min, at most 5 min"
-    assert row.next_run == "2016-09-02 03:30"
+    assert row.next_run == "2016-09-02 03:30 CEST"
 
 
 def test_what_was_never_seen_has_a_row_that_says_why():
@@ -71,9 +71,9 @@ def test_a_gauge_is_full_at_most(snapshot, spent, share):
 @pytest.mark.parametrize(
     ("now", "expected"),
     [
-        ("2016-09-01 01:29", "2016-09-01 03:30"),  # 03:29 in Paris
-        ("2016-09-01 01:30", "2016-09-02 03:30"),
-        ("2016-10-29 22:00", "2016-10-30 03:30"),  # across the end of summer time
+        ("2016-09-01 01:29", "2016-09-01 03:30 CEST"),  # 03:29 in Paris
+        ("2016-09-01 01:30", "2016-09-02 03:30 CEST"),
+        ("2016-10-29 22:00", "2016-10-30 03:30 CET"),  # across the end of summer time
     ],
 )
 def test_the_next_night_is_in_the_stream_s_time_zone(settings, now, expected):

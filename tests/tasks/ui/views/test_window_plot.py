@@ -26,7 +26,7 @@ def test_a_stair_from_left_to_right():
     assert plot.line == f"M0 {HIGH}H500L500 {plot.limit}H1000"
     assert (plot.limit_words, plot.top_words) == ("1", "1.1")
     assert plot.words == "the fullest of 2 groups of windows is charged 1 of 1"
-    assert plot.first == "2016-06-01 00:00"
+    assert plot.first == "2016-06-01 00:00 UTC"
 
 
 def test_a_window_above_its_limit_is_drawn_above_it():
