@@ -58,7 +58,8 @@ class HistoryInformed(OnlineMechanism):
         block_length: L, in [1, w / m]; None as for `n_blocks`.
         scale: The public size of a typical series, > 0, in the unit of the readings; None if nothing is
             known: then m is a sixth of a window.
-        days: The clock, the week, public holidays; None for days of w steps without a week.
+        days: The clock, the week, public holidays (`optstream.PublicDays`); None for days of w steps without
+            a week.
         history_days: How far back estimates look, at least 1.
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
         components: Of the prior, with the medians that it starts from: general ones, or those of a public
