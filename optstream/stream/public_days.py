@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import make_plain
 from optstream.stream.calendar import ORIGIN, Calendar
 
 WORKDAY, SATURDAY, REST_DAY = 0, 1, 2
@@ -37,6 +38,7 @@ class PublicDays:
     calendar: Calendar | None = None
 
     def __post_init__(self) -> None:
+        make_plain(self)
         slots, weekday = self.steps_per_day, self.first_weekday
         if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
             raise ParameterError(f"steps_per_day must be an integer of at least 1; got {slots!r}")

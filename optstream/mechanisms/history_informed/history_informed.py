@@ -21,7 +21,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.exact import whole
+from optstream.privacy.exact import make_plain, whole
 from optstream.privacy.rules.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
@@ -87,6 +87,7 @@ class HistoryInformed(OnlineMechanism):
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:
+        make_plain(self)
         whole(self.history_days, "history_days of HistoryInformed", 1)
         whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
         if self.scale is not None and not 0 < self.scale < float("inf"):
