@@ -18,7 +18,7 @@ CONFIGURATION = "zensical.toml"
 STAGED = "build/docs"
 SITE = "build/site"
 """Below the folder of the configuration, as that says."""
-COPIED = (".md", ".svg", ".png", ".webp", ".css", ".js", ".json")
+COPIED = (".md", ".svg", ".png", ".webp", ".css", ".js", ".json", ".ipynb")
 FROM_THE_TOP = {
     "CHANGELOG.md": "changelog.md",
     "SECURITY.md": "security.md",

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from optstream.errors import ParameterError
-from optstream.privacy.exact import Exact, exact, whole
+from optstream.privacy.exact import Exact, exact, make_plain, plain, whole
 from optstream.privacy.sparse_vector import Allocation
 
 
@@ -37,6 +37,9 @@ class EquallySpaced:
     """
 
     n_samples: int
+
+    def __post_init__(self) -> None:
+        make_plain(self)
 
     def residues(self, window_length: int) -> tuple[int, ...]:
         """Return the sampled residues modulo w, rising. Privacy: none; a public rule.
@@ -106,7 +109,7 @@ class L1Sampling:
     allocation: Allocation
 
     def __init__(self, n_samples: int, threshold: Exact, allocation: Allocation = "even") -> None:
-        amount = exact(threshold, "threshold of L1Sampling")
+        n_samples, amount = plain(n_samples), exact(threshold, "threshold of L1Sampling")
         if amount < 0:
             raise ParameterError(f"threshold of L1Sampling must be at least 0; got {threshold!r}")
         if allocation not in ("even", "optimal"):

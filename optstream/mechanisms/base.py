@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.estimation.optimality import Optimality
 from optstream.mechanisms.period_release import Release
-from optstream.mechanisms.values import as_period
+from optstream.mechanisms.values import as_period, check_noise
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, worst_window
-from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 
 
 class Mechanism(ABC):
@@ -81,6 +81,12 @@ class Mechanism(ABC):
             ParameterError: For a state that another mechanism left, or a period of a length for which the
                 mechanism was not made (too short, or not that of its features).
         """
+
+    @property
+    def _own_tree(self) -> AggregationTree | None:
+        """The tree whose names label readings and values; None over plain series."""
+        found: AggregationTree | None = getattr(self, "tree", None)
+        return found
 
     @abstractmethod
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
@@ -155,7 +161,10 @@ class Mechanism(ABC):
         """Draw the measurements of one period: the only part that costs privacy, at most `plan`'s spends.
 
         Args:
-            values: (n_series, n_steps) in the unit of the readings, or a PrivatePeriod.
+            values: (n_series, n_steps) in the unit of the readings: an array by position, in the order of
+                `tree.leaves` on a tree; a polars or pandas frame by label, with the leaves' names in its
+                columns (or in the index of a pandas frame) in any order and a row for each step; or a
+                PrivatePeriod.
             noise: Secure for what is published; simulated noise marks what it touches.
             first_step: Running index of the first step; may be left out with a PrivatePeriod, which knows it.
             state: What the period before left; None at the start of a stream. The privacy guarantee over
@@ -165,11 +174,14 @@ class Mechanism(ABC):
             Noisy numbers, what they cost, and the state for the next period.
 
         Raises:
-            ParameterError: For a shape, type, length or state that does not fit, never for a value
-                (`as_period`). Nothing was drawn then.
+            ParameterError: For a shape, type, label, length, state or noise that does not fit, never for a
+                value (`as_period`). Nothing was drawn then.
             NoiseError: If the noise source cannot draw.
         """
-        return self._draw(as_period(values, self.model, first_step), noise, state)
+        check_noise(noise)
+        leaves = None if self._own_tree is None else self._own_tree.leaves
+        period = as_period(values, self.model, first_step, leaves)  # labels are matched: nothing is drawn yet
+        return self._draw(period, noise, state)
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements; repeatable, free.
@@ -204,6 +216,7 @@ class Mechanism(ABC):
             standard_errors=standard_errors,
             optimality=optimality,
             noise_of=partial(self._noise_standard_errors, measured),
+            tree=self._own_tree,
         )
 
     def _noise_standard_errors(self, measured: Measured) -> NDArray[np.float64] | None:

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 from optstream.errors import ParameterError
 from optstream.privacy import PrivacyModel
-from optstream.privacy.exact import whole
+from optstream.privacy.exact import make_plain, whole
 
 SHARE_SAMPLED = Fraction(15, 100)
 
@@ -34,6 +34,7 @@ class FastParameters:
     error_floor: float | None = None
 
     def __post_init__(self) -> None:
+        make_plain(self)
         window = self.model.window_length
         if self.n_samples is not None:
             whole(self.n_samples, "n_samples of Fast", 1, window)

@@ -13,7 +13,7 @@ from optstream.mechanisms.series import SeriesMechanism
 from optstream.noise import NoiseSource
 from optstream.privacy import PeriodSpend, PrivacyModel
 from optstream.privacy.coordinates import CoordinatesChange
-from optstream.privacy.exact import whole
+from optstream.privacy.exact import make_plain, whole
 from optstream.privacy.model import Calibration
 from optstream.stream import Measured, PrivatePeriod, State
 
@@ -61,6 +61,7 @@ class Fourier(SeriesMechanism):
     has_paper_scales: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        make_plain(self)
         whole(self.n_coefficients, "n_coefficients of Fourier", 1)
         if self.calibration not in ("strict", "paper"):
             raise ParameterError(

@@ -18,7 +18,7 @@ from optstream.mechanisms.series import OnlineMechanism, SeriesMechanism
 from optstream.mechanisms.shares import checked_level_shares
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend
-from optstream.privacy.exact import Exact
+from optstream.privacy.exact import Exact, plain
 from optstream.stream import AggregationTree, Measured, PrivatePeriod, State
 from optstream.stream.state import public_part
 
@@ -65,7 +65,7 @@ class Hierarchical(OnlineMechanism):
             "mechanism": mechanism,
             "tree": tree,
             "level_shares": checked_level_shares(level_shares, tree),
-            "lower_bound": lower_bound,
+            "lower_bound": plain(lower_bound),
         }
         for name, value in given.items():
             object.__setattr__(self, name, value)

@@ -15,6 +15,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
+from optstream.privacy.exact import make_plain
 from optstream.privacy.rules.headroom import groups_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
@@ -62,6 +63,7 @@ class Laplace(OnlineMechanism):
     declared_leaves: int | None = None
 
     def __post_init__(self) -> None:
+        make_plain(self)
         _ = self.unit_charge
 
     @property

@@ -1,17 +1,27 @@
 """What a mechanism returns."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from optstream.errors import ParameterError
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
-from optstream.stream import Measured
+from optstream.stream import AggregationTree, Measured
+
+if TYPE_CHECKING:
+    import altair as alt
+    import polars as pl
+
+MOST_PLOTTED = 5
+"""Nodes of a chart, unless others are asked for."""
+BAND = 1.96
+"""Standard errors on each side of a value in a band of 95 %."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +42,7 @@ class Release:
         bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
             each, both in the band, nan where nothing is known; None but for counts.
         noise_of: Computes `noise_standard_errors`.
+        tree: Whose nodes the values are of; None over plain series.
     """
 
     values: NDArray[np.float64]
@@ -45,6 +56,7 @@ class Release:
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
+    tree: AggregationTree | None = field(default=None, repr=False)
 
     @cached_property
     def noise_standard_errors(self) -> NDArray[np.float64] | None:
@@ -57,3 +69,74 @@ class Release:
         for.
         """
         return self.noise_of() if self.noise_of else None
+
+    def to_frame(self) -> "pl.DataFrame":
+        """Return the values with their labels, a row for each node and step; free.
+
+        Returns:
+            Columns `step` (the running index), `node` (over plain series their number), `parent` and `level`
+            on a tree, `value`, and what is known of `standard_error`, of `lowest` and `highest` (`bands`),
+            and of `noise_standard_error`. Nodes are in the order of the tree, steps rise within each.
+        """
+        import polars as pl
+
+        n_nodes, n_steps = self.values.shape
+        columns: dict[str, Any] = {"node": [str(number) for number in range(n_nodes)]}
+        if self.tree is not None:
+            nodes = self.tree.nodes
+            parents = [None if up < 0 else nodes[up] for up in self.tree.parents]
+            columns = {"node": nodes, "parent": parents, "level": self.tree.depths}
+        of_nodes = pl.DataFrame(columns)
+        known = {
+            "value": self.values,
+            "standard_error": self.standard_errors,
+            "lowest": self.bands and self.bands[0],
+            "highest": self.bands and self.bands[1],
+            "noise_standard_error": self.noise_standard_errors,
+        }
+        first = self.measured.first_step
+        steps = pl.Series("step", np.tile(np.arange(first, first + n_steps), n_nodes))
+        figures = {name: array.ravel() for name, array in known.items() if array is not None}
+        labels = of_nodes[np.repeat(np.arange(n_nodes), n_steps)]
+        return pl.DataFrame([steps, *labels]).hstack(pl.DataFrame(figures))
+
+    def plot(self, nodes: Sequence[str] | None = None) -> "alt.LayerChart | alt.FacetChart":
+        """Return a chart of some nodes, with bands of 95 % where total errors are known; free.
+
+        Args:
+            nodes: Their names; None for the first five.
+
+        Returns:
+            An Altair chart, which notebooks show.
+
+        Raises:
+            ParameterError: For a name that is no node, and where Altair is not installed.
+        """
+        try:
+            import altair as alt
+        except ImportError:
+            raise ParameterError("a chart needs Altair: pip install 'optstream[plots]'") from None
+        frame = self.to_frame()
+        known = frame["node"].unique(maintain_order=True).to_list()
+        chosen = known[:MOST_PLOTTED] if nodes is None else list(nodes)
+        for name in chosen:
+            if name not in known:
+                raise ParameterError(f"nodes must be names of the release's nodes; got {name!r:.80}")
+        rows = frame.filter(frame["node"].is_in(chosen))
+        if "standard_error" in frame.columns and "lowest" not in frame.columns:
+            margin = BAND * rows["standard_error"]
+            rows = rows.with_columns(lowest=rows["value"] - margin, highest=rows["value"] + margin)
+        base = alt.Chart(rows).encode(x=alt.X("step:Q", scale=alt.Scale(zero=False)), color="node:N")
+        line = base.mark_line().encode(y=alt.Y("value:Q", title="value"))
+        if "lowest" not in rows.columns:
+            return alt.layer(line)
+        return alt.layer(base.mark_area(opacity=0.2).encode(y="lowest:Q", y2="highest:Q"), line)
+
+    def _repr_html_(self) -> str:
+        """Return what notebooks show: what it cost, and its first and last rows."""
+        n_nodes, n_steps = self.values.shape
+        mark = " Simulated noise: never to be published." if self.simulated else ""
+        return (
+            f"<p>Release of {n_nodes} nodes at {n_steps} steps from step {self.measured.first_step}: "
+            f"epsilon {self.epsilon} in any window.{mark}</p>{self.to_frame()._repr_html_()}"
+        )

@@ -13,6 +13,7 @@ from optstream.estimation import Estimate
 from optstream.estimation.hierarchy.solve import Consistent
 from optstream.mechanisms.base import Mechanism
 from optstream.mechanisms.period_release import Release
+from optstream.mechanisms.values import as_column
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, StepSpend
 from optstream.privacy.exact import round_up_to_float
@@ -143,7 +144,8 @@ class OnlineMechanism(SeriesMechanism):
         Args:
             state: What `start` or the step before returned. It serves once: from the same state twice would
                 be two draws of one step.
-            value: Of each series, (n_series,), or a number, in the unit of the readings.
+            value: Of each series, (n_series,), or a number, in the unit of the readings; on a tree also a
+                pandas Series or a frame of one step, by label.
             noise: As for `measure`.
 
         Returns:
@@ -153,6 +155,5 @@ class OnlineMechanism(SeriesMechanism):
             ParameterError: As `measure`.
             NoiseError: As `measure`.
         """
-        column = np.atleast_1d(np.asarray(value))[:, None]
-        release = self.release(column, noise=noise, first_step=state.next_step, state=state.memory)
+        release = self.release(as_column(value), noise=noise, first_step=state.next_step, state=state.memory)
         return OnlineState(state.next_step + 1, release.state), release

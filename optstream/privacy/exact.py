@@ -2,9 +2,13 @@
 
 import math
 import re
+from dataclasses import fields
 from decimal import Decimal
 from fractions import Fraction
 from numbers import Rational
+from typing import Any
+
+import numpy as np
 
 from optstream.errors import ParameterError
 
@@ -16,8 +20,8 @@ def exact(value: object, name: str) -> Fraction:
     """Return a number as a Fraction, refusing what is not exact.
 
     Args:
-        value: Int, str ("0.1", "1/3"), Decimal or Fraction. A float is refused: 0.1 as a float is not one
-            tenth.
+        value: Int (numpy's, too), str ("0.1", "1/3"), Decimal or Fraction. A float is refused: 0.1 as a
+            float is not one tenth.
         name: Of the parameter, for the error.
 
     Returns:
@@ -32,7 +36,7 @@ def exact(value: object, name: str) -> Fraction:
         # A long exponent ("1e999999999") would take all memory before any range is checked.
         if isinstance(value, str) and len(value) > 64:
             raise ValueError
-        number = Decimal(value) if isinstance(value, str) and "/" not in value else value
+        number = Decimal(value) if isinstance(value, str) and "/" not in value else plain(value)
         if isinstance(number, Decimal) and (not number.is_finite() or abs(number.adjusted()) > 64):
             raise ValueError
         return Fraction(number)
@@ -73,10 +77,35 @@ def whole(value: object, name: str, least: int, most: int | None = None) -> int:
     Raises:
         ParameterError: Something else, naming it, its range and what it got.
     """
+    value = plain(value)
     if type(value) is not int or value < least or (most is not None and value > most):
         legal = f"of at least {least}" if most is None else f"in [{least}, {most}]"
         raise ParameterError(f"{name} must be an integer {legal}; got {value!r}")
     return value
+
+
+def plain(value: Any) -> Any:
+    """Return Python's own number for one of numpy's, which overflows in sums and which JSON does not know.
+
+    Args:
+        value: Anything.
+
+    Returns:
+        The same number, a tuple of the same numbers, or what was given.
+    """
+    if type(value) is tuple:
+        return tuple(plain(one) for one in value)
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def make_plain(parameters: Any) -> None:
+    """Put Python's own numbers in place of numpy's in the fields of a frozen dataclass that is being made.
+
+    Args:
+        parameters: The dataclass.
+    """
+    for field in fields(parameters):
+        object.__setattr__(parameters, field.name, plain(getattr(parameters, field.name)))
 
 
 def round_up_to_float(value: Fraction) -> float:

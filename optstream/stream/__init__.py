@@ -6,6 +6,7 @@ from optstream.stream.calendar import Calendar, days_from
 from optstream.stream.feature import Feature
 from optstream.stream.measured import Measured
 from optstream.stream.private_period import PrivatePeriod
+from optstream.stream.public_days import PublicDays
 from optstream.stream.state import RawState, State
 
 __all__ = [
@@ -17,6 +18,7 @@ __all__ = [
     "FourierCoordinates",
     "Measured",
     "PrivatePeriod",
+    "PublicDays",
     "RawState",
     "State",
     "days_from",

@@ -7,6 +7,7 @@ from typing import Literal
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import make_plain
 
 ORIGIN = date(2000, 1, 1)
 """Local midnight of this day is step 0 of every stream; earlier days have negative steps."""
@@ -47,6 +48,7 @@ class Calendar:
     day: DayKind = "elapsed"
 
     def __post_init__(self) -> None:
+        make_plain(self)
         minutes = self.step_minutes
         if isinstance(minutes, bool) or not isinstance(minutes, int) or minutes < 1 or 1440 % minutes:
             raise ParameterError(

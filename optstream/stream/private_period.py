@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import plain
 from optstream.stream.quantise import LARGEST_UNITS, quantise
 
 
@@ -41,7 +42,7 @@ class PrivatePeriod:
         own.setflags(write=False)
         object.__setattr__(self, "_PrivatePeriod__units", own)
         object.__setattr__(self, "resolution", resolution)
-        object.__setattr__(self, "first_step", first_step)
+        object.__setattr__(self, "first_step", plain(first_step))
 
     @classmethod
     def from_values(cls, values: ArrayLike, *, resolution: Fraction, first_step: int) -> "PrivatePeriod":

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from optstream.errors import ParameterError
+from optstream.privacy.exact import make_plain
 from optstream.stream.calendar import ORIGIN, Calendar
 
 WORKDAY, SATURDAY, REST_DAY = 0, 1, 2
@@ -37,6 +38,7 @@ class PublicDays:
     calendar: Calendar | None = None
 
     def __post_init__(self) -> None:
+        make_plain(self)
         slots, weekday = self.steps_per_day, self.first_weekday
         if isinstance(slots, bool) or not isinstance(slots, int) or slots < 1:
             raise ParameterError(f"steps_per_day must be an integer of at least 1; got {slots!r}")
@@ -45,13 +47,30 @@ class PublicDays:
 
     @classmethod
     def from_date(cls, first_day: date, steps_per_day: int, holidays: Iterable[date] = ()) -> "PublicDays":
-        """Return days of one length, step 0 being the first slot of `first_day`."""
+        """Return days of one length, step 0 being the first slot of `first_day`.
+
+        Args:
+            first_day: The day of step 0.
+            steps_per_day: Slots of each day.
+            holidays: Days that are like Sundays.
+
+        Returns:
+            The days, with their week.
+        """
         numbers = frozenset((day - first_day).days for day in holidays)
         return cls(steps_per_day, first_day.weekday(), numbers)
 
     @classmethod
     def from_calendar(cls, calendar: Calendar, holidays: Iterable[date] = ()) -> "PublicDays":
-        """Return the local days of a stream; its step 0 is local midnight of `ORIGIN`."""
+        """Return the local days of a stream; its step 0 is local midnight of `ORIGIN`.
+
+        Args:
+            calendar: Of the stream.
+            holidays: Days that are like Sundays.
+
+        Returns:
+            The days, with their week; of as many steps as really pass where the calendar's have.
+        """
         numbers = frozenset((day - ORIGIN).days for day in holidays)
         lasting = calendar if calendar.day == "elapsed" else None
         return cls(calendar.slots, ORIGIN.weekday(), numbers, lasting)
@@ -61,6 +80,12 @@ class PublicDays:
 
         It runs as the local clock does: an hour that a day lacks is left out, one that it has twice is
         counted twice alike.
+
+        Args:
+            steps: Running indices.
+
+        Returns:
+            The places on the clock.
         """
         running = np.asarray(steps, dtype=np.int64)
         if self.calendar is None:
@@ -68,8 +93,13 @@ class PublicDays:
         return np.array([_local(self.calendar, int(step)) for step in running.ravel()]).reshape(running.shape)
 
     def kinds(self, clock: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no
-        week.
+        """Return the kind of the day of each clock place; `UNKNOWN_WEEK` throughout where days have no week.
+
+        Args:
+            clock: What `clock` returned.
+
+        Returns:
+            `WORKDAY`, `SATURDAY` or `REST_DAY`, of the same shape.
         """
         days = clock // self.steps_per_day
         if self.first_weekday is None:

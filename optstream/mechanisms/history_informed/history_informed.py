@@ -21,7 +21,7 @@ from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
 from optstream.noise import NoiseSource
 from optstream.privacy import PrivacyModel, Spend, StepSpend
-from optstream.privacy.exact import whole
+from optstream.privacy.exact import make_plain, whole
 from optstream.privacy.rules.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
@@ -58,7 +58,8 @@ class HistoryInformed(OnlineMechanism):
         block_length: L, in [1, w / m]; None as for `n_blocks`.
         scale: The public size of a typical series, > 0, in the unit of the readings; None if nothing is
             known: then m is a sixth of a window.
-        days: The clock, the week, public holidays; None for days of w steps without a week.
+        days: The clock, the week, public holidays (`optstream.PublicDays`); None for days of w steps without
+            a week.
         history_days: How far back estimates look, at least 1.
         relearn_days: After how many days the parameters are learned again from the noisy blocks; 0 for never.
         components: Of the prior, with the medians that it starts from, such as those of a public proxy
@@ -87,6 +88,7 @@ class HistoryInformed(OnlineMechanism):
     tree_class: ClassVar[str | None] = "HistoryInformedTree"
 
     def __post_init__(self) -> None:
+        make_plain(self)
         whole(self.history_days, "history_days of HistoryInformed", 1)
         whole(self.relearn_days, "relearn_days of HistoryInformed", 0)
         if self.scale is not None and not 0 < self.scale < float("inf"):

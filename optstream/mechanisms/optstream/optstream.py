@@ -32,7 +32,7 @@ from optstream.mechanisms.optstream.points import (
 from optstream.mechanisms.series import LARGEST_SCALE
 from optstream.noise import NoiseSource
 from optstream.privacy import JointSpend, PrivacyModel, Spend
-from optstream.privacy.exact import Exact
+from optstream.privacy.exact import Exact, plain
 from optstream.privacy.model import Calibration
 from optstream.privacy.rules.headroom import groups_with_headroom
 from optstream.stream import AggregationTree, Feature, Measured, PrivatePeriod, State
@@ -130,7 +130,7 @@ class OptStream(Mechanism):
             "period_lengths": period_lengths,
             "declared_leaves": declared_leaves,
         }
-        for name, value in settled(given).items():
+        for name, value in settled({name: plain(value) for name, value in given.items()}).items():
             object.__setattr__(self, name, value)
         self._check_scales(self.features[0].n_steps if self.features else self.shortest_period)
 

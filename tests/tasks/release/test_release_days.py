@@ -3,7 +3,7 @@
 import json
 import stat
 from dataclasses import replace
-from datetime import date
+from datetime import date, timedelta
 from fractions import Fraction
 
 import polars as pl
@@ -47,6 +47,18 @@ def test_a_day_is_published_for_every_node_consistent_and_charged(installation):
     catalogue = read_catalogue(installation.folder / "published")
     assert installation.ledger.missing_heads([catalogue.ledger_head]) == []
     assert [one.file for one in catalogue.entries] == [works[day].outcome.file for day in (FIRST, SECOND)]
+
+
+def test_a_day_to_come_is_refused_though_its_dump_lies_there(installation):
+    tomorrow = installation.now.date() + timedelta(days=1)
+    installation.simulate(tomorrow)
+    outcome = installation.release(tomorrow)[tomorrow].outcome
+    assert (outcome.status, installation.record(tomorrow)) == (Status.REFUSED, None)
+    assert outcome.message.startswith(
+        "it is a day to come, for in Europe/Paris it is 2016-07-01: nothing was read or spent"
+    )
+    installation.later(hours=22)  # midnight in Paris
+    assert status(installation.release(tomorrow), tomorrow) is Status.PUBLISHED
 
 
 def test_a_second_run_changes_nothing_and_says_so(installation):

@@ -1,0 +1,114 @@
+"""What is handed over: frames by label, arrays by position; what is refused is refused before any noise."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+
+from optstream import (
+    AggregationTree,
+    EquallySpaced,
+    Hierarchical,
+    Laplace,
+    OptStream,
+    ParameterError,
+    PrivacyModel,
+    secure_noise,
+)
+from tests.optstream.mechanisms.silent_noise import SilentNoise
+
+TREE = AggregationTree.from_parents({"all": None, "north": "all", "south": "all", "west": "all"})
+MODEL = PrivacyModel("1", 4, 10)
+N_STEPS = 4
+READINGS = {"north": [1.0, 2, 3, 4], "south": [10.0, 20, 30, 40], "west": [100.0, 200, 300, 400]}
+ARRAY = np.array([READINGS[leaf] for leaf in TREE.leaves])
+ORDER = ["west", "north", "south"]
+MECHANISM = OptStream(
+    MODEL, TREE, sampling=EquallySpaced(4), features=[], level_shares=["1/2", "1/2"], post_processing=False
+)
+STEPS = pd.date_range("2016-02-01", periods=N_STEPS, freq="30min")
+FRAMES = {
+    "polars": pl.DataFrame(READINGS).select(ORDER),
+    "pandas": pd.DataFrame(READINGS, index=STEPS)[ORDER],
+    "pandas by index": pd.DataFrame(READINGS).T.loc[ORDER],
+    "pandas by index, times in the columns": pd.DataFrame(READINGS, index=STEPS).T.loc[ORDER],
+    "pandas integers that may be missing": pd.DataFrame(READINGS).astype("Int64")[ORDER],
+}
+
+
+def released(values, mechanism=MECHANISM):
+    return mechanism.release(values, noise=SilentNoise()).values
+
+
+@pytest.mark.parametrize("kind", FRAMES)
+def test_a_frame_goes_by_label_in_whatever_order(kind):
+    assert np.array_equal(released(FRAMES[kind]), released(ARRAY))
+    assert released(ARRAY)[TREE.nodes.index("south")].tolist() == READINGS["south"]
+
+
+def test_an_array_goes_by_position():
+    assert np.array_equal(released(ARRAY.tolist()), released(ARRAY))
+    assert not np.array_equal(released(ARRAY[::-1]), released(ARRAY))
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_what_is_missing_counts_as_nothing(missing):
+    """Whether there is a release must not depend on a reading, so neither on its absence."""
+    readings = {**READINGS, "south": [10.0, missing, 30.0, 40.0]}
+    wanted = ARRAY.copy()
+    wanted[1, 1] = 0
+    whole = pd.DataFrame(readings).astype("Int64")
+    for frame in (pl.DataFrame(readings), pd.DataFrame(readings), whole):
+        assert np.array_equal(released(frame), released(wanted))
+
+
+@pytest.mark.parametrize("type_name", ["Float32", "Int32", "UInt64"])
+def test_a_frames_types_are_those_of_its_columns(type_name):
+    frame = pl.DataFrame(READINGS).cast(getattr(pl, type_name))
+    assert np.array_equal(released(frame), released(ARRAY))
+
+
+WRONG = {
+    "a leaf is missing": (pl.DataFrame(READINGS).drop("south"), "missing: 'south'"),
+    "a column is no leaf": (pl.DataFrame({**READINGS, "all": [0.0] * 4}), "nothing else"),
+    "a leaf has another name": (pd.DataFrame(READINGS).rename(columns={"west": "vest"}), "missing: 'west'"),
+    "a leaf comes twice": (pd.DataFrame(READINGS)[[*ORDER, "north"]], "each leaf of the hierarchy once"),
+    "leaves on both axes": (pd.DataFrame(ARRAY[:, :3], index=ORDER, columns=ORDER), "each leaf of the"),
+    "texts": (pl.DataFrame(READINGS).cast(pl.String), "integers or floats"),
+    "texts in an index": (pd.DataFrame(READINGS).astype(object).T, "integers or floats"),
+    "steps in disorder": (pd.DataFrame(READINGS, index=STEPS)[ORDER].iloc[[1, 0, 2, 3]], "sort them by time"),
+    "another library's": (pl.DataFrame(READINGS).to_arrow(), "polars or pandas frame"),
+    "not collected": (pl.LazyFrame(READINGS), "polars or pandas frame"),
+}
+
+
+@pytest.mark.parametrize("kind", WRONG)
+def test_what_does_not_fit_is_refused_before_any_noise(kind):
+    frame, message = WRONG[kind]
+    noise = SilentNoise()
+    with pytest.raises(ParameterError, match=message):
+        MECHANISM.release(frame, noise=noise)
+    assert noise.asked == []
+
+
+def test_plain_series_have_no_names_to_match():
+    noise = SilentNoise()
+    with pytest.raises(ParameterError, match="give an array, a series in each row"):
+        Laplace(MODEL).release(FRAMES["polars"], noise=noise)
+    assert noise.asked == []
+    for series in (pl.Series(READINGS["west"]), pd.Series(READINGS["west"])):
+        assert released(series, Laplace(MODEL)).tolist() == [READINGS["west"]]
+
+
+def test_a_step_goes_by_label_too():
+    online = Hierarchical(Laplace(MODEL), TREE, ["1/2", "1/2"])
+    values = {leaf: READINGS[leaf][0] for leaf in ORDER}
+    for value in (pd.Series(values), pl.DataFrame([values]), ARRAY[:, 0]):
+        _, release = online.step(online.start(), value, noise=SilentNoise())
+        assert release.values[:, 0].tolist() == [111, 1, 10, 100]
+
+
+@pytest.mark.parametrize("noise", [0, None, 0.5, secure_noise, type(secure_noise())])
+def test_no_noise_is_refused_in_words(noise):
+    with pytest.raises(ParameterError, match=r"noise must be secure_noise\(\).*nothing is released without"):
+        MECHANISM.release(ARRAY, noise=noise)
