@@ -11,7 +11,7 @@ from pydantic_core import PydanticUndefined
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.base import Section
 from tasks.config.tables.mechanisms import MECHANISMS
-from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change
+from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change, PublishedAbout
 
 MEANINGS = Path(__file__).with_name("meanings.toml")
 HEAD = """\
@@ -38,6 +38,8 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
         found[name] = (f"[{name}]", keys)
         if name == "input":
             found["input.changes"] = ("[[input.changes]]", keys_of(Change))
+        if name == "published":
+            found["published.about"] = ("[published.about]", keys_of(PublishedAbout))
     shared: dict[type[Section], list[str]] = {}
     for name, section in MECHANISMS.items():
         shared.setdefault(section, []).append(name)

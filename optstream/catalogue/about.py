@@ -17,6 +17,10 @@ from optstream.errors import ParameterError, PublicationError
 FORMAT = "optstream.about/1"
 LONGEST_NAME = 100
 LONGEST_LINE = 200
+LINES = ("publisher", "licence", "title", "description", "contact", "citation")
+ADDRESSES = ("address", "licence_address")
+OWN = (*LINES, *ADDRESSES)
+"""What is told of the whole series."""
 LARGEST_ABOUT = 2**28
 """Bytes."""
 MOST_CORNERS = 20_000
@@ -85,6 +89,18 @@ def is_name(text: object, longest: int = LONGEST_NAME) -> bool:
     return isinstance(text, str) and 0 < len(text) <= longest and text.isprintable() and text == text.strip()
 
 
+def is_address(text: str) -> bool:
+    """Return whether a text may stand as the address of a page.
+
+    Args:
+        text: Printable.
+
+    Returns:
+        False also for addresses that are not of the web.
+    """
+    return text.startswith(("http://", "https://")) and " " not in text
+
+
 def _within(degrees: object, most: int) -> bool:
     return isinstance(degrees, int | float) and not isinstance(degrees, bool) and abs(degrees) <= most
 
@@ -97,19 +113,35 @@ class About:
         publisher: For citations; None where not given.
         licence: Of the published data, such as "CC BY 4.0"; None where not given.
         nodes: By node, those of which anything is told.
+        title: What people call the series; None where the stream's name is to do.
+        description: What the series is, in a sentence or two; None where not given.
+        contact: An e-mail address, or the address of a page, of who answers questions; None where not given.
+        citation: How the series is to be cited, such as a DOI; None where not given.
+        address: Where the published folder is on the web; None where not given.
+        licence_address: Where the licence can be read; None where not given.
 
     Raises:
-        ParameterError: A text is not printable, or longer than 200 characters; areas have too many corners.
+        ParameterError: A text is not printable, or longer than 200 characters; an address does not begin with
+            http:// or https://, or holds a space; areas have too many corners.
     """
 
     publisher: str | None = None
     licence: str | None = None
     nodes: Mapping[str, NodeFacts] = field(default_factory=dict)
+    title: str | None = None
+    description: str | None = None
+    contact: str | None = None
+    citation: str | None = None
+    address: str | None = None
+    licence_address: str | None = None
 
     def __post_init__(self) -> None:
-        for key in ("publisher", "licence"):
+        for key in OWN:
             if (text := getattr(self, key)) is not None and not is_name(text, LONGEST_LINE):
                 raise ParameterError(f"{key} must be printable text of 1 to {LONGEST_LINE} characters")
+        for key in ADDRESSES:
+            if (text := getattr(self, key)) is not None and not is_address(text):
+                raise ParameterError(f"{key} must begin with http:// or https:// and hold no space")
         if sum(len(ring) for node in self.nodes.values() for ring in node.area or ()) > MOST_CORNERS:
             raise ParameterError(f"areas must have at most {MOST_CORNERS:,} corners in all")
 
@@ -123,7 +155,7 @@ class About:
             UTF-8 text; the same facts give the same bytes.
         """
         nodes = {node: _told(one) for node, one in sorted(self.nodes.items())}
-        own = {key: getattr(self, key) for key in ("publisher", "licence") if getattr(self, key) is not None}
+        own = {key: text for key in OWN if (text := getattr(self, key)) is not None}
         document = {"format": FORMAT, "stream": stream, **own, "nodes": nodes}
         return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
@@ -164,11 +196,11 @@ def parse_about(data: bytes) -> About:
     """
     try:
         document: Any = json.loads(data)
-        known = {"format", "stream", "publisher", "licence", "nodes"}
+        known = {"format", "stream", "nodes", *OWN}
         if document["format"] != FORMAT or set(document) - known or not isinstance(document["nodes"], dict):
             raise ValueError
         nodes = {node: NodeFacts(**facts) for node, facts in document["nodes"].items()}
-        return About(document.get("publisher"), document.get("licence"), nodes)
+        return About(nodes=nodes, **{key: document.get(key) for key in OWN})
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise PublicationError(
             f"{ABOUT} is not of format {FORMAT}; `optstream report` writes it anew, or remove it"

@@ -6,6 +6,7 @@
     superseded/date=2016-02-01/release-<hash>.parquet files that a newer revision or vintage replaced
     signatures/<SHA-256>-<key>.sig                    of catalogues and manifests with this hash, by this key
     about.json                                        publisher, licence, names of nodes, where they are given
+    datapackage.json, croissant.json                  the folder as other tools know it, made of all that
     index.html                                        the page of the data users, made of all that
     curves/<SHA-256>.bin                              the figures that the page loads, made of the releases
     .lock, .incoming/                                 the publishers' lock and half-written files
@@ -25,6 +26,8 @@ from datetime import date
 CATALOGUE = "catalogue.json"
 PAGE = "index.html"
 ABOUT = "about.json"
+DATA_PACKAGE = "datapackage.json"
+CROISSANT = "croissant.json"
 CURVES = "curves"
 DATA = "data"
 MANIFESTS = "manifests"

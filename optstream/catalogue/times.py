@@ -13,8 +13,10 @@ from optstream.catalogue.index import Catalogue, Entry
 from optstream.catalogue.layout import (
     ABOUT,
     CATALOGUE,
+    CROISSANT,
     CURVES,
     DATA,
+    DATA_PACKAGE,
     INCOMING,
     LOCK,
     MANIFESTS,
@@ -63,7 +65,7 @@ def settle_page_time(transaction: Transaction, catalogue: Catalogue, curves: Ite
     curves: names of the figures that it loads.
     """
     if catalogue.entries:
-        names = (PAGE, ABOUT, CURVES, *curves, *HIDDEN, ".")
+        names = (PAGE, ABOUT, DATA_PACKAGE, CROISSANT, CURVES, *curves, *HIDDEN, ".")
         transaction.settle(dict.fromkeys(names, catalogue_time(catalogue)))
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from optstream.catalogue import PAGE, Catalogue, check_days, read_catalogue, replace_page
 from optstream.catalogue.about import About, put_about
 from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.metadata.write_metadata import put_metadata
 from optstream.catalogue.page import put_curves
 from optstream.errors import OptStreamError
 from optstream.ledger import Ledger
@@ -82,8 +83,9 @@ def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFa
     place, folder = open_storage(settings.published_folder), settings.published_folder
     if not place.is_file("catalogue.json"):
         return None
-    told = About(settings.published.publisher, settings.published.licence, settings.node_facts)
-    put_about(folder, settings.stream.name, told, signer_of(settings, ledger))
+    own, signer = settings.published, signer_of(settings, ledger)
+    told = About(own.publisher, own.licence, settings.node_facts, **own.about.model_dump())
+    put_about(folder, settings.stream.name, told, signer)
     kept, made = settings.summaries_file, []
 
     def make(place: Storage, catalogue: Catalogue) -> bytes:
@@ -101,6 +103,7 @@ def _write_public(settings: Settings, ledger: Ledger, now: datetime) -> PublicFa
         return public_page(facts, curves)
 
     replace_page(settings.published_folder, make)
+    put_metadata(folder, told, signer)
     return made[-1]
 
 

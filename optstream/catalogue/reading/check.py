@@ -17,6 +17,7 @@ from optstream.catalogue.layout import (
     release_name,
     superseded_folder,
 )
+from optstream.catalogue.metadata.write_metadata import DESCRIPTIONS, LARGEST_METADATA, check_metadata
 from optstream.catalogue.page import check_curves, check_page
 from optstream.catalogue.parquet import LARGEST_STATEMENT, decode
 from optstream.catalogue.reading.read import is_of, lost, read_file, read_rows
@@ -29,8 +30,9 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
     """Compare a published folder with its catalogue, file by file.
 
     Reported are files that are missing, altered, not listed, or left of a day that was withdrawn (of which
-    the manifest must be there, and no file), a page (`index.html`) that shows other days than are listed, and
-    figures of the page (`curves/`) that are missing, altered or not the page's.
+    the manifest must be there, and no file), a page (`index.html`) or a description (`datapackage.json`,
+    `croissant.json`) that shows other days than are listed, and figures of the page (`curves/`) that are
+    missing, altered or not the page's.
 
     Args:
         folder: A path, or the URL of a folder in an object store.
@@ -65,6 +67,7 @@ def check_files(folder: Location | str, public_key: GivenKeys | None = None) -> 
         *check_page(storage, catalogue),
         *check_curves(storage),
         *_check_about(storage),
+        *check_metadata(storage, catalogue),
     ]
 
 
@@ -90,12 +93,13 @@ def _unsigned(storage: Storage, catalogue: Catalogue, public_key: GivenKeys) -> 
     """
     keys = read_public_keys(public_key)
     names = [(CATALOGUE, LARGEST_CATALOGUE)]
-    names += [(ABOUT, LARGEST_ABOUT)]
+    always = {CATALOGUE, ABOUT, *DESCRIPTIONS}
+    names += [(ABOUT, LARGEST_ABOUT), *((name, LARGEST_METADATA) for name in DESCRIPTIONS)]
     names += [(entry.manifest, 2 * LARGEST_STATEMENT) for entry in catalogue.entries]
     for name, largest in names:
         try:
             data = storage.read(name, largest)
-            if name in (CATALOGUE, ABOUT) or has_signature(storage, data, keys):
+            if name in always or has_signature(storage, data, keys):
                 check_signature(storage, name, data, keys)
         except FileNotFoundError:
             continue

@@ -4,7 +4,7 @@ from collections.abc import Collection
 
 import polars as pl
 
-from optstream.catalogue.backends import Storage
+from optstream.catalogue.backends import Readable, Storage
 from optstream.catalogue.index import Entry
 from optstream.catalogue.parquet import decode
 from optstream.catalogue.reading.read import read_file
@@ -67,6 +67,6 @@ def _is_sound(column: pl.Series) -> bool:
     return True
 
 
-def read_statement(storage: Storage, entry: Entry) -> ReleaseStatement:
+def read_statement(storage: Readable, entry: Entry) -> ReleaseStatement:
     """Return what the file of a listed release says of itself. Raises PublicationError as `read_columns`."""
     return ReleaseStatement.from_document(decode(read_file(storage, entry, verify=True), ())[1].statement)

@@ -7,7 +7,7 @@ from functools import partial
 
 import polars as pl
 
-from optstream.catalogue.backends import Location, Storage, open_storage
+from optstream.catalogue.backends import Location, Readable, Storage, open_storage
 from optstream.catalogue.index import Catalogue, Entry, read_catalogue
 from optstream.catalogue.layout import CATALOGUE, LARGEST_RELEASE, superseded_file
 from optstream.catalogue.parquet import decode
@@ -101,7 +101,7 @@ def is_of(stated: ReleaseStatement, catalogue: Catalogue, entry: Entry) -> bool:
     )
 
 
-def read_file(storage: Storage, entry: Entry, verify: bool = False) -> bytes:
+def read_file(storage: Readable, entry: Entry, verify: bool = False) -> bytes:
     """Return the file's bytes, also if a newer release moved it away after the catalogue was read.
 
     verify: compare them with the catalogue's hash. Raises PublicationError if they differ, or are missing.

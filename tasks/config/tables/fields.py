@@ -9,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, PlainSerializer, PlainValidator, StringConstraints
 
-from optstream.catalogue.about import LONGEST_LINE, is_name
+from optstream.catalogue.about import LONGEST_LINE, is_address, is_name
 from optstream.errors import ParameterError
 from optstream.privacy.exact import exact
 
@@ -59,6 +59,12 @@ def _shown_line(value: object) -> str:
     if not isinstance(value, str) or not is_name(value, LONGEST_LINE):
         raise ValueError("not a printable text")
     return value
+
+
+def _web_address(value: object) -> str:
+    if not is_address(line := _shown_line(value)):
+        raise ValueError("no address of the web")
+    return line
 
 
 def is_node_name(name: object) -> bool:
@@ -114,6 +120,7 @@ Day = Annotated[date, PlainValidator(_day), PlainSerializer(date.isoformat, retu
 FileName = Annotated[str, PlainValidator(_file_name)]
 LogFile = Annotated[str, PlainValidator(_log_file)]
 ShownLine = Annotated[str, PlainValidator(_shown_line)]
+WebAddress = Annotated[str, PlainValidator(_web_address)]
 Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,63}\z")]
 Column = Annotated[str, StringConstraints(min_length=1, max_length=LONGEST_COLUMN)]
 ClockTime = Annotated[str, StringConstraints(pattern=r"^([01][0-9]|2[0-3]):[0-5][0-9]\z")]

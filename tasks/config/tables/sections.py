@@ -25,6 +25,7 @@ from tasks.config.tables.fields import (
     Share,
     ShownLine,
     StepLength,
+    WebAddress,
 )
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.schedule import Schedule
@@ -38,6 +39,7 @@ FILE_LIST = 'a plain file name such as "_FILES"'
 CHANGES = "[[input.changes]]"
 WITNESS = 'a second place that knows how far the ledger is, a folder or a URL such as "s3://bucket/witness"'
 SHORT_TEXT = f"a printable text of 1 to {LONGEST_LINE} characters, without spaces around it"
+WEB_ADDRESS = "an address that begins with http:// or https:// and holds no space"
 MOST_LEVELS = 64
 """Levels of a hierarchy: each has a share of its own."""
 MOST_FEATURES = 100
@@ -184,6 +186,17 @@ class Input(Section):
     raw_retention_days: int | None = Field(None, ge=1, le=36500, description=DAYS)
 
 
+class PublishedAbout(Section):
+    """What machine-readable descriptions of the published folder say beside publisher and licence."""
+
+    title: ShownLine | None = Field(None, description=SHORT_TEXT)
+    description: ShownLine | None = Field(None, description=SHORT_TEXT)
+    contact: ShownLine | None = Field(None, description=SHORT_TEXT)
+    citation: ShownLine | None = Field(None, description=SHORT_TEXT)
+    address: WebAddress | None = Field(None, description=WEB_ADDRESS)
+    licence_address: WebAddress | None = Field(None, description=WEB_ADDRESS)
+
+
 class Published(Section):
     folder: str = Field(min_length=1, description=PLACE)
     value: Column = Field(description=COLUMN)
@@ -193,6 +206,7 @@ class Published(Section):
     )
     publisher: ShownLine | None = Field(None, description=SHORT_TEXT)
     licence: ShownLine | None = Field(None, description=SHORT_TEXT)
+    about: PublishedAbout = PublishedAbout()
     signing_key: str | None = Field(
         None,
         min_length=1,

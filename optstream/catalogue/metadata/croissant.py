@@ -1,0 +1,126 @@
+"""`croissant.json`: schema.org's Dataset in JSON-LD, with the files and columns of Croissant 1.1.
+
+The format: https://docs.mlcommons.org/croissant/docs/croissant-spec-1.1.html
+"""
+
+from typing import Any
+
+from optstream.catalogue.layout import CATALOGUE, DATA
+from optstream.catalogue.metadata.dataset import Column, Dataset, day_after
+
+VERSION = "http://mlcommons.org/croissant/1.1"
+PARQUET = "application/x-parquet"
+"""As Croissant's reference library knows it."""
+TERMS = (
+    *("citeAs", "column", "equivalentProperty", "extract", "field", "fileProperty", "fileObject", "fileSet"),
+    *("format", "includes", "isLiveDataset", "jsonPath", "key", "md5", "parentField", "path", "recordSet"),
+    *("references", "regex", "repeated", "replace", "samplingRate", "separator", "source", "subField"),
+    "transform",
+)
+CONTEXT: dict[str, Any] = {
+    "@language": "en",
+    "@vocab": "https://schema.org/",
+    "sc": "https://schema.org/",
+    "cr": "http://mlcommons.org/croissant/",
+    "rai": "http://mlcommons.org/croissant/RAI/",
+    "dct": "http://purl.org/dc/terms/",
+    "conformsTo": "dct:conformsTo",
+    "data": {"@id": "cr:data", "@type": "@json"},
+    "dataType": {"@id": "cr:dataType", "@type": "@vocab"},
+    "examples": {"@id": "cr:examples", "@type": "@json"},
+    **{term: f"cr:{term}" for term in TERMS},
+}
+KINDS = {"date": "sc:Date", "datetime": "sc:DateTime", "integer": "sc:Integer", "number": "sc:Float"}
+"""By the kind of a column; of others `sc:Text`."""
+FILES, ROWS = "files", "releases"
+
+
+def croissant(dataset: Dataset) -> dict[str, Any]:
+    """Return the folder as a live Croissant dataset, which is one of schema.org, too.
+
+    Its size does not grow with the number of days. The dates are those of the folder's clock: the midnights
+    that end the first and the last day.
+
+    Args:
+        dataset: The published folder.
+
+    Returns:
+        A JSON-ready document; the same facts give the same one.
+    """
+    about = dataset.about
+    document: dict[str, Any] = {
+        "@context": CONTEXT,
+        "@type": "sc:Dataset",
+        "conformsTo": VERSION,
+        "name": dataset.title,
+        "description": dataset.description,
+        "citeAs": dataset.citation,
+        "isLiveDataset": True,
+        "version": dataset.version,
+    }
+    told = {"url": about.address, "license": about.licence_address or about.licence}
+    document |= {key: text for key, text in told.items() if text}
+    if about.publisher:
+        document["creator"] = document["publisher"] = _organisation(about.publisher, about.contact)
+    if span := dataset.first_and_last:
+        document["temporalCoverage"] = "/".join(day.isoformat() for day in span)
+        document["datePublished"], document["dateModified"] = map(day_after, span)
+    document["variableMeasured"] = dataset.catalogue.value_column
+    document["distribution"] = [_catalogue(), _files()]
+    document["recordSet"] = [_rows(dataset.columns)]
+    return document
+
+
+def _organisation(name: str, contact: str | None) -> dict[str, str]:
+    found = {"@type": "sc:Organization", "name": name}
+    if contact:
+        found["email" if "@" in contact else "url"] = contact
+    return found
+
+
+def _catalogue() -> dict[str, Any]:
+    return {
+        "@type": "cr:FileObject",
+        "@id": CATALOGUE,
+        "name": CATALOGUE,
+        "description": "Which file is the release of which day, with its SHA-256.",
+        "contentUrl": CATALOGUE,
+        "encodingFormat": "application/json",
+    }
+
+
+def _files() -> dict[str, Any]:
+    return {
+        "@type": "cr:FileSet",
+        "@id": FILES,
+        "name": FILES,
+        "description": "A file for each published day; its path names the local day.",
+        "encodingFormat": PARQUET,
+        "includes": f"{DATA}/*/*.parquet",
+    }
+
+
+def _rows(columns: tuple[Column, ...]) -> dict[str, Any]:
+    return {
+        "@type": "cr:RecordSet",
+        "@id": ROWS,
+        "name": ROWS,
+        "description": "A row for each day, step and node.",
+        "key": [{"@id": f"{ROWS}/{name}"} for name in ("date", "step", "node")],
+        "field": [_field(column) for column in columns],
+    }
+
+
+def _field(column: Column) -> dict[str, Any]:
+    source: dict[str, Any] = {"fileSet": {"@id": FILES}, "extract": {"column": column.name}}
+    if column.name == "date":
+        source["extract"] = {"fileProperty": "fullpath"}
+        source["transform"] = {"regex": r".*date=(\d{4}-\d{2}-\d{2})/.*"}
+    return {
+        "@type": "cr:Field",
+        "@id": f"{ROWS}/{column.name}",
+        "name": column.name,
+        "description": column.meaning,
+        "dataType": KINDS.get(column.kind, "sc:Text"),
+        "source": source,
+    }

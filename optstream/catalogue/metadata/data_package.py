@@ -1,0 +1,90 @@
+"""`datapackage.json`: a Data Package of Frictionless, version 2 (https://datapackage.org)."""
+
+import re
+from typing import Any
+
+from optstream.catalogue.layout import CATALOGUE
+from optstream.catalogue.metadata.dataset import Column, Dataset
+
+PROFILES = "https://datapackage.org/profiles/2.0"
+PARQUET = "application/vnd.apache.parquet"
+_LICENCE = re.compile(r"[-a-zA-Z0-9._]+")
+
+
+def data_package(dataset: Dataset) -> dict[str, Any]:
+    """Return a Data Package: the files of the listed days with their columns, and the catalogue.
+
+    Args:
+        dataset: The published folder.
+
+    Returns:
+        A JSON-ready document; the same facts give the same one.
+    """
+    about = dataset.about
+    document: dict[str, Any] = {
+        "$schema": f"{PROFILES}/datapackage.json",
+        "name": dataset.slug,
+        "title": dataset.title,
+        "description": dataset.description,
+        "version": dataset.version,
+    }
+    if about.address:
+        document["homepage"] = about.address
+    if about.licence or about.licence_address:
+        document["licenses"] = [licence(about.licence, about.licence_address)]
+    if about.publisher:
+        document["contributors"] = [_publisher(about.publisher, about.contact)]
+    document["resources"] = [*_releases(dataset), _catalogue()]
+    return document
+
+
+def licence(name: str | None, address: str | None) -> dict[str, str]:
+    """Return a licence as Data Packages have it: its short name, its address and its title, where known."""
+    short = (name or "").replace(" ", "-")
+    known = {"name": short if _LICENCE.fullmatch(short) else None, "path": address, "title": name}
+    return {key: text for key, text in known.items() if text}
+
+
+def table_schema(columns: tuple[Column, ...]) -> dict[str, Any]:
+    """Return a Table Schema of columns, any of which a file may lack if its values may be absent."""
+    fields = []
+    for column in columns:
+        field = {"name": column.name, "type": column.kind, "description": column.meaning}
+        fields.append(field if column.may_be_null else {**field, "constraints": {"required": True}})
+    return {"$schema": f"{PROFILES}/tableschema.json", "fieldsMatch": "superset", "fields": fields}
+
+
+def _publisher(name: str, contact: str | None) -> dict[str, Any]:
+    found: dict[str, Any] = {"title": name, "roles": ["publisher"]}
+    if contact:
+        found["email" if "@" in contact else "path"] = contact
+    return found
+
+
+def _releases(dataset: Dataset) -> list[dict[str, Any]]:
+    if not dataset.listed:
+        return []
+    files = tuple(column for column in dataset.columns if column.name != "date")
+    return [
+        {
+            "$schema": f"{PROFILES}/dataresource.json",
+            "name": "releases",
+            "title": "A file for each published day, a row for each node and step",
+            "description": "The local day is in the path, date=YYYY-MM-DD.",
+            "path": [entry.file for entry in dataset.listed],
+            "format": "parquet",
+            "mediatype": PARQUET,
+            "schema": table_schema(files),
+        }
+    ]
+
+
+def _catalogue() -> dict[str, Any]:
+    return {
+        "$schema": f"{PROFILES}/dataresource.json",
+        "name": "catalogue",
+        "title": "Which file is the release of which day, with its SHA-256",
+        "path": CATALOGUE,
+        "format": "json",
+        "mediatype": "application/json",
+    }

@@ -1,0 +1,159 @@
+"""What every description of a published folder is made of, read from the folder and from nothing else."""
+
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from optstream.catalogue.about import About, read_about
+from optstream.catalogue.backends import Readable
+from optstream.catalogue.index import Catalogue, Entry, find_catalogue
+from optstream.catalogue.page import digest_of
+from optstream.catalogue.reading.columns import read_statement
+from optstream.catalogue.rows import schema
+from optstream.catalogue.statements.count_bands import band_columns
+from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.catalogue.statements.statement import ReleaseStatement
+from optstream.errors import PublicationError
+
+MOST_TRIED = 28
+"""Of the newest days: one whose file is lost does not describe the series, the one before it does."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of the published rows, in words.
+
+    Attributes:
+        name: As in the files.
+        kind: Of its values.
+        meaning: One sentence.
+        may_be_null: Whether a value may be absent.
+    """
+
+    name: str
+    kind: str
+    meaning: str
+    may_be_null: bool = False
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """A published folder as its descriptions tell of it.
+
+    Attributes:
+        catalogue: As published.
+        about: What the publisher tells of itself and of nodes.
+        statement: Of the newest listed release that can be read; None where there is none.
+    """
+
+    catalogue: Catalogue
+    about: About
+    statement: ReleaseStatement | None
+
+    @property
+    def listed(self) -> tuple[Entry, ...]:
+        """The days that readers find, rising."""
+        return tuple(entry for entry in self.catalogue.entries if not entry.withdrawn)
+
+    @property
+    def title(self) -> str:
+        """What the publisher calls the series, else the stream's name."""
+        return self.about.title or self.catalogue.stream
+
+    @property
+    def description(self) -> str:
+        """What the publisher says of the series, and what protects it."""
+        own = self.about.description or f"Differentially private series of {self.catalogue.value_column}."
+        return own if self.statement is None else f"{own} {self.statement.in_words()}"
+
+    @property
+    def version(self) -> str:
+        """1.0.0, and after the plus the first 16 digits of the SHA-256 of the catalogue's bytes."""
+        return f"1.0.0+{digest_of(self.catalogue)[:16]}"
+
+    @property
+    def slug(self) -> str:
+        """The stream's name in lower-case letters, digits, '.', '_' and '-'."""
+        kept = [one if one.isascii() and (one.isalnum() or one in "._") else "-" for one in self._name]
+        return "".join(kept).strip("-.") or "series"
+
+    @property
+    def _name(self) -> str:
+        return self.catalogue.stream.lower()
+
+    @property
+    def first_and_last(self) -> tuple[date, date] | None:
+        """The first and the last listed day; None where no day is listed."""
+        return (self.listed[0].period, self.listed[-1].period) if self.listed else None
+
+    @property
+    def citation(self) -> str:
+        """How the series is cited, as the publisher says, else by publisher, title and version."""
+        who = f"{self.about.publisher}: " if self.about.publisher else ""
+        return self.about.citation or f"{who}{self.title}. Version {self.version}."
+
+    @property
+    def columns(self) -> tuple[Column, ...]:
+        """Of `read_published`, in order; the files lack `date`, which is in their path."""
+        bands = self.statement is not None and self.statement.bands is not None
+        return columns_of(self.catalogue.value_column, bands)
+
+
+def columns_of(value: str, with_bands: bool) -> tuple[Column, ...]:
+    """Return the columns of published rows with their meanings.
+
+    Args:
+        value: Name of the published values.
+        with_bands: Whether releases are of counts, and have bands.
+
+    Returns:
+        In the order of the files.
+    """
+    noise, model = error_columns(value)
+    low, high = band_columns(value)
+    meanings = {
+        "date": ("date", "The local day.", False),
+        "step": ("integer", "Number of the time step within the day, from 0.", False),
+        "timestamp": ("datetime", "Start of the step in UTC; empty for a slot the day does not have.", True),
+        "node": ("string", "The node of the hierarchy.", False),
+        "parent": ("string", "The node above it; empty at the root.", True),
+        "level": ("integer", "Depth of the node, 0 at the root.", False),
+        value: ("number", "The published value, with differentially private noise.", False),
+        noise: ("number", "Standard deviation of what the noise alone did to the value; no error bar.", True),
+        model: ("number", "Standard error of the value by the mechanism's own model.", True),
+        low: ("number", "Lowest count of a band that holds the true count in 95 % of steps.", True),
+        high: ("number", "Highest count of that band.", True),
+        "revision": ("integer", "From 0; a higher one is a new measurement of the day.", False),
+        "vintage": ("integer", "From 0; a higher one is a new estimate from the same measurements.", False),
+    }
+    return tuple(Column(name, *meanings[name]) for name in schema(value, with_bands=with_bands))
+
+
+def day_after(day: date) -> str:
+    """Return the date of the midnight that ends a day: what the folder's clock shows for it."""
+    return (day + timedelta(days=1)).isoformat()
+
+
+def read_dataset(storage: Readable, about: About | None = None) -> Dataset | None:
+    """Read what a folder's descriptions are made of. What is read is not trusted.
+
+    Args:
+        storage: The published folder.
+        about: What its publisher tells; read from `about.json` by default.
+
+    Returns:
+        The facts; None where there is no catalogue.
+
+    Raises:
+        PublicationError: The catalogue or `about.json` is not as OptStream writes it.
+    """
+    catalogue = find_catalogue(storage)
+    if catalogue is None:
+        return None
+    listed = [entry for entry in catalogue.entries if not entry.withdrawn]
+    statement = None
+    for entry in reversed(listed[-MOST_TRIED:]):
+        with suppress(PublicationError):
+            statement = read_statement(storage, entry)
+            break
+    return Dataset(catalogue, read_about(storage) if about is None else about, statement)

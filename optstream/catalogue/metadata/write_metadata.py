@@ -1,0 +1,100 @@
+"""Put the folder's descriptions beside its catalogue, and check that they are of it.
+
+Lemma: descriptions only move forward. In one transaction the marks of those that are there are taken before
+the catalogue is read, and each put demands its mark; so one that was made of an older catalogue never takes
+the place of a newer one's. Whoever publishes puts them after its catalogue, so the newest catalogue has its
+own once its publisher is done. They are functions of the folder: no time of a run, no value of a release.
+"""
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from optstream.catalogue.about import About
+from optstream.catalogue.backends import Location, Readable, Transaction, open_storage
+from optstream.catalogue.index import Catalogue
+from optstream.catalogue.layout import CATALOGUE, CROISSANT, DATA_PACKAGE
+from optstream.catalogue.metadata.croissant import croissant
+from optstream.catalogue.metadata.data_package import data_package
+from optstream.catalogue.metadata.dataset import Dataset, read_dataset
+from optstream.catalogue.page import digest_of
+from optstream.catalogue.signing import Signer
+from optstream.catalogue.times import settle_page_time
+from optstream.errors import PublicationError
+
+LARGEST_METADATA = 2**26
+"""Bytes of one description."""
+DESCRIPTIONS: dict[str, Callable[[Dataset], dict[str, Any]]] = {
+    DATA_PACKAGE: data_package,
+    CROISSANT: croissant,
+}
+"""Those that lie in the folder."""
+
+
+def to_bytes(document: dict[str, Any]) -> bytes:
+    """Return a description as a file: UTF-8 text, the same document in the same bytes.
+
+    Args:
+        document: JSON-ready.
+
+    Returns:
+        With a line for each entry.
+    """
+    return (json.dumps(document, indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def put_metadata(folder: Location | str, about: About, signer: Signer | None = None) -> bool:
+    """Put the descriptions of a folder in the place of those that are there.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        about: What its publisher tells; not read from the folder, where anyone may have written it.
+        signer: Signs them, if one of its keys signed the catalogue that they are made of.
+
+    Returns:
+        Whether anything changed; False where there is no catalogue.
+
+    Raises:
+        ParameterError: The URL cannot be one.
+        PublicationError: The folder cannot be read or written.
+    """
+
+    def put(transaction: Transaction) -> bool:
+        marks = {name: transaction.mark(name) for name in DESCRIPTIONS}
+        dataset = read_dataset(transaction, about)
+        if dataset is None:
+            return False
+        transaction.prepare()
+        signs = signer is not None and signer.has_signed(transaction, dataset.catalogue, **signer.earlier)
+        changed = False
+        for name, describe in DESCRIPTIONS.items():
+            data = to_bytes(describe(dataset))
+            if signer is not None and signs:
+                changed |= signer.sign(transaction, data)
+            if marks[name] is None or transaction.read(name, LARGEST_METADATA) != data:
+                transaction.replace_marked(name, data, marks[name])
+                changed = True
+        settle_page_time(transaction, dataset.catalogue)
+        return changed
+
+    try:
+        return open_storage(folder).change(put)
+    except OSError as error:
+        names = " and ".join(DESCRIPTIONS)
+        raise PublicationError(
+            f"{names} cannot be written ({error.strerror}); mend it and run `optstream report`"
+        ) from error
+
+
+def check_metadata(storage: Readable, catalogue: Catalogue) -> Iterator[str]:
+    """Yield a line for each description that is there and is not of this catalogue."""
+    digest = digest_of(catalogue)[:16]
+    for name in DESCRIPTIONS:
+        try:
+            stated = json.loads(storage.read(name, LARGEST_METADATA))["version"].partition("+")[2]
+        except FileNotFoundError:
+            continue
+        except (PublicationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            stated = None
+        if stated != digest:
+            yield f"{name} is not of the days that {CATALOGUE} lists; `optstream report` makes it anew"

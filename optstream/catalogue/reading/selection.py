@@ -1,0 +1,134 @@
+"""Some nodes and some days of a published folder, by step or by day, and as other tools take them."""
+
+from collections.abc import Collection
+from datetime import date
+
+import polars as pl
+
+from optstream.catalogue.backends import Location, open_storage
+from optstream.catalogue.reading.read import catalogue_reader, read_rows
+from optstream.catalogue.rows import joined_rows
+from optstream.catalogue.signing import GivenKeys
+from optstream.catalogue.statements.standard_errors import error_columns
+from optstream.errors import ParameterError
+
+AGENCY = "OPTSTREAM"
+
+
+def select_rows(
+    folder: Location | str,
+    nodes: Collection[str] = (),
+    first: date | None = None,
+    last: date | None = None,
+    public_key: GivenKeys | None = None,
+) -> pl.DataFrame:
+    """Return the published rows of some nodes on some days. Reads the files of these days alone.
+
+    Args:
+        folder: A path, or the URL of a folder in an object store.
+        nodes: Their names; none for all.
+        first: The first local day; None for the first that is published.
+        last: The last local day; None for the last that is published.
+        public_key: The publisher's, as for `read_published`.
+
+    Returns:
+        Columns and order of `read_published`; days that are not published are absent.
+
+    Raises:
+        ParameterError: No published day of the span has a node of one of these names, or no day of the span
+            is published.
+        PublicationError: As for `read_published`.
+    """
+    storage = open_storage(folder)
+    catalogue = catalogue_reader(storage, public_key)()
+    entries = [
+        entry
+        for entry in catalogue.entries
+        if not entry.withdrawn and (first or date.min) <= entry.period <= (last or date.max)
+    ]
+    if not entries:
+        raise ParameterError(
+            "no day of this span is published; see the page or catalogue.json for those that are"
+        )
+    parts, seen = [], set()
+    for entry in entries:
+        rows = read_rows(storage, catalogue, entry, public_key is not None)
+        if nodes:
+            rows = rows.filter(pl.col("node").is_in(list(nodes)))
+            seen |= set(rows["node"].unique())
+        parts.append(rows)
+    if unknown := sorted(set(nodes) - seen):
+        raise ParameterError(
+            f"no published day of this span has a node {unknown[0]!r}; names are as in the files"
+        )
+    return joined_rows(parts, catalogue.value_column)
+
+
+def by_day(rows: pl.DataFrame, value: str) -> pl.DataFrame:
+    """Return a row for each day and node, with the day's sum and mean.
+
+    A standard error of a mean over steps depends on how the steps' errors hang together, which the rows do
+    not say. The mean of the steps' standard errors is the most that it can be (Minkowski); it is no estimate
+    of it.
+
+    Args:
+        rows: As `select_rows` returns them.
+        value: Name of the published values.
+
+    Returns:
+        Columns date, node, parent, level, steps (how many the day has), the value with `_sum` and `_mean`,
+        the most that the mean's standard errors can be (`_mean_noise_se_at_most`, `_mean_se_at_most`; null
+        where a step's is not known), revision, vintage; sorted by date and node.
+    """
+    at_most = {
+        f"{value}_mean{column.removeprefix(value)}_at_most": pl.when(pl.col(column).null_count() == 0).then(
+            pl.col(column).mean()
+        )
+        for column in error_columns(value)
+    }
+    summed = rows.group_by("date", "node").agg(
+        pl.col("parent", "level").first(),
+        pl.len().cast(pl.Int64).alias("steps"),
+        pl.col(value).sum().alias(f"{value}_sum"),
+        pl.col(value).mean().alias(f"{value}_mean"),
+        *(most.alias(name) for name, most in at_most.items()),
+        pl.col("revision", "vintage").first(),
+    )
+    return summed.sort("date", "node")
+
+
+def as_sdmx_csv(rows: pl.DataFrame, value: str, daily: bool) -> pl.DataFrame:
+    """Return rows as the table of an SDMX-CSV 2.0 data message: an observation a row.
+
+    The format: https://github.com/sdmx-twg/sdmx-csv. Dimensions are NODE and TIME_PERIOD (in UTC by step);
+    the measure is OBS_VALUE, by day the mean. Slots that a day does not have are left out, for they have no
+    time. The dataflow has no structure message: columns are as here.
+
+    Args:
+        rows: As `select_rows` returns them, or as `by_day` does.
+        value: Name of the published values.
+        daily: Whether `by_day` made them.
+
+    Returns:
+        Columns in the order of the format; errors are attributes, empty where not known.
+    """
+    if daily:
+        time, measure = pl.col("date").dt.to_string("%Y-%m-%d"), f"{value}_mean"
+        errors = [f"{value}_mean{one.removeprefix(value)}_at_most" for one in error_columns(value)]
+    else:
+        rows = rows.filter(pl.col("timestamp").is_not_null())
+        time, measure = pl.col("timestamp").dt.to_string("%Y-%m-%dT%H:%M:%SZ"), value
+        errors = list(error_columns(value))
+    last = "_AT_MOST" if daily else ""
+    return rows.select(
+        pl.lit("dataflow").alias("STRUCTURE"),
+        pl.lit(f"{AGENCY}:{value.upper()}(1.0)").alias("STRUCTURE_ID"),
+        pl.lit("I").alias("ACTION"),
+        pl.col("node").alias("NODE"),
+        time.alias("TIME_PERIOD"),
+        pl.col(measure).alias("OBS_VALUE"),
+        pl.col(errors[0]).alias(f"NOISE_SE{last}"),
+        pl.col(errors[1]).alias(f"MODEL_SE{last}"),
+        pl.col("revision").alias("REVISION"),
+        pl.col("vintage").alias("VINTAGE"),
+    )
