@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner
 
-from flows.cli.commands.export_rows import app
+from flows.cli.commands.readers.export_rows import app
 from optstream.catalogue import publish, read_published, stage
 from tests.optstream.catalogue.conftest import make_rows, make_statement
 

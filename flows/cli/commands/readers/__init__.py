@@ -1,0 +1,1 @@
+"""Commands for who reads a published folder and has no configuration."""
