@@ -9,6 +9,7 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, on_tree
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
+from tasks.covariates.public_series import read_covariates
 
 Mechanism = OptStream | Hierarchical
 
@@ -33,6 +34,7 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
         "counts": lambda: settings.privacy.counts,
         "declared_leaves": lambda: settings.declared_leaves,
         "period_lengths": lambda: settings.day_lengths,
+        "covariates": lambda: read_covariates(settings)[0],
         "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),
