@@ -30,6 +30,8 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
+MOST_LATE = 3
+"""Periods, the last ones, from which a new estimate takes a covariate's values."""
 READY, PARTS, COVARIATES = "ready", "parts", "covariates"
 """What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
 tree chose for all of its levels together; the covariates' values that the night knows, kept in `before`.
@@ -140,7 +142,8 @@ class HistoryInformed(OnlineMechanism):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""
-        return self._with_errors(measured, self.fitted(measured), measured)
+        belief = self._belief(measured.before, len(measured.points))
+        return self._with_errors(measured, self.fitted(measured), belief)
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the days that were found unlike all others, this period's included; free.
@@ -169,11 +172,11 @@ class HistoryInformed(OnlineMechanism):
         Returns:
             The new estimate. Its spends are those of `measured`: a revision draws nothing.
         """
-        last = later[-1] if later else measured
-        belief = self._belief({**(last.state or {}), **used_covariates(last)}, len(measured.points))
+        last, used = later[-1] if later else measured, used_covariates(measured, *later)
+        belief = self._belief({**(last.state or {}), **used}, len(measured.points))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
         nothing = BlockHistory.empty(len(measured.points))
-        return self._with_errors(measured, self._estimate(measured, belief, nothing), last)
+        return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
         """Return the memory that these consecutive periods leave, from their stored measurements alone; free.
@@ -210,8 +213,13 @@ class HistoryInformed(OnlineMechanism):
         return {**memory, **belief.to_document(), READY: first_step}
 
     def known_covariates(self, first_step: int) -> dict[str, Any]:
-        """Return what the night of the period that begins at this step knows of covariates, as a part of its
-        state; empty where it knows nothing, or not the day's own values; free.
+        """Return what a night knows of the covariates, as a part of its state; free.
+
+        Args:
+            first_step: Of the period that it releases.
+
+        Returns:
+            Nothing where it knows nothing, or not the day's own values.
         """
         day = int(self.public_days.clock(first_step)) // self.public_days.steps_per_day
         known = (one.known(day, self.history_days) for one in self.covariates)
@@ -223,9 +231,9 @@ class HistoryInformed(OnlineMechanism):
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
-    def _with_errors(self, measured: Measured, found: Estimate, last: Measured) -> Release:
+    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
         release = self._release(measured, found.values, np.sqrt(found.variances))
-        return replace(release, covariates=self._belief(used_covariates(last), 0).covariates)
+        return replace(release, covariates=belief.covariates)
 
     def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
         return FilterState.from_document(document, n_series, self.public_days, self.components)
@@ -295,10 +303,14 @@ class HistoryInformed(OnlineMechanism):
         return self._step_spend(BLOCKS, first_step, weights, a_step)
 
 
-def used_covariates(measured: Measured) -> dict[str, Any]:
-    """Return the covariates' values that a period was measured with, as a part of a state; free."""
-    before = measured.before or {}
-    return {COVARIATES: before[COVARIATES]} if COVARIATES in before else {}
+def used_covariates(*measured: Measured) -> dict[str, Any]:
+    """Return the covariates' values that the last of these periods knew, as a part of a state; free.
+
+    Of a covariate that it went without, those that one of the few periods before it knew.
+    """
+    known = [one for period in measured[-MOST_LATE:] for one in (period.before or {}).get(COVARIATES, ())]
+    newest = {one["name"]: one for one in known}
+    return {COVARIATES: list(newest.values())} if newest else {}
 
 
 def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:

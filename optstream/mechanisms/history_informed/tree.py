@@ -236,7 +236,8 @@ class HistoryInformedTree(Hierarchical):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""
-        return self._with_errors(measured, self.fitted(measured), measured)
+        known = self._known(measured)
+        return self._with_errors(measured, self._estimate(measured, *known), known[0])
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, from what was measured after it too; free.
@@ -249,12 +250,13 @@ class HistoryInformedTree(Hierarchical):
             The new estimate, with the spends of `measured`.
         """
         last = later[-1] if later else measured
-        belief = self.pattern._belief({**_learned(last.state), **used_covariates(last)}, 0)
+        used = used_covariates(measured, *later)
+        belief = self.pattern._belief({**_learned(last.state), **used}, 0)
         histories = {}
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
-        return self._with_errors(measured, self._estimate(measured, belief, histories), last)
+        return self._with_errors(measured, self._estimate(measured, belief, histories), belief)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
@@ -269,10 +271,9 @@ class HistoryInformedTree(Hierarchical):
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
-    def _with_errors(self, measured: Measured, found: Estimate, last: Measured) -> Release:
+    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality)
-        covariates = self.pattern._belief(used_covariates(last), 0).covariates
-        return replace(release, bands=found.bands, covariates=covariates)
+        return replace(release, bands=found.bands, covariates=belief.covariates)
 
     def _estimate(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
