@@ -50,9 +50,9 @@ def problems_of(
             case ("changes", int(number), *_) if name == "input":
                 place, known, within = f"{CHANGES} {number + 1}: ", keys(Change), table["changes"][number]
                 path = entry["loc"][2:]
-            case ("given", int(number), *path) if name == "covariates":
+            case ("given", int(number), *_) if name == "covariates":
                 place, known = f"{COVARIATES} {number + 1}: ", keys(PublicSeries)
-                within = table["given"][number]
+                path, within = entry["loc"][2:], table["given"][number]
             case ("given",) if name == "covariates":
                 place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
                 path = (name,)

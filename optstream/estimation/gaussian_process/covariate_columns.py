@@ -82,7 +82,8 @@ def _functions(values: Floats) -> tuple[Floats, Floats]:
     """Return functions of the covariate, (n_functions, n_leaves, n_days): of the common response, and of
     those that groups have of their own; each with mean 0 over the days, and 0 where it does not apply.
     """
-    applies = np.isfinite(values).any(axis=1)
+    applies = np.asarray(np.isfinite(values).any(axis=1))
+    shown = applies[:, None]
     if not applies.any():
         return np.zeros((0, *values.shape)), np.zeros((0, *values.shape))
     filled = np.zeros_like(values)
@@ -96,7 +97,8 @@ def _functions(values: Floats) -> tuple[Floats, Floats]:
     lines = np.stack([LINEAR * one for one in (scaled, *slow)])
     found = np.concatenate([lines, BENT * np.stack(bent)])
     own = OWN * np.stack([scaled, slow[0]])
-    return tuple(applies[:, None] * (one - one.mean(axis=2, keepdims=True)) for one in (found, own))
+    found, own = (one - one.mean(axis=2, keepdims=True) for one in (found, own))
+    return found * shown, own * shown
 
 
 def _without_gaps(row: Floats) -> Floats:

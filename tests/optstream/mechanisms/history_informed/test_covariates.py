@@ -13,7 +13,7 @@ from optstream.stream import AggregationTree, Measured
 from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
-SLOTS, N_DAYS, ROUNDS = 12, 40, 10
+SLOTS, N_DAYS, ROUNDS = 12, 40, 5
 TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
 DEGREES = 10 + np.random.default_rng(0).normal(size=(1, N_DAYS)).cumsum(axis=1)
 WARMTH = Covariate("warmth", -20, DEGREES)
