@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import Measured
+from optstream.stream.covariate import Covariate
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +32,7 @@ class Release:
         optimality: How near the values are to the optimum of the bounded program; None where none was solved.
         bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
             each, both in the band, nan where nothing is known; None but for counts.
+        covariates: Public series, with the values that the estimate went by.
         noise_of: Computes `noise_standard_errors`.
     """
 
@@ -44,6 +46,7 @@ class Release:
     standard_errors: NDArray[np.float64] | None = None
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    covariates: tuple[Covariate, ...] = ()
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
 
     @cached_property

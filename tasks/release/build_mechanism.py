@@ -9,6 +9,7 @@ from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, on_tree
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
+from tasks.covariates.public_series import read_covariates
 
 Mechanism = OptStream | Hierarchical
 
@@ -34,6 +35,7 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
         "declared_leaves": lambda: settings.declared_leaves,
         # a zone may have had other days than it has now, and a day of the archive is planned all the same
         "period_lengths": lambda: tuple(sorted({*settings.day_lengths, settings.calendar.n_steps(day)})),
+        "covariates": lambda: read_covariates(settings)[0],
         "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),

@@ -16,7 +16,7 @@ from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured
-from optstream.stream.state import raw_bytes, with_raw
+from optstream.stream.state import public_part, raw_bytes, with_raw
 from tasks.config import Settings
 from tasks.processes.core_dumps import forbid_core_dumps
 from tasks.release.day import Charged, Drawn, Held, Reserved
@@ -76,9 +76,11 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     # Taken permanently: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)
     state = with_raw(memory.state, raw) if raw and mechanism.adaptive else memory.state
-    file.preallocate(_bytes_held(settings, day, plan), 2**12 + len(raw or b"") + _cells(settings, day))
     # what a mechanism learns before it draws may fail, and then nothing was drawn
     state = mechanism.prepared(state, day.period.first_step)
+    memory_bytes = len(json.dumps(public_part(state)))
+    size = _bytes_held(settings, day, plan, memory_bytes)
+    file.preallocate(size, 2**12 + len(raw or b"") + _cells(settings, day))
     keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
     run.ledger.begin_draw(day.reservation, run.clock())
     try:
@@ -196,11 +198,11 @@ def _is_ours(run: Run, day: Held) -> bool:
     return record is not None and record.fencing_token == day.reservation.fencing_token
 
 
-def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None) -> int:
+def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None, memory_bytes: int) -> int:
     """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
     n_features = len(settings.features_.named)
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    return 2**16 + 4 * spends + 4 * day.memory.size + (4 + 2 * n_features) * _cells(settings, day)
+    return 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * n_features) * _cells(settings, day)
 
 
 def _cells(settings: Settings, day: Reserved) -> int:

@@ -25,13 +25,16 @@ from optstream.privacy.exact import whole
 from optstream.privacy.rules.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
-READY, PARTS = "ready", "parts"
+MOST_LATE = 3
+"""Periods, the last ones, from which a new estimate takes a covariate's values."""
+READY, PARTS, COVARIATES = "ready", "parts", "covariates"
 """What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
-tree chose for all of its levels together.
+tree chose for all of its levels together; the covariates' values that the night knows, kept in `before`.
 """
 
 
@@ -65,6 +68,8 @@ class HistoryInformed(OnlineMechanism):
             proxy (`mechanisms.history_informed.public_prior`).
         counts: Whether readings are counts, of resolution 1: whole numbers that vary around what is expected
             of them by as much as that is. `HistoryInformedTree` goes by it; plain series do not.
+        covariates: Public series that explain part of the readings, such as temperature. A period remembers
+            the values that it used (`Measured.before`), and its estimates go by those.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
@@ -80,6 +85,7 @@ class HistoryInformed(OnlineMechanism):
     relearn_days: int = 28
     components: tuple[Component, ...] = COMPONENTS
     counts: bool = False
+    covariates: tuple[Covariate, ...] = ()
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
     revises: ClassVar[bool] = True
@@ -136,7 +142,8 @@ class HistoryInformed(OnlineMechanism):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""
-        return self._with_errors(measured, self.fitted(measured))
+        belief = self._belief(measured.before, len(measured.points))
+        return self._with_errors(measured, self.fitted(measured), belief)
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the days that were found unlike all others, this period's included; free.
@@ -165,11 +172,11 @@ class HistoryInformed(OnlineMechanism):
         Returns:
             The new estimate. Its spends are those of `measured`: a revision draws nothing.
         """
-        last = later[-1] if later else measured
-        belief = self._belief(last.state, len(measured.points))
+        last, used = later[-1] if later else measured, used_covariates(measured, *later)
+        belief = self._belief({**(last.state or {}), **used}, len(measured.points))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
         nothing = BlockHistory.empty(len(measured.points))
-        return self._with_errors(measured, self._estimate(measured, belief, nothing))
+        return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
         """Return the memory that these consecutive periods leave, from their stored measurements alone; free.
@@ -186,28 +193,47 @@ class HistoryInformed(OnlineMechanism):
         """
         belief = self._belief(None, len(measured[0].points))
         for one in measured:
+            belief = replace(belief, covariates=self._belief(used_covariates(one), 0).covariates)
             belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
             belief = belief.after(BlockHistory.of(one), self.history_days)
         end = measured[-1].first_step + measured[-1].n_steps
         near = self._still_seen((spend for one in measured for spend in one.spends), end)
-        return {"mechanism": NAME, **belief.to_document(), "spends": near}
+        return {"mechanism": NAME, **replace(belief, covariates=()).to_document(), "spends": near}
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
         """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
-        memory = own_state(state, NAME)
-        if not memory.get("history") or memory.get(READY) == first_step:
+        memory, known = own_state(state, NAME), self.known_covariates(first_step)
+        if memory.get(READY) == first_step or not (memory.get("history") or known):
             return state
+        memory = {"mechanism": NAME, **memory, **known}
+        if not memory.get("history"):
+            return {**memory, READY: first_step}
         belief = self._belief(memory, len(memory["history"]["sums"]))
         belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
         return {**memory, **belief.to_document(), READY: first_step}
+
+    def known_covariates(self, first_step: int) -> dict[str, Any]:
+        """Return what a night knows of the covariates, as a part of its state; free.
+
+        Args:
+            first_step: Of the period that it releases.
+
+        Returns:
+            Nothing where it knows nothing, or not the day's own values.
+        """
+        day = int(self.public_days.clock(first_step)) // self.public_days.steps_per_day
+        known = (one.known(day, self.history_days) for one in self.covariates)
+        documents = [one.to_document() for one in known if one is not None]
+        return {COVARIATES: documents} if documents else {}
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
         """Return those that share a window with a step at or after `end`, JSON-ready."""
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
-    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
-        return self._release(measured, found.values, np.sqrt(found.variances))
+    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
+        release = self._release(measured, found.values, np.sqrt(found.variances))
+        return replace(release, covariates=belief.covariates)
 
     def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
         return FilterState.from_document(document, n_series, self.public_days, self.components)
@@ -220,12 +246,18 @@ class HistoryInformed(OnlineMechanism):
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
+        for one in self.covariates:
+            if len(one.values) not in (1, period.n_leaves):
+                raise ParameterError(
+                    f"covariate {one.name!r} must have one row of values, or one for each of "
+                    f"{period.n_leaves} series; got {len(one.values)}"
+                )
         memory = own_state(self.prepared(state, period.first_step), NAME)
         parts = self._parts(period.n_steps, period.first_step, memory)
         spend = self._spend(_weights(parts, period.n_steps), period.first_step)
         belief = self._belief(memory, period.n_leaves)
         measured = measure_blocks(period, parts, spend, noise)
-        after = belief.after(BlockHistory.of(measured), self.history_days)
+        after = replace(belief, covariates=()).after(BlockHistory.of(measured), self.history_days)
         end = period.first_step + period.n_steps
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         return replace(
@@ -269,6 +301,16 @@ class HistoryInformed(OnlineMechanism):
     def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
         a_step = self.model.epsilon / (self.blocks.n_blocks * self.blocks.length)
         return self._step_spend(BLOCKS, first_step, weights, a_step)
+
+
+def used_covariates(*measured: Measured) -> dict[str, Any]:
+    """Return the covariates' values that the last of these periods knew, as a part of a state; free.
+
+    Of a covariate that it went without, those that one of the few periods before it knew.
+    """
+    known = [one for period in measured[-MOST_LATE:] for one in (period.before or {}).get(COVARIATES, ())]
+    newest = {one["name"]: one for one in known}
+    return {COVARIATES: list(newest.values())} if newest else {}
 
 
 def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:

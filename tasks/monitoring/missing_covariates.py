@@ -1,0 +1,42 @@
+"""Public covariates that the newest release had to go without."""
+
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import date
+
+from optstream.errors import LedgerError, ParameterError
+from optstream.ledger import ReleaseOutline, ReleaseState
+from optstream.mechanisms.history_informed.history_informed import used_covariates
+from optstream.stream import Measured
+from tasks.config import Settings
+from tasks.covariates.public_series import read_covariates
+from tasks.storage.private_files import read_verified
+
+
+def missing_covariates(
+    settings: Settings, releases: Mapping[date, ReleaseOutline]
+) -> dict[date, tuple[str, ...]]:
+    """The newest published day, with a sentence for each covariate that its measurements went without.
+
+    Reads the stored measurements of that day, which are noisy, and the covariates' files; no dump. Empty
+    where nothing is missing or configured, and where the measurements are gone.
+    """
+    out = [day for day, one in releases.items() if one.state is ReleaseState.PUBLISHED]
+    if not out or not settings.covariates.given:
+        return {}
+    newest, release = max(out), releases[max(out)]
+    try:
+        folder = settings.measurements_of(newest, release.revision)
+        measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
+    except (LedgerError, ParameterError, OSError):
+        return {}
+    used = {one["name"] for one in used_covariates(measured).get("covariates", ())}
+    unread: dict[str, str] = {}
+    with suppress(ParameterError):
+        unread = {one.name: one.why for one in read_covariates(settings)[1]}
+    words = {
+        one.name: unread.get(one.name, f"covariate {one.name}: {one.path} had no value of the day")
+        for one in settings.covariates.given
+    }
+    found = tuple(words[name] for name in words if name not in used)
+    return {newest: found} if found else {}
