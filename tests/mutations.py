@@ -47,16 +47,16 @@ MUTATIONS = (
     ),
     Mutation(
         "what a covariate did is believed without a prior",
-        "optstream/estimation/gaussian_process/covariate_effect.py",
+        "optstream/estimation/gaussian_process/covariates/covariate_effect.py",
         "np.eye(told.size) + ",
         "1e-6 * np.eye(told.size) + ",
-        ("tests/optstream/estimation/gaussian_process/test_covariate_effect.py",),
+        ("tests/optstream/estimation/gaussian_process/covariates/test_covariate_effect.py",),
     ),
     Mutation(
         "a covariate may be a file of the stream's own input",
         "tasks/covariates/public_series.py",
-        '(("input", settings.input_folder), ("trusted", settings.trusted_folder))',
-        '(("trusted", settings.trusted_folder),)',
+        "if real.is_relative_to(zone.resolve()):",
+        "if key != 'input' and real.is_relative_to(zone.resolve()):",
         ("tests/tasks/covariates/test_public_series.py",),
     ),
     Mutation(

@@ -47,15 +47,21 @@ def _signing_key(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
 
 
 def _covariates(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
-    """What a covariate tells is not charged to the ledger: it must be public."""
-    private = {
+    """What a covariate tells is not charged to the ledger: it must be public.
+
+    A link in the place of the path itself is looked at when it is read, and not here: whoever may deliver the
+    file may make one, and no delivery stops a night.
+    """
+    zones = {
         name: located(sections[name].folder, folder) for name in ("input", "trusted") if name in sections
     }
+    private = {name: zone for name, zone in zones.items() if isinstance(zone, Path)}
     for number, one in enumerate(sections["covariates"].given if "covariates" in sections else (), 1):
         place = f"{COVARIATES} {number}: path"
         for key, zone in private.items():
             try:
-                within = lies_within(absolute(one.path, folder), zone)
+                place_named = _named_in(absolute(one.path, folder))
+                within = any(place_named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone)))
             except (OSError, ValueError, RuntimeError):
                 yield f"{place} is no path: it holds a NUL, is too long, or links to itself"
                 break
@@ -64,6 +70,11 @@ def _covariates(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
                     f"{place} must not lie in {key}.folder, which is private: what is learned from it would "
                     "leak, and no ledger would see it; name a file that is public"
                 )
+
+
+def _named_in(place: Path) -> Path:
+    """Return a path in the folder that it lies in, whose links are followed. Raises as `Path.resolve`."""
+    return place.parent.resolve() / place.name
 
 
 def _ledger(ledger: Any, folder: Path) -> Iterator[str]:

@@ -1,7 +1,6 @@
 """Public covariates that the newest release had to go without."""
 
 from collections.abc import Mapping
-from contextlib import suppress
 from datetime import date
 
 from optstream.errors import LedgerError, ParameterError
@@ -9,7 +8,7 @@ from optstream.ledger import ReleaseOutline, ReleaseState
 from optstream.mechanisms.history_informed.history_informed import used_covariates
 from optstream.stream import Measured
 from tasks.config import Settings
-from tasks.covariates.public_series import read_covariates
+from tasks.covariates.reading import read_covariates
 from tasks.storage.private_files import read_verified
 
 
@@ -31,12 +30,9 @@ def missing_covariates(
     except (LedgerError, ParameterError, OSError):
         return {}
     used = {one["name"] for one in used_covariates(measured).get("covariates", ())}
-    unread: dict[str, str] = {}
-    with suppress(ParameterError):
-        unread = {one.name: one.why for one in read_covariates(settings)[1]}
-    words = {
-        one.name: unread.get(one.name, f"covariate {one.name}: {one.path} had no value of the day")
-        for one in settings.covariates.given
-    }
-    found = tuple(words[name] for name in words if name not in used)
-    return {newest: found} if found else {}
+    missing = [one for one in settings.covariates.given if one.name not in used]
+    if not missing:
+        return {}
+    unread = {one.name: one.why for one in read_covariates(settings, newest).unread}
+    without = (f"covariate {one.name}: {one.path} had no value of the day" for one in missing)
+    return {newest: tuple(unread.get(one.name, words) for one, words in zip(missing, without, strict=True))}

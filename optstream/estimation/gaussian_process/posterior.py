@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
-from optstream.estimation.gaussian_process.covariate_effect import CovariateEffect, effect_of
+from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior

@@ -1,15 +1,18 @@
 """Covariates' files: any of the layouts, by node; private ones are refused, unusable ones gone without."""
 
+import os
 from datetime import UTC, date, datetime, timedelta
 
 import numpy as np
 import polars as pl
 import pytest
 
-from optstream.errors import ConfigurationError, ParameterError
+from optstream.errors import ConfigurationError
+from optstream.storage.parquet_limits import Limits
 from optstream.stream.calendar import ORIGIN
 from tasks.config import load_settings
-from tasks.covariates.public_series import read_covariates
+from tasks.covariates import public_series, reading
+from tasks.covariates.reading import read_covariates, read_here
 from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 2, 1)
@@ -31,10 +34,20 @@ def configured(tmp_path):
     return _configured
 
 
-def one(settings):
-    (found,), unread = read_covariates(settings)
-    assert unread == ()
-    return found
+def one(settings, until=DAYS[-1]):
+    found = read_covariates(settings, until, read_here)
+    assert found.unread == ()
+    (covariate,) = found.read
+    return covariate
+
+
+def gone_without(settings, read=read_here):
+    """Why the only covariate is gone without."""
+    found = read_covariates(settings, DAYS[-1], read)
+    assert found.read == ()
+    (unread,) = found.unread
+    assert unread.why.startswith("covariate warmth: ")
+    return unread.why
 
 
 def by_node(nodes=("84", "11"), **columns):
@@ -90,37 +103,90 @@ def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
 @pytest.mark.parametrize(
     ("write", "why"),
     [
-        (lambda folder: None, "warmth must be a .parquet or .csv file, or a folder of them"),
+        (lambda folder: None, "a folder of them; found a folder without any: correct its path, which is rel"),
         (lambda folder: (folder / "a.csv").write_text("x,y\n1,2\n"), "a column date or timestamp"),
-        (lambda folder: (folder / "a.parquet").write_bytes(b"PAR1"), "cannot be read as a table"),
-        (lambda folder: by_node(("xx",)).write_csv(folder / "a.csv"), "must name nodes of the hierarchy"),
+        (lambda folder: (folder / "a.csv").write_text("date,t\n"), "it has 'date', 't': name its columns by"),
+        (lambda folder: (folder / "a.csv").write_bytes(b"\xff\x00,\n,,,"), "warmth"),
+        (lambda folder: (folder / "a.parquet").write_bytes(b"PAR1"), "must be a Parquet file of at most"),
+        (lambda folder: by_node(("xx",)).write_csv(folder / "a.csv"), "such as '84', in column 'node'; it n"),
         (lambda folder: by_node(value=pl.lit(np.nan)).write_parquet(folder / "a.parquet"), "have a number"),
+        (lambda folder: by_node(value=pl.lit(-np.inf)).write_parquet(folder / "a.parquet"), "have a number"),
+        (lambda folder: by_node(value=pl.lit(1e300)).write_parquet(folder / "a.parquet"), "have a number"),
+        (lambda folder: by_node(date=pl.date(2999, 1, 1)).write_csv(folder / "a.csv"), "up to 2016-02-04"),
         (lambda folder: by_node(value=pl.lit("a")).write_parquet(folder / "a.parquet"), "must be of numbers"),
         (lambda folder: by_node(date=pl.lit("x")).write_csv(folder / "a.csv"), "of dates or instants"),
+        (lambda folder: os.mkfifo(folder / "a.csv"), "must be a file that stays as it is while it is read"),
+        (lambda folder: (folder / "a.csv").mkdir(), "cannot be read (Is a directory)"),
+        (lambda folder: (folder / "a.csv").symlink_to("a.csv"), "cannot be read"),
+        (lambda folder: os.truncate((folder / "a.csv").open("w").name, 2**40), "at most 64 MiB each"),
+        (lambda folder: by_node(**{"x" * 999: 1}).drop("value").write_csv(folder / "a.csv"), "'xxx"),
     ],
 )
 def test_what_cannot_be_used_is_gone_without_and_said(configured, tmp_path, write, why):
     (tmp_path / "warmth").mkdir()
     write(tmp_path / "warmth")
-    read, (unread,) = read_covariates(configured())
-    assert read == ()
-    assert unread.why.startswith("covariate warmth: ")
-    assert why in unread.why
+    said = gone_without(configured())
+    assert why in said
+    assert len(said) < 500
+
+
+def test_a_file_that_claims_more_than_anybody_reads_is_not_decoded(configured, tmp_path, monkeypatch):
+    (tmp_path / "warmth").mkdir()
+    by_node().write_parquet(tmp_path / "warmth/a.parquet")
+    monkeypatch.setattr(public_series, "LIMITS", Limits(rows=7, columns=3))
+    assert "must be a Parquet file of at most 7 rows" in gone_without(configured())
+
+
+def test_one_name_of_a_private_file_is_not_read_by_another(configured, tmp_path):
+    """A link is followed; a second name of the same file cannot be, so nothing that has one is read."""
+    (tmp_path / "warmth").mkdir()
+    (tmp_path / "dumps").mkdir()
+    by_node().write_csv(tmp_path / "dumps/a.csv")
+    (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "dumps/a.csv")
+    assert "'a.csv' leads into input.folder, which is private" in gone_without(configured())
+    (tmp_path / "warmth/a.csv").unlink()
+    (tmp_path / "warmth/a.csv").hardlink_to(tmp_path / "dumps/a.csv")
+    assert "must have one name; it has 2 (hard links)" in gone_without(configured())
+    (tmp_path / "dumps/a.csv").unlink()
+    assert one(configured()).values.shape == (3, 4)
+
+
+def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
+    (tmp_path / "dumps").mkdir()
+    (tmp_path / "warmth").symlink_to(tmp_path / "dumps")
+    by_node().write_csv(tmp_path / "dumps/a.csv")
+    assert "leads into input.folder" in gone_without(configured())
+
+
+def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    table = by_node(("84",)).drop("node")
+    wrong = pl.DataFrame({"date": [date(1, 1, 1), date(9999, 12, 31), DAYS[1]], "value": [1.0, 2.0, 1e300]})
+    pl.concat([table, table, wrong[:2]]).write_csv(tmp_path / "warmth/a.csv")
+    wrong.write_csv(tmp_path / "warmth/b.csv")
+    found = one(configured())
+    assert found.first_day == (FIRST - ORIGIN).days
+    assert found.values.tolist() == [[0, 1, 2, 3]]
+
+
+def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    by_node(("84",)).drop("node").write_csv(tmp_path / "warmth/a.csv")
+    assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]]
+
+
+def test_a_file_that_ends_the_process_that_reads_it_is_gone_without(configured, tmp_path, monkeypatch):
+    (tmp_path / "warmth").mkdir()
+    by_node().write_csv(tmp_path / "warmth/a.csv")
+    assert read_covariates(configured(), DAYS[-1]).read == (one(configured()),)
+    monkeypatch.setattr(reading, "MOST_SECONDS", 0.0)
+    assert "the process that reads it ended over it" in gone_without(configured(), None)
 
 
 @pytest.mark.parametrize("place", ["dumps", "dumps/region=84", "trusted/x.csv"])
 def test_a_private_place_is_refused(configured, place):
     with pytest.raises(ConfigurationError, match=r"1: path must not lie in \w+\.folder, which is private"):
         configured(ENTRY.replace('path = "warmth"', f'path = "{place}"'))
-
-
-def test_a_link_to_a_private_file_is_refused_when_it_is_read(configured, tmp_path):
-    (tmp_path / "warmth").mkdir()
-    (tmp_path / "dumps").mkdir()
-    by_node().write_csv(tmp_path / "dumps/a.csv")
-    (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "dumps/a.csv")
-    with pytest.raises(ParameterError, match=r"lies in input\.folder, which is private"):
-        read_covariates(configured())
 
 
 @pytest.mark.parametrize(

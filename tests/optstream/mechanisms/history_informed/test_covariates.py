@@ -17,7 +17,8 @@ SLOTS, N_DAYS, ROUNDS = 12, 40, 5
 TREE = AggregationTree.from_parents({"all": None, "A": "all", "B": "all"})
 DEGREES = 10 + np.random.default_rng(0).normal(size=(1, N_DAYS)).cumsum(axis=1)
 WARMTH = Covariate("warmth", -20, DEGREES)
-PLAIN = HistoryInformed(PrivacyModel(1, SLOTS, 1), 6, 1, 100.0, PublicDays(SLOTS), relearn_days=0)
+# so little noise that a few nights tell of it
+PLAIN = HistoryInformed(PrivacyModel(8, SLOTS, 1), 6, 1, 100.0, PublicDays(SLOTS), relearn_days=0)
 WITH = replace(PLAIN, covariates=(WARMTH,))
 BOTH = {
     "plain": lambda mechanism: mechanism,

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.covariate_columns import columns_of
+from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
 from optstream.stream.covariate import Covariate
 

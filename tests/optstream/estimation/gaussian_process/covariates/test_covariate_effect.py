@@ -5,10 +5,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process import covariate_effect
+from optstream.estimation.gaussian_process.covariates import covariate_effect
 from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.covariate_columns import columns_of
-from optstream.estimation.gaussian_process.covariate_effect import effect_of
+from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
+from optstream.estimation.gaussian_process.covariates.covariate_effect import effect_of
 from optstream.estimation.gaussian_process.posterior import Question, explained, fit, series_of
 from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from optstream.estimation.gaussian_process.blocks import Blocks
-from optstream.estimation.gaussian_process.covariate_columns import columns_of
+from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
 from optstream.stream import AggregationTree
 from optstream.stream.covariate import Covariate
 

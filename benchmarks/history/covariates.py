@@ -1,6 +1,6 @@
 """Shows what public temperature is worth to HistoryInformed, and what a wrong covariate costs it.
 
-    python -m benchmarks.covariates --data FOLDER [--epsilon 0.1 0.01] [--month 2 6 10] [--trials 3]
+    python -m benchmarks.history.covariates --data FOLDER [--epsilon 0.1 0.01] [--month 2 6 10] [--trials 3]
         [--kind temperature ...]
 
 The load of the 12 French regions of 2016, half-hours by day, w = 48, alpha 1 MW, all of epsilon for the
