@@ -10,9 +10,10 @@ import pytest
 from optstream.errors import ConfigurationError
 from optstream.storage.parquet_limits import Limits
 from optstream.stream.calendar import ORIGIN
-from tasks.config import load_settings
+from tasks.config import checks, load_settings
 from tasks.covariates import public_series, reading
 from tasks.covariates.reading import read_covariates, read_here
+from tasks.planning.dry_run import dry_run
 from tests.tasks.two_regions import CONFIGURATION
 
 FIRST = date(2016, 2, 1)
@@ -197,7 +198,7 @@ def test_a_private_place_is_refused(configured, place):
         (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
         (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
         (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
-        (ENTRY + 'nodes = ["99"]\n', "[[covariates]] 1: nodes must be of the hierarchy; got '99'"),
+        (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
         (ENTRY + "level = 2\n", "[[covariates]] 1: level must be in [0, 1]; got 2"),
     ],
 )
@@ -221,3 +222,20 @@ def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
     assert len(hashes) == 1
     assert configured("").configuration_hash not in hashes
     assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
+
+
+def test_estimates_hold_as_many_numbers_as_memory_has(configured, monkeypatch):
+    """Both limits are of the memory that a drawn day's estimate takes."""
+    monkeypatch.setattr(checks, "MOST_ROWS", 3)
+    monkeypatch.setattr(checks, "MOST_GROUPS", 1)
+    configured(ENTRY + "level = 0\n")
+    with pytest.raises(ConfigurationError) as caught:
+        configured(ENTRY + "level = 1\n" + ENTRY.replace("warmth", "wind"))
+    assert "[[covariates]] may have at most 3 series of nodes together" in str(caught.value)
+    assert "got 2 for each of 3 nodes: leave some out" in str(caught.value)
+    assert "level must be one of at most 1 nodes, or be left out; got 1, which has 2" in str(caught.value)
+
+
+def test_a_dry_run_says_what_nights_would_go_without(configured):
+    (warning, *_) = dry_run(configured(), DAYS).warnings
+    assert warning.startswith("covariate warmth: warmth must be a .parquet or .csv file")
