@@ -144,7 +144,7 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
     if len(times) != 1 or given.value not in table.columns:
         raise DumpError(
             f"{_named(file)} must have a column date or timestamp, and a column {given.value!r} of numbers; "
-            f"it has {_listed(table.columns)}: name its columns by the keys value and node"
+            f"it has {_headers(table)}: name its columns by the keys value and node"
         )
     kind, time = table.schema[times[0]], pl.col(times[0])
     if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
@@ -167,12 +167,13 @@ def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
     )
 
 
+def _headers(table: pl.DataFrame) -> str:
+    """Return names of columns; of the values below them nothing is said, for the file may be a wrong one."""
+    return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
+
+
 def _named(file: Path) -> str:
     return f"{file.name!r:.80}"
-
-
-def _listed(names: list[str]) -> str:
-    return ", ".join(f"{name!r:.40}" for name in names[:10]) or "none of these"
 
 
 def _of_nodes(
@@ -193,7 +194,7 @@ def _of_nodes(
         if not has.any():
             raise DumpError(
                 f"{given.path} must name nodes of the hierarchy, such as {tree.leaves[0]!r:.40}, in column "
-                f"{given.node!r}; it names {_listed(sorted(map(str, rows)))}"
+                f"{given.node!r}; it names none: set the key node, or rename them in the file"
             )
         for node, parent in enumerate(tree.parents[1:], 1):
             if not has[node] and has[parent]:

@@ -5,17 +5,20 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 from resource import RLIMIT_AS, RLIMIT_CPU, setrlimit
 from threading import Timer
 from typing import Any
 
+import numpy as np
+
 from optstream.errors import DumpError
+from optstream.stream.calendar import ORIGIN
 from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.config.paths import absolute
-from tasks.covariates.public_series import Asked, covariate_of
+from tasks.covariates.public_series import LONGEST_PAST, Asked, covariate_of
 from tasks.storage.failures import is_failure
 
 MOST_MEMORY = 2**33
@@ -69,6 +72,21 @@ def read_covariates(
 
 def _read_apart(asked: Asked) -> Covariate:
     """Return what a process of its own reads. Raises DumpError in its words, or where it gave no answer."""
+    try:
+        found = _heard(json.loads(_said_by_a_process(asked)), asked)
+    except BaseException as error:
+        if not is_failure(error):
+            raise
+        raise DumpError(
+            f"{asked.given.path} cannot be read: the process that reads it ended over it or took longer than "
+            f"{MOST_SECONDS} seconds; it is damaged, made to do harm, or too large: deliver it anew"
+        ) from None
+    if isinstance(found, str):
+        raise DumpError(found)
+    return found
+
+
+def _said_by_a_process(asked: Asked) -> bytes:
     # the present folder is no place to import from
     command, pipe = [sys.executable, "-P", "-m", __name__], subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL) as process:
@@ -79,18 +97,25 @@ def _read_apart(asked: Asked) -> Covariate:
         try:
             process.stdin.write(asked.model_dump_json().encode())
             process.stdin.close()
-            said = json.loads(process.stdout.read(LARGEST_ANSWER))
-            if "why" in said:
-                raise DumpError(str(said["why"]))
-            return Covariate.from_document(said)
-        except (OSError, ValueError, KeyError, TypeError, RecursionError):
-            raise DumpError(
-                f"{asked.given.path} cannot be read: the process that reads it ended over it or took longer "
-                f"than {MOST_SECONDS} seconds; it is damaged, made to do harm, or too large: deliver it anew"
-            ) from None
+            return process.stdout.read(LARGEST_ANSWER)
         finally:
             timer.cancel()
             process.kill()
+
+
+def _heard(said: Any, asked: Asked) -> Covariate | str:
+    """Return what a process said, which decoded files that others made: nothing of it is taken for granted.
+
+    Raises ValueError and others where it is no answer to what was asked.
+    """
+    if "why" in said:
+        return f"{said['why']:.500}"
+    given, first = asked.given, ORIGIN + timedelta(days=said["first_day"])
+    values = np.array(said["values"], dtype=np.float64)
+    past = asked.until - first - timedelta(days=values.shape[1] - 1)
+    if len(values) not in (1, len(asked.parents)) or not timedelta(0) <= past <= timedelta(LONGEST_PAST):
+        raise ValueError
+    return Covariate(given.name, said["first_day"], values, given.publication_lag_days, given.level)
 
 
 def read_here(asked: Asked) -> Covariate:

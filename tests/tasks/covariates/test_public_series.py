@@ -109,7 +109,10 @@ def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
         (lambda folder: (folder / "a.csv").write_text("date,t\n"), "it has 'date', 't': name its columns by"),
         (lambda folder: (folder / "a.csv").write_bytes(b"\xff\x00,\n,,,"), "warmth"),
         (lambda folder: (folder / "a.parquet").write_bytes(b"PAR1"), "must be a Parquet file of at most"),
-        (lambda folder: by_node(("xx",)).write_csv(folder / "a.csv"), "such as '84', in column 'node'; it n"),
+        (
+            lambda folder: by_node(("xx",)).write_csv(folder / "a.csv"),
+            "such as '84', in column 'node'; it names none: ",
+        ),
         (lambda folder: by_node(value=pl.lit(np.nan)).write_parquet(folder / "a.parquet"), "have a number"),
         (lambda folder: by_node(value=pl.lit(-np.inf)).write_parquet(folder / "a.parquet"), "have a number"),
         (lambda folder: by_node(value=pl.lit(1e300)).write_parquet(folder / "a.parquet"), "have a number"),
@@ -174,6 +177,27 @@ def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
     (tmp_path / "warmth").mkdir()
     by_node(("84",)).drop("node").write_csv(tmp_path / "warmth/a.csv")
     assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"[",
+        b"[" * 10**6,
+        b"1",
+        b'{"first_day": 1e999, "values": [[1]]}',
+        b'{"first_day": 5875, "values": [[1], [2]]}',
+        b'{"first_day": 5875, "values": [[1], [2, 3], [4]]}',
+        b'{"first_day": 5879, "values": [[1]]}',
+        b'{"first_day": 5000, "values": [[1]]}',
+        b'{"first_day": 5875, "values": []}',
+        b'{"first_day": 5875, "values": [[%d]]}' % 10**400,
+    ],
+)
+def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatch, said):
+    monkeypatch.setattr(reading, "_said_by_a_process", lambda asked: said)
+    assert "the process that reads it ended over it" in gone_without(configured(), None)
 
 
 def test_a_file_that_ends_the_process_that_reads_it_is_gone_without(configured, tmp_path, monkeypatch):
