@@ -57,28 +57,30 @@ class Covariate:
     def __hash__(self) -> int:
         return hash(self._key)
 
-    def known(self, day: int, history_days: int) -> "Covariate | None":
-        """Return what the night that releases a day may use, free.
+    def public(self, day: int, history_days: int) -> "Covariate | None":
+        """Return what is public when the night runs that releases a day, free.
 
         Args:
             day: On the public clock.
             history_days: How far back estimates look.
 
         Returns:
-            The values of that day and those before; None where the day's own is missing or not public yet in
-            some row that has values: then the night goes without the covariate.
+            The values up to that day, or to the last one that is public by then; None where there are none.
         """
         last = min(day, day + 1 - self.lag_days)
         first = max(self.first_day, day - history_days - WARM_UP_DAYS)
-        if last < day or not first <= day < self.first_day + self.values.shape[1]:
+        if last < first:
             return None
-        values = self.values[:, first - self.first_day : day + 1 - self.first_day]
+        values = self.values[:, first - self.first_day : last + 1 - self.first_day]
         values = np.where(np.abs(values) <= LARGEST, values, np.nan)
-        known = np.isfinite(values)
-        applies = known.any(axis=1)
-        if not applies.any() or not known[applies, -1].all():
+        if not np.isfinite(values).any():
             return None
         return Covariate(self.name, first, values, self.lag_days, self.level)
+
+    def tells(self, day: int) -> bool:
+        """Return whether it has a value of a day in every row that has any; else estimates go without."""
+        column, known = day - self.first_day, np.isfinite(self.values)
+        return 0 <= column < known.shape[1] and bool(known[known.any(axis=1), column].all())
 
     def to_document(self) -> dict[str, Any]:
         """Return it as a JSON-ready document, a missing value as null."""

@@ -5,8 +5,10 @@ from datetime import date
 
 from optstream.errors import LedgerError, ParameterError
 from optstream.ledger import ReleaseOutline, ReleaseState
-from optstream.mechanisms.history_informed.history_informed import used_covariates
+from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, LATE
 from optstream.stream import Measured
+from optstream.stream.calendar import ORIGIN
+from optstream.stream.covariate import Covariate
 from tasks.config import Settings
 from tasks.covariates.reading import read_covariates
 from tasks.storage.private_files import read_verified
@@ -29,8 +31,11 @@ def missing_covariates(
         measured = Measured.from_bytes(read_verified(folder, release.measurements_hash))
     except (LedgerError, ParameterError, OSError):
         return {}
-    used = {one["name"] for one in used_covariates(measured).get("covariates", ())}
-    missing = [one for one in settings.covariates.given if one.name not in used]
+    before, day = measured.before or {}, (newest - ORIGIN).days
+    known = [Covariate.from_document(one) for key in (COVARIATES, LATE) for one in before.get(key, ())]
+    # of one that is public on a later day only, the newest value may be as old as that
+    in_time = {one.name for one in known if one.tells(day + 1 - max(one.lag_days, 1))}
+    missing = [one for one in settings.covariates.given if one.name not in in_time]
     if not missing:
         return {}
     unread = {one.name: one.why for one in read_covariates(settings, newest).unread}

@@ -16,6 +16,7 @@ from optstream.estimation.gaussian_process.prior import COMPONENTS, Component
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
+from optstream.mechanisms.history_informed.covariate_memory import covariates_of, late_part, used_covariates
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
@@ -30,11 +31,9 @@ from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
-MOST_LATE = 3
-"""Periods, the last ones, from which a new estimate takes a covariate's values."""
-READY, PARTS, COVARIATES = "ready", "parts", "covariates"
+READY, PARTS = "ready", "parts"
 """What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
-tree chose for all of its levels together; the covariates' values that the night knows, kept in `before`.
+tree chose for all of its levels together. Covariates (`covariate_memory`) are kept in `before`.
 """
 
 
@@ -172,7 +171,8 @@ class HistoryInformed(OnlineMechanism):
         Returns:
             The new estimate. Its spends are those of `measured`: a revision draws nothing.
         """
-        last, used = later[-1] if later else measured, used_covariates(measured, *later)
+        last = later[-1] if later else measured
+        used = used_covariates(measured, *later, day=self.day_of(measured.first_step))
         belief = self._belief({**(last.state or {}), **used}, len(measured.points))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
         nothing = BlockHistory.empty(len(measured.points))
@@ -219,12 +219,13 @@ class HistoryInformed(OnlineMechanism):
             first_step: Of the period that it releases.
 
         Returns:
-            Nothing where it knows nothing, or not the day's own values.
+            Those that tell the day itself, and others apart; nothing where none are public.
         """
-        day = int(self.public_days.clock(first_step)) // self.public_days.steps_per_day
-        known = (one.known(day, self.history_days) for one in self.covariates)
-        documents = [one.to_document() for one in known if one is not None]
-        return {COVARIATES: documents} if documents else {}
+        return covariates_of(self.covariates, self.day_of(first_step), self.history_days)
+
+    def day_of(self, step: int) -> int:
+        """Return the day of a running step, on the public clock."""
+        return int(self.public_days.clock(step)) // self.public_days.steps_per_day
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
         """Return those that share a window with a step at or after `end`, JSON-ready."""
@@ -262,7 +263,7 @@ class HistoryInformed(OnlineMechanism):
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         return replace(
             measured,
-            before=public_part({"mechanism": NAME, **belief.to_document()}),
+            before=public_part({"mechanism": NAME, **belief.to_document(), **late_part(memory)}),
             state={
                 "mechanism": NAME,
                 **after.to_document(),
@@ -301,16 +302,6 @@ class HistoryInformed(OnlineMechanism):
     def _spend(self, weights: tuple[int, ...], first_step: int) -> StepSpend:
         a_step = self.model.epsilon / (self.blocks.n_blocks * self.blocks.length)
         return self._step_spend(BLOCKS, first_step, weights, a_step)
-
-
-def used_covariates(*measured: Measured) -> dict[str, Any]:
-    """Return the covariates' values that the last of these periods knew, as a part of a state; free.
-
-    Of a covariate that it went without, those that one of the few periods before it knew.
-    """
-    known = [one for period in measured[-MOST_LATE:] for one in (period.before or {}).get(COVARIATES, ())]
-    newest = {one["name"]: one for one in known}
-    return {COVARIATES: list(newest.values())} if newest else {}
 
 
 def _weights(parts: Iterable[range], n_steps: int) -> tuple[int, ...]:

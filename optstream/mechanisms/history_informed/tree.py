@@ -31,14 +31,9 @@ from optstream.estimation.gaussian_process.tree_filter import (
 )
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
-from optstream.mechanisms.history_informed.history_informed import (
-    COVARIATES,
-    PARTS,
-    READY,
-    HistoryInformed,
-    used_covariates,
-)
+from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
 from optstream.mechanisms.history_informed.history_informed import NAME as OWN
+from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
 from optstream.mechanisms.history_informed.small_counts import (
     small_blocks,
     small_leaf_level,
@@ -259,7 +254,7 @@ class HistoryInformedTree(Hierarchical):
             The new estimate, with the spends of `measured`.
         """
         last = later[-1] if later else measured
-        used = used_covariates(measured, *later)
+        used = used_covariates(measured, *later, day=self.pattern.day_of(measured.first_step))
         belief = self.pattern._belief({**_learned(last.state), **used}, 0)
         histories = {}
         for place, (level, _) in enumerate(self.levels):
@@ -318,7 +313,9 @@ class HistoryInformedTree(Hierarchical):
         after = {key: value for key, value in learned.items() if key != COVARIATES}
         after["began"] = began if belief.began is None else belief.began
         return replace(
-            drawn, before={"mechanism": NAME, **learned}, state={**drawn.state, ELSEWHERE: seen, **after}
+            drawn,
+            before={"mechanism": NAME, **learned, **late_part(state)},
+            state={**drawn.state, ELSEWHERE: seen, **after},
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:

@@ -96,6 +96,18 @@ def test_what_is_not_public_when_the_night_runs_is_not_used(make, lag_days, know
     assert ("covariates" in first.before) == known
 
 
+def test_what_is_public_late_serves_new_estimates_alone(make):
+    """Of a lag of 3 days: the night of the next day but one is the first to know the day's value."""
+    stored = nights(make, replace(PLAIN, covariates=(replace(WARMTH, lag_days=3),)), 4)
+    plain, made = nights(make, PLAIN, 4), make(PLAIN)
+    assert np.array_equal(made.estimate(stored[3]).values, made.estimate(plain[3]).values)
+    assert not any("late covariates" in one.state for one in stored)
+    assert made.revise(stored[0], stored[1:2]).covariates == ()
+    (used,) = made.revise(stored[0], stored[1:3]).covariates
+    assert (used.tells(0), used.tells(1)) == (True, False)
+    assert np.array_equal(used.values[0, -3:], DEGREES[0, 18:21])
+
+
 def test_a_night_without_its_value_is_that_of_the_model_without_the_covariate(make):
     values = np.where(np.arange(N_DAYS) - 20 == 0, np.nan, DEGREES)
     missing = replace(PLAIN, covariates=(replace(WARMTH, values=values),))
