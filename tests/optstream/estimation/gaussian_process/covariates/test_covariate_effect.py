@@ -5,8 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from optstream.estimation.gaussian_process.covariates import covariate_effect
 from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.covariates import covariate_effect
 from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
 from optstream.estimation.gaussian_process.covariates.covariate_effect import effect_of
 from optstream.estimation.gaussian_process.posterior import Question, explained, fit, series_of
