@@ -224,7 +224,14 @@ class HistoryInformed(OnlineMechanism):
         return covariates_of(self.covariates, self.day_of(first_step), self.history_days)
 
     def day_of(self, step: int) -> int:
-        """Return the day of a running step, on the public clock."""
+        """Return the day of a running step.
+
+        Args:
+            step: Running number of a step.
+
+        Returns:
+            The day's number on the public clock.
+        """
         return int(self.public_days.clock(step)) // self.public_days.steps_per_day
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
