@@ -11,6 +11,7 @@ Run one with `python -m benchmarks.NAME`; `--help` lists its options. None asser
     mechanisms     error, cost and time of all mechanisms on public series     Laplace
     history_cost   HistoryInformed by number of nodes                          OptStream
     history_proxy  what a public proxy is worth to a stream that begins        general prior medians
+    history.covariates  what public temperature is worth to HistoryInformed    no covariate
     leakage        the loss function                                           HiGHS, Algorithm 1
     leakage_report the leakage paper's figures 7 to 9, a page of numbers
     fast_report    FAST's figures 6 to 18, algorithms as printed               Fast, Fourier, Laplace

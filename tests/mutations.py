@@ -39,6 +39,27 @@ class Mutation:
 
 MUTATIONS = (
     Mutation(
+        "a covariate's value is used before it is public",
+        "optstream/stream/covariate.py",
+        "last = min(day, day + 1 - self.lag_days)",
+        "last = day",
+        ("tests/optstream/mechanisms/history_informed/test_covariates.py",),
+    ),
+    Mutation(
+        "what a covariate did is believed without a prior",
+        "optstream/estimation/gaussian_process/covariates/covariate_effect.py",
+        "np.eye(told.size) + ",
+        "1e-6 * np.eye(told.size) + ",
+        ("tests/optstream/estimation/gaussian_process/covariates/test_covariate_effect.py",),
+    ),
+    Mutation(
+        "a covariate may be a file of the stream's own input",
+        "tasks/covariates/public_series.py",
+        "if real.is_relative_to(zone.resolve()):",
+        "if key != 'input' and real.is_relative_to(zone.resolve()):",
+        ("tests/tasks/covariates/test_public_series.py",),
+    ),
+    Mutation(
         "levels with blocks of their own do not see what the others take",
         "optstream/privacy/rules/headroom.py",
         "            charged[touching] = after\n",

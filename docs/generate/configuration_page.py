@@ -10,6 +10,7 @@ from pydantic_core import PydanticUndefined
 
 from tasks.config.example import EXAMPLE
 from tasks.config.tables.base import Section
+from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.mechanisms import MECHANISMS
 from tasks.config.tables.sections import OPTIONAL, SECTIONS, Change, PublishedAbout
 
@@ -36,6 +37,8 @@ def tables() -> dict[str, tuple[str, dict[str, FieldInfo]]]:
     for name, section in SECTIONS.items():
         keys = {"*": section.model_fields["named"]} if name == "features" else keys_of(section)
         found[name] = (f"[{name}]", keys)
+        if name == "covariates":
+            found[name] = (COVARIATES, keys_of(PublicSeries))
         if name == "input":
             found["input.changes"] = ("[[input.changes]]", keys_of(Change))
         if name == "published":

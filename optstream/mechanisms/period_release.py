@@ -13,6 +13,7 @@ from optstream.errors import ParameterError
 from optstream.estimation.optimality import Optimality
 from optstream.privacy.spends import Spend
 from optstream.stream import AggregationTree, Measured
+from optstream.stream.covariate import Covariate
 
 if TYPE_CHECKING:
     import altair as alt
@@ -41,6 +42,7 @@ class Release:
         optimality: How near the values are to the optimum of the bounded program; None where none was solved.
         bands: The lowest and the highest count of a band of 95 % around each value, of the values' shape
             each, both in the band, nan where nothing is known; None but for counts.
+        covariates: Public series, with the values that the estimate went by.
         noise_of: Computes `noise_standard_errors`.
         tree: Whose nodes the values are of; None over plain series.
     """
@@ -55,6 +57,7 @@ class Release:
     standard_errors: NDArray[np.float64] | None = None
     optimality: Optimality | None = None
     bands: tuple[NDArray[np.float64], NDArray[np.float64]] | None = None
+    covariates: tuple[Covariate, ...] = ()
     noise_of: Callable[[], NDArray[np.float64] | None] | None = field(default=None, repr=False)
     tree: AggregationTree | None = field(default=None, repr=False)
 

@@ -6,8 +6,10 @@ from pathlib import Path
 from typing import Any
 
 from optstream.errors import ParameterError
+from optstream.estimation.gaussian_process.covariates.covariate_columns import MOST_GROUPS
 from optstream.stream import AggregationTree, Calendar, Feature
 from optstream.stream.quantise import LARGEST_UNITS
+from tasks.config.tables.covariates import COVARIATES, MOST_ROWS, Covariates
 from tasks.config.tables.layouts import countable_up_to, factor_problems, layout_problems
 from tasks.config.tables.mechanisms import HistoryInformed, Mechanism, kinds_with, names_with
 from tasks.config.tables.schedule import schedule_problems
@@ -53,6 +55,8 @@ def cross_checks(
         problems += factor_problems(sections["input"], sections["privacy"])
     if {"input", "published"} <= present:
         problems += _input(sections["input"], sections["published"], sections.get("stream"))
+    if {"covariates", "mechanism"} <= present:
+        problems += _covariates(sections["covariates"], sections["mechanism"], tree)
     if "schedule" in present:
         problems += schedule_problems(sections["schedule"], sections.get("watch", Watch()))
     problems += zone_checks(sections, folder)
@@ -117,6 +121,35 @@ def _joint_noise(mechanism: Mechanism, stream: Stream, tree: AggregationTree | N
             'in one leaf: say so with stream.leaves_per_period = 1, which stream.unit "customer" and '
             'input.schema "aggregated" allow, or leave noise out for joint noise at levels of one node'
         )
+
+
+def _covariates(covariates: Covariates, mechanism: Mechanism, tree: AggregationTree | None) -> Iterator[str]:
+    if covariates.given and not isinstance(mechanism, HistoryInformed):
+        yield f'{COVARIATES} is for mechanism.name "HistoryInformed"; got {mechanism.name!r}: leave it out'
+    if tree is not None and len(tree.nodes) * len(covariates.given) > MOST_ROWS:
+        yield (
+            f"{COVARIATES} may have at most {MOST_ROWS:,} series of nodes together, for estimates "
+            f"hold all in memory; got {len(covariates.given)} for each of {len(tree.nodes):,} nodes: leave "
+            "some out"
+        )
+    names = [one.name for one in covariates.given]
+    for number, one in enumerate(covariates.given, 1):
+        place = f"{COVARIATES} {number}:"
+        if one.name in names[: number - 1]:
+            yield f"{place} name must not be that of another covariate; got {one.name!r}"
+        if tree is None:
+            continue
+        unknown = [node for node in one.nodes if node not in tree.nodes]
+        if unknown:
+            known = f"such as {tree.leaves[0]!r:.80}"
+            yield f"{place} nodes must be of the hierarchy, {known}; got {unknown[0]!r:.80}"
+        if one.level is not None and one.level >= tree.n_levels:
+            yield f"{place} level must be in [0, {tree.n_levels - 1}]; got {one.level}"
+        elif one.level is not None and len(tree.levels[one.level]) > MOST_GROUPS:
+            yield (
+                f"{place} level must be one of at most {MOST_GROUPS} nodes, or be left out; got {one.level}, "
+                f"which has {len(tree.levels[one.level]):,}"
+            )
 
 
 def _revisions(mechanism: Mechanism, release: Release) -> Iterator[str]:

@@ -129,6 +129,8 @@ def _sections(document: Mapping[str, Any]) -> tuple[list[str], dict[str, Any]]:
     named = section_of(document.get("mechanism"))
     for name, section in SECTIONS.items():
         table = document.get(name)
+        if name == "covariates" and name in document:
+            table = {"given": table}
         if name == "mechanism" and isinstance(table, dict):
             if named is None:
                 problems.append(_unnamed(table))

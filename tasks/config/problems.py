@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from tasks.config.tables.base import Section
+from tasks.config.tables.covariates import COVARIATES, PublicSeries
 from tasks.config.tables.sections import CHANGES, MOST_FEATURES, Change
 
 SECRETS = {"ledger.url"}
@@ -49,6 +50,12 @@ def problems_of(
             case ("changes", int(number), *_) if name == "input":
                 place, known, within = f"{CHANGES} {number + 1}: ", keys(Change), table["changes"][number]
                 path = entry["loc"][2:]
+            case ("given", int(number), *_) if name == "covariates":
+                place, known = f"{COVARIATES} {number + 1}: ", keys(PublicSeries)
+                path, within = entry["loc"][2:], table["given"][number]
+            case ("given",) if name == "covariates":
+                place, known, within = "", {name: keys(section)["given"]}, {name: table["given"]}
+                path = (name,)
             case path:
                 place, known, within = f"{name}.", keys(section), table
         key = str(path[0]) if path else ""

@@ -23,6 +23,7 @@ from optstream.stream.public_days import PublicDays
 from tasks.config.checks import day_lengths, step_minutes
 from tasks.config.folders import Folders
 from tasks.config.paths import absolute
+from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.layouts import Layout, layouts_of
 from tasks.config.tables.mechanisms import Mechanism
 from tasks.config.tables.schedule import Schedule
@@ -60,6 +61,7 @@ class Settings(Folders):
         watch: None where not given; see `watching`.
         release: None where not given.
         schedule: None where not given; see `scheduling`.
+        covariates: Public series that explain part of the readings; none where not given.
         parents: (node, parent) in input order, the root's parent None.
         node_facts: Names and places, of the nodes that have any; they shape no release.
     """
@@ -73,6 +75,7 @@ class Settings(Folders):
     watch: Watch | None = None
     release: Release | None = None
     schedule: Schedule | None = None
+    covariates: Covariates = Covariates()
     parents: tuple[tuple[str, str | None], ...]
     node_facts: Mapping[str, NodeFacts] = Field(default_factory=dict)
 
@@ -283,6 +286,10 @@ class Settings(Folders):
         for key, absent in (("changes", []), ("factor", "1"), ("supplier_rounding", "0")):
             if document["input"][key] == absent:
                 del document["input"][key]
+        for one in document["covariates"]["given"]:
+            del one["path"]
+        if not document["covariates"]["given"]:
+            del document["covariates"]
         if document["published"]["rounding"] == "nearest":
             del document["published"]["rounding"]
         if not document["privacy"]["counts"]:

@@ -8,6 +8,7 @@ from optstream.catalogue.backends import Location, StoreUrl
 from optstream.errors import ConfigurationError, ParameterError, PublicationError
 from optstream.storage.open import open_store
 from tasks.config.paths import absolute, ledger_database, lies_within, located, resolve_ledger_url
+from tasks.config.tables.covariates import COVARIATES
 
 
 def zone_checks(sections: Mapping[str, Any], folder: Path) -> list[str]:
@@ -16,7 +17,12 @@ def zone_checks(sections: Mapping[str, Any], folder: Path) -> list[str]:
     places = list(_places(sections, folder))
     if places:
         return [*ledger, *places]
-    return [*ledger, *_zones(sections, folder), *_signing_key(sections, folder)]
+    return [
+        *ledger,
+        *_zones(sections, folder),
+        *_signing_key(sections, folder),
+        *_covariates(sections, folder),
+    ]
 
 
 def _named(sections: Mapping[str, Any], *names: str) -> dict[str, str]:
@@ -38,6 +44,37 @@ def _signing_key(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
         within = False
     if not within:
         yield "published.signing_key must be the path of a file in trusted.folder, and of nobody else"
+
+
+def _covariates(sections: Mapping[str, Any], folder: Path) -> Iterator[str]:
+    """What a covariate tells is not charged to the ledger: it must be public.
+
+    A link in the place of the path itself is looked at when it is read, and not here: whoever may deliver the
+    file may make one, and no delivery stops a night.
+    """
+    zones = {
+        name: located(sections[name].folder, folder) for name in ("input", "trusted") if name in sections
+    }
+    private = {name: zone for name, zone in zones.items() if isinstance(zone, Path)}
+    for number, one in enumerate(sections["covariates"].given if "covariates" in sections else (), 1):
+        place = f"{COVARIATES} {number}: path"
+        for key, zone in private.items():
+            try:
+                place_named = _named_in(absolute(one.path, folder))
+                within = any(place_named.is_relative_to(known) for known in (zone.resolve(), _named_in(zone)))
+            except (OSError, ValueError, RuntimeError):
+                yield f"{place} is no path: it holds a NUL, is too long, or links to itself"
+                break
+            if within:
+                yield (
+                    f"{place} must not lie in {key}.folder, which is private: what is learned from it would "
+                    "leak, and no ledger would see it; name a file that is public"
+                )
+
+
+def _named_in(place: Path) -> Path:
+    """Return a path in the folder that it lies in, whose links are followed. Raises as `Path.resolve`."""
+    return place.parent.resolve() / place.name
 
 
 def _ledger(ledger: Any, folder: Path) -> Iterator[str]:

@@ -15,6 +15,7 @@ from tasks.ingest import Arrival, arrivals_of, days_with_dumps
 from tasks.ledger.show import read_book
 from tasks.ledger.show_pages import GrantPage
 from tasks.monitoring.deadlines import last_ended
+from tasks.monitoring.missing_covariates import missing_covariates
 from tasks.monitoring.published_files import lost_files
 from tasks.monitoring.suspect_readings import Suspect, suspect_readings
 from tasks.monitoring.unlike import FarRegion, far_regions, unlike_day
@@ -59,6 +60,7 @@ class Facts:
         suspect: Of the newest days that are read, which share of each region's readings was clamped, absent
             or doubled. It depends on readings, as nothing else here but `user_suites` may.
         far: Regions whose published figures of the newest listed day are far from their own before.
+        without: The newest published day, with what is wrong with each public covariate that it went without.
         user_suites: Of the newest days, what users' suites found; it may depend on readings.
     """
 
@@ -79,6 +81,7 @@ class Facts:
     lost: Mapping[date, str] = field(default_factory=dict)
     suspect: Mapping[date, Mapping[str, Suspect]] = field(default_factory=dict, repr=False)
     far: tuple[FarRegion, ...] = ()
+    without: Mapping[date, tuple[str, ...]] = field(default_factory=dict)
     user_suites: Mapping[date, tuple[str, ...]] = field(default_factory=dict, repr=False)
 
     def days(self) -> list[date]:
@@ -141,6 +144,7 @@ def look(settings: Settings, ledger: Ledger | None, now: datetime, *, live: bool
         lost=lost_files(settings, catalogue),
         suspect=_suspect(settings, releases, last),
         far=far_regions(settings, catalogue),
+        without=missing_covariates(settings, releases),
         user_suites=_user_suites(settings, last),
     )
 

@@ -14,6 +14,7 @@ from optstream.mechanisms.optstream.suggestion import error_bound, suggest_n_sam
 from optstream.noise import simulated_noise
 from optstream.privacy import CappedSpend, JointSpend, Spend, StepSpend, worst_window
 from tasks.config import Settings
+from tasks.covariates.reading import read_covariates
 from tasks.planning.expected_errors import expected_errors, warnings_of
 from tasks.planning.plan_horizon import plan_horizons
 from tasks.planning.preview import Band, DryRun, Level, Noise, NumberOfPoints, Period, Stage
@@ -21,7 +22,7 @@ from tasks.release.build_mechanism import Mechanism, mechanism_for
 
 
 def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = None) -> DryRun:
-    """Price the release of these days. Reads no dump and no ledger, spends nothing.
+    """Price the release of these days. Reads public covariates, no dump and no ledger; spends nothing.
 
     lipschitz: the most by which a leaf moves from a step to the next, for a suggestion of n_samples.
     Raises ParameterError if the parameters do not fit each other, or for a suggestion where points are
@@ -50,7 +51,10 @@ def dry_run(settings: Settings, days: Sequence[date], lipschitz: float | None = 
         if lipschitz is not None and isinstance(mechanism, OptStream)
         else (),
         horizons=plan_horizons(settings, days[0]),
-        warnings=warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
+        warnings=(
+            *(one.why for one in read_covariates(settings, max(days)).unread),
+            *warnings_of(settings, mechanism, [level.expected for level in periods[0].levels]),
+        ),
     )
 
 

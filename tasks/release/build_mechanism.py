@@ -1,21 +1,25 @@
 """From the configuration to the mechanism of a day."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from datetime import date
 from typing import Any
 
 from optstream.measurement import EquallySpaced, L1Sampling
 from optstream.mechanisms import Hierarchical, OptStream, on_tree
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from tasks.config import Settings
 
 Mechanism = OptStream | Hierarchical
 
 
-def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism:
+def mechanism_for(
+    settings: Settings, day: date, revision: int = 0, covariates: Sequence[Covariate] = ()
+) -> Mechanism:
     """The mechanism that the configuration names, on its tree: with its own keys, and of what the stream
-    offers that day whatever it has a parameter for.
+    offers that day whatever it has a parameter for. covariates: only what a draw is prepared by has any;
+    plans, charges and estimates are of none, whatever files hold.
 
     Raises ParameterError if the parameters do not fit each other, BudgetError for a restatement where no
     share of epsilon is kept back.
@@ -34,6 +38,7 @@ def mechanism_for(settings: Settings, day: date, revision: int = 0) -> Mechanism
         "declared_leaves": lambda: settings.declared_leaves,
         # a zone may have had other days than it has now, and a day of the archive is planned all the same
         "period_lengths": lambda: tuple(sorted({*settings.day_lengths, settings.calendar.n_steps(day)})),
+        "covariates": lambda: tuple(covariates),
         "sampling": lambda: _sampling(settings),
         "features": lambda: settings.features(day),
         "days": lambda: PublicDays.from_calendar(settings.calendar, settings.mechanism.holidays_around(day)),

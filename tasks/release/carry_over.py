@@ -1,6 +1,5 @@
 """What a day may know of the days around it: spends from the ledger, memory from stored measurements."""
 
-import json
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -23,11 +22,6 @@ class Memory:
     state: State | None = None
     folder: Path | None = None
     digest: str | None = None
-
-    @property
-    def size(self) -> int:
-        """Bytes of the state as text."""
-        return len(json.dumps(self.state))
 
 
 def recall(settings: Settings, ledger: Ledger, mechanism: Mechanism, day: date, revision: int) -> Memory:

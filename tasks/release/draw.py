@@ -16,9 +16,11 @@ from optstream.ledger import ReleaseRecord, ReleaseState
 from optstream.privacy import Spend
 from optstream.privacy.spends import spend_to_document
 from optstream.stream import Measured
-from optstream.stream.state import raw_bytes, with_raw
+from optstream.stream.state import public_part, raw_bytes, with_raw
 from tasks.config import Settings
+from tasks.covariates.reading import read_covariates
 from tasks.processes.core_dumps import forbid_core_dumps
+from tasks.release.build_mechanism import Mechanism
 from tasks.release.day import Charged, Drawn, Held, Reserved
 from tasks.release.guards.input_hashes import hand_over_inputs, keep_inputs
 from tasks.release.guards.lease_renewal import held
@@ -73,12 +75,15 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     settings, memory = run.settings, day.memory
     mechanism = run.mechanism_of(day.day, day.revision)
     plan = run.ledger.find(run.stream, day.day.isoformat(), day.revision)
+    informed = _informed(run, day, mechanism)
     # Taken permanently: should this draw die, the next one starts without it, and no raw state serves twice.
     raw = take_raw(memory.folder, memory.digest)
     state = with_raw(memory.state, raw) if raw and mechanism.adaptive else memory.state
-    file.preallocate(_bytes_held(settings, day, plan), 2**12 + len(raw or b"") + _cells(settings, day))
     # what a mechanism learns before it draws may fail, and then nothing was drawn
-    state = mechanism.prepared(state, day.period.first_step)
+    state = informed.prepared(state, day.period.first_step)
+    memory_bytes = len(json.dumps(public_part(state)))
+    size = _bytes_held(settings, day, plan, memory_bytes)
+    file.preallocate(size, 2**12 + len(raw or b"") + _cells(settings, day))
     keep_inputs(settings, day.day, day.revision, day.reservation.fencing_token, day.inputs)
     run.ledger.begin_draw(day.reservation, run.clock())
     try:
@@ -95,6 +100,16 @@ def _drawn(run: Run, day: Reserved, file: DrawingFile) -> _Drawn:
     except BaseException as error:
         _give_up(run, day, file, f"{type(error).__name__} after the first noise sample")
         raise
+
+
+def _informed(run: Run, day: Reserved, mechanism: Mechanism) -> Mechanism:
+    """Return the mechanism with the covariates that are public by now, for what it learns before it draws.
+
+    They come from another process, never from the raw values here; nothing about their files raises. The draw
+    itself, its spends and its noise are those of the mechanism that was reserved, which has none.
+    """
+    covariates = read_covariates(run.settings, day.day).read
+    return run.mechanism_with(covariates, day.day, day.revision) if covariates else mechanism
 
 
 def _taken_up(run: Run, day: Charged) -> _Drawn:
@@ -196,11 +211,11 @@ def _is_ours(run: Run, day: Held) -> bool:
     return record is not None and record.fencing_token == day.reservation.fencing_token
 
 
-def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None) -> int:
+def _bytes_held(settings: Settings, day: Reserved, plan: ReleaseRecord | None, memory_bytes: int) -> int:
     """Bytes that surely hold the measurements, their spends, and the memory before and after them."""
     n_features = len(settings.features_.named)
     spends = sum(len(json.dumps(spend_to_document(spend))) for spend in (plan.spends if plan else ()))
-    return 2**16 + 4 * spends + 4 * day.memory.size + (4 + 2 * n_features) * _cells(settings, day)
+    return 2**16 + 4 * spends + 4 * memory_bytes + (4 + 2 * n_features) * _cells(settings, day)
 
 
 def _cells(settings: Settings, day: Reserved) -> int:

@@ -101,6 +101,8 @@ def evaluate(
         first = first or date(2016, 2, 1)
         days = days_between(first, last or first + timedelta(days=13))
         settings = load_settings(config)
+        if settings.covariates.given:
+            terminal.say("judged without its [[covariates]]: what they are worth, only its own nights tell")
         advise_and_show(settings, terminal, data=data, days=days, mean=mean, trials=trials or 5, seed=seed)
         return
     if into is None:
@@ -178,6 +180,10 @@ def learn_proxy(
     learned_from = f"{name}, {days[0]} to {days[-1]}"
     terminal.say("\nfor the configuration; what is learned of the stream itself soon outweighs it:\n")
     terminal.say(f"[mechanism.proxy]\nlearned_from = {json.dumps(learned_from, ensure_ascii=False)}\n")
+    if settings.covariates.given:
+        terminal.say(
+            "# [[covariates]] are not part of it: nights learn their effect from the stream's own blocks"
+        )
     terminal.say("[mechanism.proxy.medians]")
     for key, row in medians.items():
         terminal.say(f"{json.dumps(key)} = {row}")

@@ -109,7 +109,7 @@ def fit_counts(
         return _evenly(dense_fit, parents)
     first = min(int(history.starts.min()), steps.start)
     stop = max(int((history.starts + history.lengths).max()), steps.stop)
-    past = of_nodes + found.posterior.means(step_blocks(range(first, stop), days, events))
+    past = of_nodes + found.means(step_blocks(range(first, stop), days, events))
     past = np.maximum(past, LEAST_SHAPE * of_nodes)
     noise = 2.0 * float(history.scales[-1]) ** 2
     blocks = LeafBlocks(history.starts, history.lengths, history.sums, noise, parents)

@@ -9,11 +9,12 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.history import BlockHistory
 from optstream.estimation.gaussian_process.hyperparameters import learn
-from optstream.estimation.gaussian_process.posterior import Fitted, Question, fit, series_of
+from optstream.estimation.gaussian_process.posterior import Fitted, Question, explained, fit, series_of
 from optstream.estimation.gaussian_process.prior import COMPONENTS, Component, TemporalPrior
 from optstream.estimation.gaussian_process.training_data import seen_series, step_blocks
 from optstream.estimation.gaussian_process.tree_posterior import Seen
 from optstream.estimation.holding import UNKNOWN
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -36,6 +37,8 @@ class FilterState:
         began: The first day of the stream; None before it.
         learned: The day on which the prior was learned; None before.
         events: Days that were unlike all others.
+        covariates: What the night that measures or estimates knows of public covariates; the next one asks
+            anew.
     """
 
     history: BlockHistory
@@ -44,6 +47,7 @@ class FilterState:
     began: int | None = None
     learned: int | None = None
     events: tuple[int, ...] = ()
+    covariates: tuple[Covariate, ...] = ()
 
     @classmethod
     def from_document(
@@ -67,16 +71,19 @@ class FilterState:
             prior = replace(prior, logs=np.array(logs, dtype=np.float64))
         history = BlockHistory.from_document(given.get("history"), n_series)
         began, learned, events = (given.get(key) for key in ("began", "learned", "events"))
-        return cls(history, prior, days, began, learned, tuple(events or ()))
+        covariates = tuple(Covariate.from_document(one) for one in given.get("covariates", ()))
+        return cls(history, prior, days, began, learned, tuple(events or ()), covariates)
 
     def to_document(self) -> dict[str, Any]:
-        """Return the state as a JSON-ready document, public."""
+        """Return the state as a JSON-ready document, public; covariates only where there are any."""
+        known = {"covariates": [one.to_document() for one in self.covariates]} if self.covariates else {}
         return {
             "history": self.history.to_document(),
             "prior": self.prior.logs.tolist(),
             "began": self.began,
             "learned": self.learned,
             "events": list(self.events),
+            **known,
         }
 
     def refreshed(self, first_step: int, relearn_days: int, scale: float | None) -> "FilterState":
@@ -92,7 +99,12 @@ class FilterState:
         if not self.is_due(first_step, relearn_days):
             return judged
         seen, _ = seen_series(latest(self.history, MOST_LEARNED), self.days, scale, judged.events)
-        return replace(judged, prior=learn(self.prior, seen), learned=self.day_of(first_step))
+        return judged.taught(seen, first_step)
+
+    def taught(self, seen: Seen, first_step: int) -> "FilterState":
+        """Return the belief with a prior learned from what was seen and covariates do not explain."""
+        left = explained(self.prior, seen, self.covariates, self.days)[0].seen
+        return replace(self, prior=learn(self.prior, left), learned=self.day_of(first_step))
 
     def judged(self, first_step: int, scale: float | None) -> "FilterState":
         """Return whether the last day before this step's was an event, remembered as long as its blocks
@@ -115,7 +127,7 @@ class FilterState:
         if len(kept) >= len(set(days.tolist())):
             kept = ()  # all that is remembered is one event: it is how things are now
         known = None if self.learned is None or last in kept or last >= today else seen(kept)
-        unlike = known is not None and fit(Question(self.prior, known, self.days, (last,), True)).unlike
+        unlike = known is not None and fit(self._question(known, (last,), True)).unlike
         return replace(self, events=(*kept, last) if unlike else kept)
 
     def is_due(self, first_step: int, relearn_days: int) -> bool:
@@ -165,8 +177,11 @@ class FilterState:
     def answer(self, seen: Seen, steps: range) -> tuple[Fitted, set[int]]:
         """Return the posterior for these steps, and the days that are events, theirs included if they are."""
         today = tuple(range(self.day_of(steps.start), self.day_of(steps.stop - 1) + 1))
-        found = fit(Question(self.prior, seen, self.days, today, self.learned is not None))
+        found = fit(self._question(seen, today, self.learned is not None))
         return found, {*self.events, *today} if found.unlike else set(self.events)
+
+    def _question(self, seen: Seen, today: tuple[int, ...], watch: bool) -> Question:
+        return Question(self.prior, seen, self.days, today, watch, self.covariates)
 
     def day_of(self, step: int) -> int:
         """Return the day of a running step."""

@@ -1,7 +1,7 @@
 """The estimate of a period: posterior, self-check, and how far to trust it."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 
 from optstream.estimation.gaussian_process.blocks import Blocks
 from optstream.estimation.gaussian_process.calibration import LEAST_GAIN, is_unlike, variance_factor
+from optstream.estimation.gaussian_process.covariates.covariate_effect import CovariateEffect, effect_of
 from optstream.estimation.gaussian_process.prior import TemporalPrior
 from optstream.estimation.gaussian_process.robust_noise import with_laplace_noise
 from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 
 Floats = NDArray[np.float64]
@@ -23,14 +25,24 @@ class Fitted:
     """A posterior, and what it says of the days that were asked about.
 
     Attributes:
-        posterior: Of the measured blocks, with today's day called an event if it is `unlike` all others.
+        posterior: Of the measured blocks, with today's day called an event if it is `unlike` all others; of
+            what public covariates do not explain.
         factor: What its variances are multiplied with.
         unlike: Whether today's day is unlike all others.
+        effect: What public covariates did; None without them.
     """
 
     posterior: TreePosterior
     factor: float
     unlike: bool
+    effect: CovariateEffect | None = None
+
+    def means(self, steps: Blocks) -> Floats:
+        """Return posterior means less prior means of every node at single steps, (n_nodes, n_steps)."""
+        return self._with_effect(self.posterior.means(steps), steps)
+
+    def _with_effect(self, means: Floats, steps: Blocks) -> Floats:
+        return means if self.effect is None else means + self.effect.means(steps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -38,7 +50,7 @@ class Question:
     """What a period's estimate depends on; two that ask the same are equal.
 
     today: days that are asked about. watch: whether to ask if they are unlike all others; a prior that has
-    learned nothing knows no ordinary day.
+    learned nothing knows no ordinary day. covariates: that are known of all these days.
     """
 
     prior: TemporalPrior
@@ -46,12 +58,14 @@ class Question:
     days: PublicDays
     today: tuple[int, ...]
     watch: bool
+    covariates: tuple[Covariate, ...] = ()
 
     @cached_property
     def key(self) -> bytes:
         """A digest of all of it."""
         seen, blocks = self.seen, self.seen.blocks
-        plain = (self.days, self.today, self.watch, seen.tree.parents, self.prior.components)
+        known = [one.to_document() for one in self.covariates]
+        plain = (self.days, self.today, self.watch, seen.tree.parents, self.prior.components, known)
         digest = hashlib.sha256(repr(plain).encode())
         for part in (
             self.prior.logs, seen.residuals, seen.noise, seen.sizes,
@@ -75,22 +89,40 @@ def fit(question: Question) -> Fitted:
     then it has a part that it shares with no other day: wider priors, for that day alone. The last answers
     are kept: a night's question is asked again on the next. Costs no privacy: noisy numbers only.
     """
-    prior, seen, days = question.prior, question.seen, question.days
-    try:
-        posterior = TreePosterior(prior, seen)
-    except (ValueError, ArithmeticError):
-        # whether a day appears must not hang on what was learned
-        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
-        posterior = TreePosterior(prior, seen)
+    days, seen = question.days, question.seen
+    posterior, effect = explained(question.prior, seen, question.covariates, days)
+    prior, seen = posterior.prior, posterior.seen
     factor = variance_factor(posterior)
     chosen = np.isin(seen.blocks.clock // days.steps_per_day, question.today)
     ordinary = not seen.blocks.events[chosen].any()
     if not (question.watch and ordinary and is_unlike(posterior, chosen, factor)):
-        return Fitted(posterior, factor, False)
+        return Fitted(posterior, factor, False, effect)
     wider = TreePosterior(prior, replace(seen, blocks=called_event(seen.blocks, chosen, days)))
     if wider.log_likelihood < posterior.log_likelihood + LEAST_GAIN:
-        return Fitted(posterior, factor, False)
-    return Fitted(wider, factor, True)
+        return Fitted(posterior, factor, False, effect)
+    return Fitted(wider, factor, True, effect)
+
+
+def explained(
+    prior: TemporalPrior, seen: Seen, covariates: Sequence[Covariate], days: PublicDays
+) -> tuple[TreePosterior, CovariateEffect | None]:
+    """Return the posterior of what the covariates leave unexplained, and what they did; None without them.
+
+    Where the prior is no covariance, the broad one, and where the covariates cannot be told apart, none:
+    whether a day appears must not hang on what was learned. Costs no privacy.
+    """
+    try:
+        posterior = TreePosterior(prior, seen)
+    except (ValueError, ArithmeticError):
+        prior = TemporalPrior.broad(days.steps_per_day, prior.components)
+        posterior = TreePosterior(prior, seen)
+    try:
+        effect = effect_of(posterior, covariates, days.steps_per_day) if covariates else None
+    except (ValueError, ArithmeticError):
+        effect = None
+    if effect is None:
+        return posterior, None
+    return posterior.revalued(effect.explained.residuals, seen.noise), effect
 
 
 def called_event(blocks: Blocks, chosen: NDArray[np.bool_], days: PublicDays) -> Blocks:
@@ -122,4 +154,7 @@ def series_of(fitted: Fitted, asked: Blocks) -> tuple[Floats, Floats]:
     _, spread = posterior.left_out(0)
     if np.median(spread[known, 0] / noise[known]) < 2.0:
         posterior = with_laplace_noise(posterior)
-    return posterior.means(asked), fitted.factor * posterior.variances(asked)
+    means, variances = posterior.means(asked), posterior.variances(asked)
+    if fitted.effect is not None:
+        variances = variances + fitted.effect.variances(asked)
+    return fitted._with_effect(means, asked), fitted.factor * variances

@@ -183,6 +183,25 @@ class TreePosterior:
         together = (shared @ self.basis) @ self.shared_pull
         return np.asarray(self.weights * together + self.own_pull() @ (own @ self.basis).T)
 
+    def responses(self, columns: Floats, steps: Blocks) -> tuple[Floats, Floats]:
+        """Return for other residuals (n_columns, n_nodes, n) what `means` would be, (n_columns, n_nodes,
+        n_steps), and Sigma^-1 times them, in the eigenbasis and 0 where a node was not measured. Linear.
+        """
+        known = np.isfinite(self.seen.noise)[:, None]
+        rotated = np.where(known, columns, 0.0) @ self.basis
+        variances = self.seen.sizes[:, None] ** 2 * self.spectrum
+        passed = pass_over_tree(self.seen.tree, variances, self.seen.noise, tuple(rotated))
+        pulls, own_means = np.stack(passed.pulls), np.stack(passed.means)
+        factor_means = ((self.weights * pulls).sum(axis=1) @ self.kept)[:, None]
+        pulls, own_means = (
+            part - load * factor_means
+            for part, load in ((pulls, self.loads), (own_means, self.passed.means[1]))
+        )
+        shared, own = self.prior.covariances(steps, self.seen.blocks)
+        together = (self.weights * pulls).sum(axis=1) @ (shared @ self.basis).T
+        of_own = (own_means / self.spectrum) @ (own @ self.basis).T
+        return self.weights * together[:, None] + of_own, pulls
+
     def variances(self, steps: Blocks, nodes: NDArray[np.int64] | None = None) -> Floats:
         """Return posterior variances of every node at these steps, or of some of them, (n_nodes, n_steps)."""
         chosen = np.arange(len(self.weights)) if nodes is None else nodes

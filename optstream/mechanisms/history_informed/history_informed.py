@@ -16,6 +16,7 @@ from optstream.estimation.gaussian_process.prior import COMPONENTS, COUNT_COMPON
 from optstream.measurement.blocks import BLOCKS, measure_blocks
 from optstream.measurement.drifting_blocks import DriftingBlocks, drift_for
 from optstream.mechanisms.history_informed.block_choice import Figures, choose_blocks
+from optstream.mechanisms.history_informed.covariate_memory import covariates_of, late_part, used_covariates
 from optstream.mechanisms.period_release import Release
 from optstream.mechanisms.series import OnlineMechanism
 from optstream.mechanisms.state import memory_of, own_state
@@ -25,13 +26,14 @@ from optstream.privacy.exact import make_plain, whole
 from optstream.privacy.rules.headroom import parts_with_headroom
 from optstream.privacy.spends import spend_from_document, spend_to_document
 from optstream.stream import Measured, PrivatePeriod, State
+from optstream.stream.covariate import Covariate
 from optstream.stream.public_days import PublicDays
 from optstream.stream.state import public_part
 
 NAME = "HistoryInformed"
 READY, PARTS = "ready", "parts"
 """What a state holds on its way to a draw alone: the first step that it was prepared for; the blocks that a
-tree chose for all of its levels together.
+tree chose for all of its levels together. Covariates (`covariate_memory`) are kept in `before`.
 """
 
 
@@ -67,6 +69,8 @@ class HistoryInformed(OnlineMechanism):
             counts.
         counts: Whether readings are counts, of resolution 1: whole numbers that vary around what is expected
             of them by as much as that is. `HistoryInformedTree` goes by it; plain series do not.
+        covariates: Public series that explain part of the readings, such as temperature. A period remembers
+            the values that it used (`Measured.before`), and its estimates go by those.
 
     Raises:
         ParameterError: For a parameter outside its range, naming it, its legal range and what it got; for
@@ -82,6 +86,7 @@ class HistoryInformed(OnlineMechanism):
     relearn_days: int = 28
     components: tuple[Component, ...] = ()
     counts: bool = False
+    covariates: tuple[Covariate, ...] = ()
     adaptive: ClassVar[bool] = True
     noise_is_known: ClassVar[bool] = False
     revises: ClassVar[bool] = True
@@ -144,7 +149,8 @@ class HistoryInformed(OnlineMechanism):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""
-        return self._with_errors(measured, self.fitted(measured))
+        belief = self._belief(measured.before, len(measured.points))
+        return self._with_errors(measured, self.fitted(measured), belief)
 
     def events(self, measured: Measured) -> tuple[int, ...]:
         """Return the days that were found unlike all others, this period's included; free.
@@ -174,10 +180,11 @@ class HistoryInformed(OnlineMechanism):
             The new estimate. Its spends are those of `measured`: a revision draws nothing.
         """
         last = later[-1] if later else measured
-        belief = self._belief(last.state, len(measured.points))
+        used = used_covariates(measured, *later, day=self.day_of(measured.first_step))
+        belief = self._belief({**(last.state or {}), **used}, len(measured.points))
         belief = replace(belief, history=belief.history.completed([measured, *later]))
         nothing = BlockHistory.empty(len(measured.points))
-        return self._with_errors(measured, self._estimate(measured, belief, nothing))
+        return self._with_errors(measured, self._estimate(measured, belief, nothing), belief)
 
     def rebuild(self, measured: Sequence[Measured]) -> State:
         """Return the memory that these consecutive periods leave, from their stored measurements alone; free.
@@ -194,28 +201,55 @@ class HistoryInformed(OnlineMechanism):
         """
         belief = self._belief(None, len(measured[0].points))
         for one in measured:
+            belief = replace(belief, covariates=self._belief(used_covariates(one), 0).covariates)
             belief = belief.refreshed(one.first_step, self.relearn_days, self.scale_units)
             belief = belief.after(BlockHistory.of(one), self.history_days)
         end = measured[-1].first_step + measured[-1].n_steps
         near = self._still_seen((spend for one in measured for spend in one.spends), end)
-        return {"mechanism": NAME, **belief.to_document(), "spends": near}
+        return {"mechanism": NAME, **replace(belief, covariates=()).to_document(), "spends": near}
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
         """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
-        memory = own_state(state, NAME)
-        if not memory.get("history") or memory.get(READY) == first_step:
+        memory, known = own_state(state, NAME), self.known_covariates(first_step)
+        if memory.get(READY) == first_step or not (memory.get("history") or known):
             return state
+        memory = {"mechanism": NAME, **memory, **known}
+        if not memory.get("history"):
+            return {**memory, READY: first_step}
         belief = self._belief(memory, len(memory["history"]["sums"]))
         belief = belief.refreshed(first_step, self.relearn_days, self.scale_units)
         return {**memory, **belief.to_document(), READY: first_step}
+
+    def known_covariates(self, first_step: int) -> dict[str, Any]:
+        """Return what a night knows of the covariates, as a part of its state; free.
+
+        Args:
+            first_step: Of the period that it releases.
+
+        Returns:
+            Those that tell the day itself, and others apart; nothing where none are public.
+        """
+        return covariates_of(self.covariates, self.day_of(first_step), self.history_days)
+
+    def day_of(self, step: int) -> int:
+        """Return the day of a running step.
+
+        Args:
+            step: Running number of a step.
+
+        Returns:
+            The day's number on the public clock.
+        """
+        return int(self.public_days.clock(step)) // self.public_days.steps_per_day
 
     def _still_seen(self, spends: Iterable[Spend], end: int) -> list[dict[str, Any]]:
         """Return those that share a window with a step at or after `end`, JSON-ready."""
         first = end - self.model.window_length
         return [spend_to_document(one) for one in spends if one.first_step + one.n_steps > first]
 
-    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
-        return self._release(measured, found.values, np.sqrt(found.variances))
+    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
+        release = self._release(measured, found.values, np.sqrt(found.variances))
+        return replace(release, covariates=belief.covariates)
 
     def _belief(self, document: Mapping[str, Any] | None, n_series: int) -> FilterState:
         return FilterState.from_document(document, n_series, self.public_days, self.prior_components)
@@ -228,17 +262,23 @@ class HistoryInformed(OnlineMechanism):
 
     def _draw(self, period: PrivatePeriod, noise: NoiseSource, state: State | None) -> Measured:
         # learned before the first sample: what fails here has drawn nothing
+        for one in self.covariates:
+            if len(one.values) not in (1, period.n_leaves):
+                raise ParameterError(
+                    f"covariate {one.name!r} must have one row of values, or one for each of "
+                    f"{period.n_leaves} series; got {len(one.values)}"
+                )
         memory = own_state(self.prepared(state, period.first_step), NAME)
         parts = self._parts(period.n_steps, period.first_step, memory)
         spend = self._spend(_weights(parts, period.n_steps), period.first_step)
         belief = self._belief(memory, period.n_leaves)
         measured = measure_blocks(period, parts, spend, noise)
-        after = belief.after(BlockHistory.of(measured), self.history_days)
+        after = replace(belief, covariates=()).after(BlockHistory.of(measured), self.history_days)
         end = period.first_step + period.n_steps
         near = [*(spend_from_document(one) for one in memory.get("spends", ())), spend]
         return replace(
             measured,
-            before=public_part({"mechanism": NAME, **belief.to_document()}),
+            before=public_part({"mechanism": NAME, **belief.to_document(), **late_part(memory)}),
             state={
                 "mechanism": NAME,
                 **after.to_document(),

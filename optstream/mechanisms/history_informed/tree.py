@@ -22,7 +22,6 @@ from optstream.estimation.gaussian_process.filter import (
     nearest,
 )
 from optstream.estimation.gaussian_process.history import BlockHistory
-from optstream.estimation.gaussian_process.hyperparameters import learn
 from optstream.estimation.gaussian_process.tree_filter import (
     Look,
     events_of_tree,
@@ -32,6 +31,7 @@ from optstream.estimation.gaussian_process.tree_filter import (
 )
 from optstream.estimation.hierarchy.solve import consistent
 from optstream.mechanisms.hierarchical import NAME, Hierarchical, level_states
+from optstream.mechanisms.history_informed.covariate_memory import COVARIATES, late_part, used_covariates
 from optstream.mechanisms.history_informed.history_informed import NAME as OWN
 from optstream.mechanisms.history_informed.history_informed import PARTS, READY, HistoryInformed
 from optstream.mechanisms.history_informed.small_counts import (
@@ -55,8 +55,8 @@ from optstream.stream import AggregationTree, BlockSums, Measured, PrivatePeriod
 
 ELSEWHERE = "elsewhere"
 """In a state: spends that lie on no level that is measured now."""
-LEARNED = ("prior", "began", "learned", "events")
-"""What the tree's state holds beside its levels'."""
+LEARNED = ("prior", "began", "learned", "events", COVARIATES)
+"""What the tree's state holds beside its levels'; covariates on its way to a draw alone."""
 Levels = tuple[tuple[int, HistoryInformed], ...]
 
 
@@ -103,6 +103,12 @@ class HistoryInformedTree(Hierarchical):
         shares = level_shares
         if isinstance(shares, str):
             shares = _chosen_shares(mechanism, tree, shares)
+        for one in mechanism.covariates:
+            if len(one.values) not in (1, len(tree.nodes)):
+                raise ParameterError(
+                    f"covariate {one.name!r} of HistoryInformedTree must have one row of values, or one for "
+                    f"each of {len(tree.nodes)} nodes; got {len(one.values)}"
+                )
         super().__init__(mechanism, tree, shares, lower_bound)
 
     @property
@@ -234,7 +240,8 @@ class HistoryInformedTree(Hierarchical):
 
     def estimate(self, measured: Measured) -> Release:
         """Compute the release from its measurements, standard errors included; repeatable, free."""
-        return self._with_errors(measured, self.fitted(measured))
+        known = self._known(measured)
+        return self._with_errors(measured, self._estimate(measured, *known), known[0])
 
     def revise(self, measured: Measured, later: Sequence[Measured]) -> Release:
         """Return the same period estimated again, from what was measured after it too; free.
@@ -247,12 +254,13 @@ class HistoryInformedTree(Hierarchical):
             The new estimate, with the spends of `measured`.
         """
         last = later[-1] if later else measured
-        belief = self.pattern._belief(_learned(last.state), 0)
+        used = used_covariates(measured, *later, day=self.pattern.day_of(measured.first_step))
+        belief = self.pattern._belief({**_learned(last.state), **used}, 0)
         histories = {}
         for place, (level, _) in enumerate(self.levels):
             parts = [one.parts[place] for one in (measured, *later)]
             histories[level] = self._belief(parts[-1].state, parts[0]).history.completed(parts)
-        return self._with_errors(measured, self._estimate(measured, belief, histories))
+        return self._with_errors(measured, self._estimate(measured, belief, histories), belief)
 
     def measured(self, measured: Measured) -> bool:
         """Return whether these are measurements as this mechanism makes them, of this tree: for `revise`.
@@ -267,9 +275,9 @@ class HistoryInformedTree(Hierarchical):
         of_blocks = all(isinstance(part.answers, BlockSums) for part in measured.parts)
         return of_blocks and sizes == [len(part.points) for part in measured.parts]
 
-    def _with_errors(self, measured: Measured, found: Estimate) -> Release:
+    def _with_errors(self, measured: Measured, found: Estimate, belief: FilterState) -> Release:
         release = self._release(measured, found.values, np.sqrt(found.variances), found.optimality)
-        return release if found.bands is None else replace(release, bands=found.bands)
+        return replace(release, bands=found.bands, covariates=belief.covariates)
 
     def _estimate(
         self, measured: Measured, belief: FilterState, histories: Mapping[int, BlockHistory]
@@ -302,18 +310,23 @@ class HistoryInformedTree(Hierarchical):
         own = drawn.parts[len(self._dense) - 1].state
         began = own["began"] if own else None
         learned = {key: value for key, value in belief.to_document().items() if key in LEARNED}
-        after = {**learned, "began": began if belief.began is None else belief.began}
+        after = {key: value for key, value in learned.items() if key != COVARIATES}
+        after["began"] = began if belief.began is None else belief.began
         return replace(
-            drawn, before={"mechanism": NAME, **learned}, state={**drawn.state, ELSEWHERE: seen, **after}
+            drawn,
+            before={"mechanism": NAME, **learned, **late_part(state)},
+            state={**drawn.state, ELSEWHERE: seen, **after},
         )
 
     def prepared(self, state: State | None, first_step: int) -> State | None:
         """Judge the last day, and learn again when due: before anything is drawn, for it may fail."""
         level_states(state)  # refuses another's
-        if state is None or state.get(READY) == first_step:
+        known = self.pattern.known_covariates(first_step)
+        if (state or {}).get(READY) == first_step or not (state or known):
             return state
-        learned = self._refreshed(state, first_step).to_document()
-        return {**state, **{key: learned[key] for key in LEARNED}, READY: first_step}
+        asked = {"mechanism": NAME, "levels": {}, **(state or {}), **known}
+        learned = _learned(self._refreshed(asked, first_step).to_document())
+        return {**asked, **learned, READY: first_step}
 
     def _refreshed(self, state: State | None, first_step: int) -> FilterState:
         """Return what the tree learned so far, learned again when due."""
@@ -328,7 +341,7 @@ class HistoryInformedTree(Hierarchical):
         found = self._look(recent, tree, belief.days, scale, belief.events)
         if found is None:
             return belief
-        return replace(belief, prior=learn(belief.prior, found[0]), learned=belief.day_of(first_step))
+        return belief.taught(found[0], first_step)
 
     @property
     def _look(self) -> Look:
@@ -377,6 +390,16 @@ def _with_the_same_blocks(whole: HistoryInformedTree) -> tuple[tuple[int, Series
         blocks[small] = small_blocks(whole.model.window_length)
     found: list[tuple[int, Any]] = list(levels)
     return tuple(
-        (level, replace(own, n_blocks=blocks[level][0], block_length=blocks[level][1], relearn_days=0))
+        (
+            level,
+            # covariates, as all that is learned, are the tree's
+            replace(
+                own,
+                n_blocks=blocks[level][0],
+                block_length=blocks[level][1],
+                relearn_days=0,
+                covariates=(),
+            ),
+        )
         for level, own in found
     )

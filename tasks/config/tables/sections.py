@@ -6,6 +6,7 @@ from pydantic import ConfigDict, Field, SecretStr
 
 from optstream.catalogue.about import LONGEST_LINE
 from tasks.config.tables.base import Section
+from tasks.config.tables.covariates import Covariates
 from tasks.config.tables.fields import (
     DAYS,
     Block,
@@ -299,7 +300,8 @@ SECTIONS: dict[str, type[Section]] = {
     "release": Release,
     "schedule": Schedule,
     "contracts": Contracts,
+    "covariates": Covariates,
 }
-OPTIONAL = ("watch", "release", "schedule", "contracts")
+OPTIONAL = ("watch", "release", "schedule", "contracts", "covariates")
 """Tables that a configuration may go without."""
 DEFAULT_FEATURES = {"day parts": ["07:00", "12:00", "18:00"], "day": []}

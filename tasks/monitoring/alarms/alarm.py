@@ -37,6 +37,7 @@ class Kind(StrEnum):
     FAR = "far-from-history"
     SUSPECT = "suspect-readings"
     USER_SUITE = "user-suite"
+    COVARIATE = "covariate-missing"
     NOT_BEGUN = "not-begun"
     BLIND = "blind"
 

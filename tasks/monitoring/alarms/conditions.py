@@ -218,6 +218,12 @@ def _of_release(facts: Facts, day: DayState, made: Alarm) -> Iterator[Alarm]:
                 "supplier about unit and sign; said by published figures alone"
             )
             yield replace(_said(made, Kind.FAR, words), node=one.region, severity=Severity.WARNING)
+    for said in facts.without.get(day.day, ()):
+        words = (
+            f"{said}; its estimate went without: have it delivered before the next night; later estimates of "
+            "the day use what came since"
+        )
+        yield replace(_said(made, Kind.COVARIATE, words), severity=Severity.WARNING)
     if release.compromised is not None:
         yield _said(
             made,

@@ -12,7 +12,13 @@ import attr
 import orjson
 from openlineage.client import OpenLineageClient
 from openlineage.client.event_v2 import InputDataset, Job, OutputDataset, Run, RunEvent, RunState
-from openlineage.client.facet_v2 import DatasetFacet, RunFacet, column_lineage_dataset, schema_dataset
+from openlineage.client.facet_v2 import (
+    DatasetFacet,
+    RunFacet,
+    column_lineage_dataset,
+    documentation_dataset,
+    schema_dataset,
+)
 from openlineage.client.transport.file import FileConfig, FileTransport
 
 from optstream.catalogue import ReleaseStatement, band_columns, error_columns
@@ -21,6 +27,7 @@ from optstream.catalogue.statements import consistency
 from optstream.storage.durable import sync_folder
 from optstream.storage.location import name_below
 from tasks.config import Settings
+from tasks.config.paths import absolute
 from tasks.release.day import Staged
 from tasks.release.each import PublishedError
 from tasks.release.guards.input_hashes import UNKNOWN, Inputs, drawn_inputs, inputs_below
@@ -123,8 +130,9 @@ def lineage_event(
     now: datetime,
     drawn_from: Inputs,
 ) -> RunEvent:
-    """Inputs: the day's dump of every leaf. Output: the published file, each value derived from all of them,
-    aggregated and masked by noise. No row count and no plain hash of an input: they would tell of raw data.
+    """Inputs: the day's dump of every leaf, and public covariates. Output: the published file, each value
+    derived from all dumps, aggregated and masked by noise. No row count and no plain hash of a dump: they
+    would tell of raw data.
 
     drawn_from: keyed hashes of the files; "unknown" where there are none.
     """
@@ -160,6 +168,13 @@ def lineage_event(
         inputs=[
             InputDataset(*_dataset(place), facets={"optstream_inputs": _keyed(settings, place, drawn_from)})
             for place in places
+        ]
+        + [
+            InputDataset(
+                *_dataset(absolute(one.path, settings.folder)),
+                facets={"documentation": documentation_dataset.DocumentationDatasetFacet(one.source)},
+            )
+            for one in settings.covariates.given
         ],
         outputs=[output],
         producer=PRODUCER,

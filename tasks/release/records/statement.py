@@ -1,6 +1,9 @@
 """What a release says about itself, from configuration and spends."""
 
+import hashlib
+import json
 from datetime import date
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,7 +35,7 @@ def statement_of(
         revision=revision,
         vintage=vintage,
         model=settings.model,
-        mechanism=settings.describe_mechanism(),
+        mechanism={**settings.describe_mechanism(), **_covariates(settings, release)},
         calibration=settings.privacy.calibration,
         epsilon_plan=release.epsilon,
         epsilon_own=release.epsilon_alone,
@@ -50,6 +53,25 @@ def statement_of(
         optimality=None if release.optimality is None else rounded(release.optimality),
         bands=_bands(release) if settings.counts_known else None,
     )
+
+
+def _covariates(settings: Settings, release: Release) -> dict[str, Any]:
+    """The covariates as configured, each with the hash of the values that the estimate went by, "none" where
+    it went without; nothing where none are configured.
+    """
+    used = {one.name: json.dumps(one.to_document(), sort_keys=True) for one in release.covariates}
+    found = [
+        {
+            "name": one.name,
+            "source": one.source,
+            "publication_lag_days": one.publication_lag_days,
+            "values_sha256": hashlib.sha256(used[one.name].encode()).hexdigest()
+            if one.name in used
+            else "none",
+        }
+        for one in settings.covariates.given
+    ]
+    return {"covariates": found} if found else {}
 
 
 def _bands(release: Release) -> CountBands:

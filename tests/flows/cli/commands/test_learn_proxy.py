@@ -6,6 +6,7 @@ from datetime import date
 
 import pytest
 
+from flows.cli.commands import evaluate
 from optstream.errors import DumpError, ParameterError
 from optstream.mechanisms.history_informed.public_prior import medians_of
 from optstream.stream import days_from
@@ -114,3 +115,11 @@ def test_a_region_is_read_by_its_name_and_a_broken_dump_is_said(config):
     file.unlink()
     with pytest.raises(DumpError, match="holds no dump"):
         learn(config)
+
+
+def test_it_says_that_covariates_are_no_part_of_it(config, monkeypatch):
+    monkeypatch.setattr(evaluate, "learn", lambda *of: {})
+    assert "[[covariates]]" not in learn(config).output
+    entry = '\n[[covariates]]\nname = "warmth"\npath = "warmth.csv"\nsource = "the weather service"\n'
+    config.write_text(config.read_text() + entry)
+    assert "# [[covariates]] are not part of it" in learn(config).output

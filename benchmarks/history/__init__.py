@@ -1,0 +1,1 @@
+"""What HistoryInformed gains from what others know."""

@@ -1,0 +1,1 @@
+"""What public covariates did to a series, learned from noisy measurements."""

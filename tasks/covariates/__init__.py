@@ -1,0 +1,1 @@
+"""Public covariates, from their files to what a night knows of them."""

@@ -1,0 +1,213 @@
+"""A covariate's files, read: a value a day for each node of the hierarchy; nothing private is read here.
+
+Whoever may deliver a file may deliver any file: what is read is bounded, and runs in a process of its own
+(`tasks.covariates.reading`).
+"""
+
+import io
+import os
+import stat
+from collections.abc import Mapping
+from datetime import date, timedelta
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from optstream.errors import DumpError
+from optstream.storage.parquet_limits import Limits, claims_of
+from optstream.stream import AggregationTree
+from optstream.stream.calendar import ORIGIN
+from optstream.stream.covariate import LARGEST, Covariate
+from tasks.config.tables.base import Section
+from tasks.config.tables.covariates import PublicSeries
+
+LARGEST_FILE, LARGEST_FOLDER = 2**26, 2**28
+"""Bytes of a file, and of all of them together."""
+MOST_FILES = 10_000
+LIMITS = Limits(rows=2**25, columns=1000, group_bytes=2**30)
+LONGEST_PAST = 400
+"""Days before the one that is asked about: `history_days` is at most 366, and smoothed values need a past."""
+ENDINGS = (".parquet", ".csv")
+
+
+class Asked(Section):
+    """What is read, as one process says it to another.
+
+    place: absolute. private: by configuration key, folders that no file may lie in. parents: of the
+    hierarchy's nodes. until: the last day whose value counts.
+    """
+
+    given: PublicSeries
+    place: Path
+    private: dict[str, Path]
+    time_zone: str
+    parents: tuple[tuple[str, str | None], ...]
+    until: date
+
+
+def covariate_of(asked: Asked) -> Covariate:
+    """Return the covariate's values of the days up to the one that is asked about.
+
+    Rows are the nodes of the hierarchy, or one for all of them. Raises DumpError for files that cannot be
+    used, naming the place, the rule and the remedy; and what a library raises over a damaged one.
+    """
+    given = asked.given
+    table = pl.concat([_rows(file, data, asked) for file, data in _files(asked)])
+    day = pl.col("time").dt.date()
+    past = day.is_between(asked.until - timedelta(days=LONGEST_PAST), asked.until)
+    # a value beyond all measure, and a day that is none of these, cost themselves alone
+    table = table.filter(past & (pl.col("value").abs() <= LARGEST))
+    # a later file corrects an earlier one; then the mean of a day
+    table = table.unique(["time", "node"], keep="last", maintain_order=True)
+    table = table.group_by(day.alias("day"), "node").agg(pl.col("value").mean())
+    if table.is_empty():
+        raise DumpError(
+            f"{given.path} must have a number in column {given.value!r} on some of the {LONGEST_PAST} days "
+            f"up to {asked.until}; it has none: name the right column, or have newer days delivered"
+        )
+    first, last = table["day"].min(), table["day"].max()
+    assert isinstance(first, date)
+    assert isinstance(last, date)
+    rows: dict[str | None, NDArray[np.float64]] = {}
+    for (node,), part in table.group_by("node"):
+        row = rows.setdefault(None if node is None else str(node), np.full((last - first).days + 1, np.nan))
+        row[(part["day"] - first).dt.total_days().to_numpy()] = part["value"].to_numpy()
+    values = _of_nodes(rows, AggregationTree.from_parents(dict(asked.parents)), given)
+    return Covariate(given.name, (first - ORIGIN).days, values, given.publication_lag_days, given.level)
+
+
+def _files(asked: Asked) -> list[tuple[Path, bytes]]:
+    """Return the files, by name, and what is in them. Raises DumpError for private, for too many or none."""
+    place, path = asked.place, asked.given.path
+    inside = [place]
+    if place.is_dir():
+        # a name with a dot is a file on its way
+        inside = sorted(one for one in place.glob("*") if one.suffix in ENDINGS and one.name[0] != ".")
+    if not inside or not all(file.suffix in ENDINGS for file in inside):
+        found = "a folder without any" if place.is_dir() else "another" if place.exists() else "nothing"
+        raise DumpError(
+            f"{path} must be a .parquet or .csv file, or a folder of them; found {found}: correct its path, "
+            "which is relative to the configuration file's folder, or have it delivered"
+        )
+    if len(inside) > MOST_FILES:
+        raise DumpError(f"{path} must have at most {MOST_FILES:,} files: join those of past years")
+    files, left = [], LARGEST_FOLDER
+    for file in inside:
+        files.append((file, _bytes_of(file, asked, min(left, LARGEST_FILE))))
+        left -= len(files[-1][1])
+    return files
+
+
+def _bytes_of(file: Path, asked: Asked, most: int) -> bytes:
+    """Return what is in a public file: the one that is checked is the one that is read."""
+    # a pipe that nobody writes to would be waited for
+    descriptor = os.open(file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as opened:
+        found, real = os.fstat(descriptor), file.resolve()
+        for key, zone in asked.private.items():
+            if real.is_relative_to(zone.resolve()):
+                raise DumpError(
+                    f"{_named(file)} leads into {key}.folder, which is private: what is learned from it "
+                    "would leak, and no ledger would see it; deliver a file that is public"
+                )
+        if not stat.S_ISREG(found.st_mode) or not os.path.samestat(found, real.stat()):
+            raise DumpError(f"{_named(file)} must be a file that stays as it is while it is read")
+        if found.st_nlink != 1:
+            raise DumpError(
+                f"{_named(file)} must have one name; it has {found.st_nlink} (hard links), and another may "
+                "be that of a private file: deliver a copy"
+            )
+        data = opened.read(most + 1)
+    if len(data) > most:
+        raise DumpError(
+            f"{asked.given.path} must have files of at most {LARGEST_FILE // 2**20} MiB each, and "
+            f"{LARGEST_FOLDER // 2**20} MiB together: leave out columns and years that are not needed"
+        )
+    return data
+
+
+def _rows(file: Path, data: bytes, asked: Asked) -> pl.DataFrame:
+    """Return time (local), node (null where there is no such column) and value of every row of a file."""
+    given, source = asked.given, io.BytesIO(data)
+    if file.suffix == ".csv":
+        table = pl.read_csv(source, schema_overrides={given.node: pl.String}, try_parse_dates=True)
+    else:
+        claims = claims_of(data)
+        if claims is None or not claims.within(LIMITS):
+            raise DumpError(f"{_named(file)} must be a Parquet file of {LIMITS.words}")
+        wanted = {"date", "timestamp", given.value, given.node}
+        kept = [name for name in pl.read_parquet_schema(source) if name in wanted]
+        table = pl.read_parquet(io.BytesIO(data), columns=kept, use_pyarrow=False)
+    times = [name for name in ("date", "timestamp") if name in table.columns]
+    if len(times) != 1 or given.value not in table.columns:
+        raise DumpError(
+            f"{_named(file)} must have a column date or timestamp, and a column {given.value!r} of numbers; "
+            f"it has {_headers(table)}: name its columns by the keys value and node"
+        )
+    kind, time = table.schema[times[0]], pl.col(times[0])
+    if isinstance(kind, pl.Datetime) and kind.time_zone is not None:
+        time = time.dt.convert_time_zone(asked.time_zone).dt.replace_time_zone(None)
+    elif not isinstance(kind, pl.Datetime | pl.Date):
+        raise DumpError(
+            f"column {times[0]} of {_named(file)} must be of dates or instants such as 2016-02-01; it "
+            f"is {kind}"
+        )
+    if not table.schema[given.value].is_numeric() and table.schema[given.value] != pl.Boolean:
+        raise DumpError(
+            f"column {given.value!r} of {_named(file)} must be of numbers, empty where there are none; it is "
+            f"{table.schema[given.value]}"
+        )
+    node = pl.col(given.node) if given.node in table.columns else pl.lit(None)
+    return table.select(
+        time.cast(pl.Datetime("us"), strict=False).alias("time"),
+        node.cast(pl.String).alias("node"),
+        pl.col(given.value).cast(pl.Float64).alias("value"),
+    )
+
+
+def _headers(table: pl.DataFrame) -> str:
+    """Return names of columns; of the values below them nothing is said, for the file may be a wrong one."""
+    return ", ".join(f"{name!r:.40}" for name in table.columns[:10]) or "none of these"
+
+
+def _named(file: Path) -> str:
+    return f"{file.name!r:.80}"
+
+
+def _of_nodes(
+    rows: Mapping[str | None, NDArray[np.float64]], tree: AggregationTree, given: PublicSeries
+) -> NDArray[np.float64]:
+    """Return a row for each node, or one for all: a node has its own values, else those of the next node
+    above that has some, else the mean of those below it. Nodes outside of `nodes` have none.
+    """
+    if set(rows) == {None}:
+        found = np.array([rows[None]])
+        if not given.nodes:
+            return found
+        values = np.repeat(found, len(tree.nodes), axis=0)
+    else:
+        nothing = np.full(next(iter(rows.values())).size, np.nan)
+        values = np.array([rows.get(name, nothing) for name in tree.nodes])
+        has = np.array([name in rows for name in tree.nodes])
+        if not has.any():
+            raise DumpError(
+                f"{given.path} must name nodes of the hierarchy, such as {tree.leaves[0]!r:.40}, in column "
+                f"{given.node!r}; it names none: set the key node, or rename them in the file"
+            )
+        for node, parent in enumerate(tree.parents[1:], 1):
+            if not has[node] and has[parent]:
+                values[node], has[node] = values[parent], True
+        for level in reversed(tree.levels):
+            for node in level:
+                if not has[node]:
+                    below = [one for one, up in enumerate(tree.parents) if up == node and has[one]]
+                    if below:
+                        values[node], has[node] = values[below].mean(axis=0), True
+    if given.nodes:
+        chosen = np.array([name in given.nodes for name in tree.nodes])
+        for node, parent in enumerate(tree.parents[1:], 1):
+            chosen[node] |= chosen[parent]
+        values[~chosen] = np.nan
+    return values

@@ -1,0 +1,131 @@
+"""What covariates did is what the joint Gaussian of series and coefficients says, to rounding."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from optstream.estimation.gaussian_process.blocks import Blocks
+from optstream.estimation.gaussian_process.covariates import covariate_effect
+from optstream.estimation.gaussian_process.covariates.covariate_columns import columns_of
+from optstream.estimation.gaussian_process.covariates.covariate_effect import effect_of
+from optstream.estimation.gaussian_process.posterior import Question, explained, fit, series_of
+from optstream.estimation.gaussian_process.prior import NUGGET, TemporalPrior
+from optstream.estimation.gaussian_process.tree_posterior import Seen, TreePosterior
+from optstream.stream import AggregationTree
+from optstream.stream.covariate import Covariate
+from optstream.stream.public_days import PublicDays
+
+SLOTS, N_DAYS = 12, 20
+DAYS = PublicDays(SLOTS)
+TREE = AggregationTree.from_parents({"r": None, "a": "r", "b": "r", "c": "a", "d": "a", "e": "b"})
+PRIOR = TemporalPrior.broad(SLOTS)
+
+
+def seen_of(generator, noise=0.05):
+    """Blocks at every node but one, of series that the covariate moves."""
+    steps = np.sort(generator.choice(SLOTS * N_DAYS - 4, 40, replace=False))
+    blocks = Blocks.at(steps, generator.integers(1, 4, 40), worth=1.0 / (1 + generator.random(40)))
+    noises = np.full(len(TREE.nodes), noise)
+    noises[1] = np.inf
+    sizes = generator.uniform(0.5, 3.0, len(TREE.leaves))
+    moved = columns_of((temperature(generator),), TREE, sizes, blocks, SLOTS).values[:12].sum(axis=0)
+    residuals = 3.0 * moved + np.sqrt(noise) * generator.normal(size=moved.shape)
+    return Seen(TREE, blocks, residuals, noises, sizes)
+
+
+def temperature(generator, rows=6):
+    return Covariate("temperature", 0, 10 + 5 * generator.normal(size=(rows, N_DAYS)).cumsum(axis=1))
+
+
+class Dense:
+    """Values and coefficients together, written out."""
+
+    def __init__(self, seen, columns):
+        self.seen, self.columns = seen, columns
+        self.known = np.repeat(np.isfinite(seen.noise), seen.blocks.clock.size)
+        noise = np.repeat(np.nan_to_num(seen.noise, posinf=1.0), seen.blocks.clock.size)
+        nugget = np.diag(NUGGET * seen.blocks.worth**2 * seen.blocks.lengths)
+        self.own = TREE.add_up(np.eye(len(seen.sizes))) * seen.sizes
+        whole = self.between(seen.blocks, seen.blocks) + np.kron(self.own @ self.own.T, nugget)
+        rows = columns.reshape(len(columns), -1).T
+        whole = whole + rows @ rows.T + np.diag(noise)
+        self.inverse = np.linalg.inv(whole[np.ix_(self.known, self.known)])
+        self.values = seen.residuals.ravel()[self.known]
+
+    def between(self, rows, columns):
+        shared, own = PRIOR.covariances(rows, columns)
+        weights = self.own.sum(axis=1)
+        return np.kron(np.outer(weights, weights), shared) + np.kron(self.own @ self.own.T, own)
+
+    def at(self, steps, columns):
+        rows, others = (part.reshape(len(part), -1).T for part in (columns, self.columns))
+        across = (self.between(steps, self.seen.blocks) + rows @ others.T)[:, self.known]
+        means = across @ self.inverse @ self.values
+        spread = self.between(steps, steps) + rows @ rows.T - across @ self.inverse @ across.T
+        return means.reshape(len(TREE.nodes), -1), np.diag(spread).reshape(len(TREE.nodes), -1)
+
+    @property
+    def log_likelihood(self):
+        return 0.5 * (np.linalg.slogdet(self.inverse)[1] - self.values @ self.inverse @ self.values)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 0.05, 1e3])
+def test_it_is_the_dense_process(noise, monkeypatch):
+    monkeypatch.setattr(covariate_effect, "STRENGTHS", (1.0,))
+    generator = np.random.default_rng(1)
+    seen, covariate = seen_of(generator, noise), temperature(np.random.default_rng(1))
+    asked = Blocks.at(np.arange(SLOTS * (N_DAYS - 1), SLOTS * N_DAYS))
+    at_blocks, at_steps = (
+        columns_of((covariate,), TREE, seen.sizes, blocks, SLOTS).values for blocks in (seen.blocks, asked)
+    )
+    means, variances = Dense(seen, at_blocks).at(asked, at_steps)
+    posterior, effect = explained(PRIOR, seen, (covariate,), DAYS)
+    assert effect is not None
+    found = posterior.means(asked) + effect.means(asked)
+    spread = posterior.variances(asked) + effect.variances(asked)
+    assert np.allclose(found, means, rtol=1e-6, atol=1e-6 * np.abs(means).max())
+    assert np.allclose(spread, variances, rtol=1e-6, atol=1e-6 * variances.max())
+
+
+def test_the_likeliest_strength_is_taken(monkeypatch):
+    generator = np.random.default_rng(2)
+    seen, covariate = seen_of(generator), temperature(np.random.default_rng(3), rows=1)
+    found = {}
+    for strength in (0.3, 1.0, 3.0):
+        monkeypatch.setattr(covariate_effect, "STRENGTHS", (strength,))
+        effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+        found[strength] = Dense(seen, effect.columns).log_likelihood
+    monkeypatch.setattr(covariate_effect, "STRENGTHS", (0.3, 1.0, 3.0))
+    monkeypatch.setattr(covariate_effect, "ROUNDS", 4)
+    effect = effect_of(TreePosterior(PRIOR, seen), (covariate,), SLOTS)
+    assert Dense(seen, effect.columns).log_likelihood >= max(found.values()) - 1e-6
+
+
+def test_what_is_told_of_nothing_changes_nothing():
+    seen = seen_of(np.random.default_rng(4))
+    steps = Blocks.at(np.arange(24))
+    plain = series_of(fit(Question(PRIOR, seen, DAYS, (), False)), steps)
+    constant = Covariate("constant", 0, np.full((1, N_DAYS), 7.0))
+    nowhere = Covariate("nowhere", 0, np.full((1, N_DAYS), np.nan))
+    for covariate in (constant, nowhere):
+        found = series_of(fit(Question(PRIOR, seen, DAYS, (), False, (covariate,))), steps)
+        assert all(np.array_equal(one, other) for one, other in zip(found, plain, strict=True))
+
+
+def test_nodes_are_the_sums_of_their_leaves():
+    seen = seen_of(np.random.default_rng(5))
+    found = fit(Question(PRIOR, seen, DAYS, (), False, (temperature(np.random.default_rng(5)),)))
+    means = found.means(Blocks.at(np.arange(24)))
+    assert found.effect is not None
+    assert np.allclose(means, TREE.add_up(means[TREE.leaf_indices]), rtol=1e-9, atol=1e-9)
+
+
+def test_another_covariate_is_another_question():
+    seen = seen_of(np.random.default_rng(6))
+    known = temperature(np.random.default_rng(6), rows=1)
+    question = Question(PRIOR, seen, DAYS, (), False, (known,))
+    other = replace(known, values=known.values + np.arange(N_DAYS))
+    assert question == replace(question, covariates=(replace(known),))
+    assert question != replace(question, covariates=(other,))
+    assert question != replace(question, covariates=())

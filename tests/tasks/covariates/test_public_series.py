@@ -1,0 +1,265 @@
+"""Covariates' files: any of the layouts, by node; private ones are refused, unusable ones gone without."""
+
+import os
+from datetime import UTC, date, datetime, timedelta
+
+import numpy as np
+import polars as pl
+import pytest
+
+from optstream.errors import ConfigurationError
+from optstream.storage.parquet_limits import Limits
+from optstream.stream.calendar import ORIGIN
+from tasks.config import checks, load_settings
+from tasks.covariates import public_series, reading
+from tasks.covariates.reading import read_covariates, read_here
+from tasks.planning.dry_run import dry_run
+from tests.tasks.two_regions import CONFIGURATION
+
+FIRST = date(2016, 2, 1)
+DAYS = [FIRST + timedelta(days=number) for number in range(4)]
+INFORMED = CONFIGURATION.replace(
+    "OptStream", 'HistoryInformed"\nscale = 5000.0\nn_blocks = 6\nblock_length = 2\n#'
+).replace('[sampling]\nmethod = "equally_spaced"\nn_samples = 10\n', "")
+ENTRY = '[[covariates]]\nname = "warmth"\npath = "warmth"\nsource = "the weather service"\n'
+
+
+@pytest.fixture
+def configured(tmp_path):
+    """Write a configuration with covariates; return its settings."""
+
+    def _configured(text=ENTRY, before=INFORMED):
+        (tmp_path / "optstream.toml").write_text(before + text)
+        return load_settings(tmp_path / "optstream.toml")
+
+    return _configured
+
+
+def one(settings, until=DAYS[-1]):
+    found = read_covariates(settings, until, read_here)
+    assert found.unread == ()
+    (covariate,) = found.read
+    return covariate
+
+
+def gone_without(settings, read=read_here):
+    """Why the only covariate is gone without."""
+    found = read_covariates(settings, DAYS[-1], read)
+    assert found.read == ()
+    (unread,) = found.unread
+    assert unread.why.startswith("covariate warmth: ")
+    return unread.why
+
+
+def by_node(nodes=("84", "11"), **columns):
+    rows = [
+        (day, node, 10.0 * at + number) for at, node in enumerate(nodes) for number, day in enumerate(DAYS)
+    ]
+    return pl.DataFrame(rows, schema=["date", "node", "value"], orient="row").with_columns(**columns)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv"])
+def test_a_row_for_each_node_the_nodes_above_as_their_mean(configured, tmp_path, ending):
+    table = by_node()
+    table.write_parquet(tmp_path / "warmth.parquet")
+    table.write_csv(tmp_path / "warmth.csv")
+    found = one(configured(ENTRY.replace('"warmth"\nsource', f'"warmth.{ending}"\nsource')))
+    assert (found.name, found.first_day, found.lag_days) == ("warmth", (FIRST - ORIGIN).days, 1)
+    assert np.array_equal(found.values, [[5, 6, 7, 8], [0, 1, 2, 3], [10, 11, 12, 13]])
+
+
+def test_one_row_serves_all_and_gaps_are_missing(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    by_node(("84",)).drop("node")[[0, 1, 3]].write_parquet(tmp_path / "warmth/a.parquet")
+    found = one(configured())
+    assert np.array_equal(found.values, [[0, 1, np.nan, 3]], equal_nan=True)
+
+
+def test_of_a_folder_a_later_file_corrects_an_earlier_one(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    by_node().write_parquet(tmp_path / "warmth/2016-02-04.parquet")
+    by_node(("84",))[:1].with_columns(value=pl.lit(99.0)).write_csv(tmp_path / "warmth/2016-02-05.csv")
+    assert one(configured()).values[:, 0].tolist() == [54.5, 99.0, 10.0]
+
+
+def test_instants_are_averaged_over_local_days(configured, tmp_path):
+    """23:30 UTC is the next day in Paris."""
+    times = [datetime(2016, 2, 1, 12, tzinfo=UTC), datetime(2016, 2, 1, 23, 30, tzinfo=UTC)]
+    later = [datetime(2016, 2, 2, 12, tzinfo=UTC)]
+    table = pl.DataFrame({"timestamp": times + later, "degrees": [1, 2, 4]})
+    table.write_parquet(tmp_path / "warmth")
+    (tmp_path / "warmth").rename(tmp_path / "w.parquet")
+    found = one(configured(ENTRY.replace('path = "warmth"', 'path = "w.parquet"\nvalue = "degrees"')))
+    assert found.values.tolist() == [[1, 3]]
+
+
+def test_it_applies_below_the_named_nodes_alone(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    by_node(("84",)).drop("node").write_parquet(tmp_path / "warmth/a.parquet")
+    found = one(configured(ENTRY + 'nodes = ["11"]\nlevel = 1\n'))
+    assert np.isfinite(found.values).all(axis=1).tolist() == [False, False, True]
+    assert found.level == 1
+
+
+@pytest.mark.parametrize(
+    ("write", "why"),
+    [
+        (lambda folder: None, "a folder of them; found a folder without any: correct its path, which is rel"),
+        (lambda folder: (folder / "a.csv").write_text("x,y\n1,2\n"), "a column date or timestamp"),
+        (lambda folder: (folder / "a.csv").write_text("date,t\n"), "it has 'date', 't': name its columns by"),
+        (lambda folder: (folder / "a.csv").write_bytes(b"\xff\x00,\n,,,"), "warmth"),
+        (lambda folder: (folder / "a.parquet").write_bytes(b"PAR1"), "must be a Parquet file of at most"),
+        (
+            lambda folder: by_node(("xx",)).write_csv(folder / "a.csv"),
+            "such as '84', in column 'node'; it names none: ",
+        ),
+        (lambda folder: by_node(value=pl.lit(np.nan)).write_parquet(folder / "a.parquet"), "have a number"),
+        (lambda folder: by_node(value=pl.lit(-np.inf)).write_parquet(folder / "a.parquet"), "have a number"),
+        (lambda folder: by_node(value=pl.lit(1e300)).write_parquet(folder / "a.parquet"), "have a number"),
+        (lambda folder: by_node(date=pl.date(2999, 1, 1)).write_csv(folder / "a.csv"), "up to 2016-02-04"),
+        (lambda folder: by_node(value=pl.lit("a")).write_parquet(folder / "a.parquet"), "must be of numbers"),
+        (lambda folder: by_node(date=pl.lit("x")).write_csv(folder / "a.csv"), "of dates or instants"),
+        (lambda folder: os.mkfifo(folder / "a.csv"), "must be a file that stays as it is while it is read"),
+        (lambda folder: (folder / "a.csv").mkdir(), "cannot be read (Is a directory)"),
+        (lambda folder: (folder / "a.csv").symlink_to("a.csv"), "cannot be read"),
+        (lambda folder: os.truncate((folder / "a.csv").open("w").name, 2**40), "at most 64 MiB each"),
+        (lambda folder: by_node(**{"x" * 999: 1}).drop("value").write_csv(folder / "a.csv"), "'xxx"),
+    ],
+)
+def test_what_cannot_be_used_is_gone_without_and_said(configured, tmp_path, write, why):
+    (tmp_path / "warmth").mkdir()
+    write(tmp_path / "warmth")
+    said = gone_without(configured())
+    assert why in said
+    assert len(said) < 500
+
+
+def test_a_file_that_claims_more_than_anybody_reads_is_not_decoded(configured, tmp_path, monkeypatch):
+    (tmp_path / "warmth").mkdir()
+    by_node().write_parquet(tmp_path / "warmth/a.parquet")
+    monkeypatch.setattr(public_series, "LIMITS", Limits(rows=7, columns=3))
+    assert "must be a Parquet file of at most 7 rows" in gone_without(configured())
+
+
+def test_one_name_of_a_private_file_is_not_read_by_another(configured, tmp_path):
+    """A link is followed; a second name of the same file cannot be, so nothing that has one is read."""
+    (tmp_path / "warmth").mkdir()
+    (tmp_path / "dumps").mkdir()
+    by_node().write_csv(tmp_path / "dumps/a.csv")
+    (tmp_path / "warmth/a.csv").symlink_to(tmp_path / "dumps/a.csv")
+    assert "'a.csv' leads into input.folder, which is private" in gone_without(configured())
+    (tmp_path / "warmth/a.csv").unlink()
+    (tmp_path / "warmth/a.csv").hardlink_to(tmp_path / "dumps/a.csv")
+    assert "must have one name; it has 2 (hard links)" in gone_without(configured())
+    (tmp_path / "dumps/a.csv").unlink()
+    assert one(configured()).values.shape == (3, 4)
+
+
+def test_a_link_that_is_delivered_in_the_place_of_the_path_stops_no_night(configured, tmp_path):
+    (tmp_path / "dumps").mkdir()
+    (tmp_path / "warmth").symlink_to(tmp_path / "dumps")
+    by_node().write_csv(tmp_path / "dumps/a.csv")
+    assert "leads into input.folder" in gone_without(configured())
+
+
+def test_values_beyond_all_measure_and_days_of_other_centuries_cost_themselves_alone(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    table = by_node(("84",)).drop("node")
+    wrong = pl.DataFrame({"date": [date(1, 1, 1), date(9999, 12, 31), DAYS[1]], "value": [1.0, 2.0, 1e300]})
+    pl.concat([table, table, wrong[:2]]).write_csv(tmp_path / "warmth/a.csv")
+    wrong.write_csv(tmp_path / "warmth/b.csv")
+    found = one(configured())
+    assert found.first_day == (FIRST - ORIGIN).days
+    assert found.values.tolist() == [[0, 1, 2, 3]]
+
+
+def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
+    (tmp_path / "warmth").mkdir()
+    by_node(("84",)).drop("node").write_csv(tmp_path / "warmth/a.csv")
+    assert one(configured(), DAYS[1]).values.tolist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"[",
+        b"[" * 10**6,
+        b"1",
+        b'{"first_day": 1e999, "values": [[1]]}',
+        b'{"first_day": 5875, "values": [[1], [2]]}',
+        b'{"first_day": 5875, "values": [[1], [2, 3], [4]]}',
+        b'{"first_day": 5879, "values": [[1]]}',
+        b'{"first_day": 5000, "values": [[1]]}',
+        b'{"first_day": 5875, "values": []}',
+        b'{"first_day": 5875, "values": [[%d]]}' % 10**400,
+    ],
+)
+def test_nothing_that_a_process_says_is_taken_for_granted(configured, monkeypatch, said):
+    monkeypatch.setattr(reading, "_said_by_a_process", lambda asked: said)
+    assert "the process that reads it ended over it" in gone_without(configured(), None)
+
+
+def test_a_file_that_ends_the_process_that_reads_it_is_gone_without(configured, tmp_path, monkeypatch):
+    (tmp_path / "warmth").mkdir()
+    by_node().write_csv(tmp_path / "warmth/a.csv")
+    assert read_covariates(configured(), DAYS[-1]).read == (one(configured()),)
+    monkeypatch.setattr(reading, "MOST_SECONDS", 0.0)
+    assert "the process that reads it ended over it" in gone_without(configured(), None)
+
+
+@pytest.mark.parametrize("place", ["dumps", "dumps/region=84", "trusted/x.csv"])
+def test_a_private_place_is_refused(configured, place):
+    with pytest.raises(ConfigurationError, match=r"1: path must not lie in \w+\.folder, which is private"):
+        configured(ENTRY.replace('path = "warmth"', f'path = "{place}"'))
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("covariates = 1\n", "covariates must be a list of at most 8 tables, each headed [[covariates]]"),
+        (ENTRY.replace("source", "origin"), "[[covariates]] 1: source is missing; it must be a text of 1 to"),
+        (ENTRY.replace("source", "origin"), "[[covariates]] 1: origin is not a known key"),
+        (ENTRY + "publication_lag_days = -1\n", "publication_lag_days must be after how many days"),
+        (ENTRY + ENTRY, "[[covariates]] 2: name must not be that of another covariate; got 'warmth'"),
+        (ENTRY + 'nodes = ["99"]\n', "1: nodes must be of the hierarchy, such as '84'; got '99'"),
+        (ENTRY + "level = 2\n", "[[covariates]] 1: level must be in [0, 1]; got 2"),
+    ],
+)
+def test_a_wrong_key_is_named_with_its_range(configured, text, problem):
+    ahead = text + INFORMED if text.startswith("covariates") else INFORMED + text
+    with pytest.raises(ConfigurationError) as caught:
+        configured("", ahead)
+    assert problem in str(caught.value)
+
+
+def test_other_mechanisms_take_none(configured):
+    with pytest.raises(ConfigurationError, match=r'\[\[covariates\]\] is for mechanism\.name "HistoryInf'):
+        configured(before=CONFIGURATION)
+
+
+def test_where_a_file_lies_shapes_no_release_and_what_it_is_does(configured):
+    hashes = {
+        configured(text).configuration_hash
+        for text in (ENTRY, ENTRY.replace('path = "warmth"', 'path = "elsewhere"'))
+    }
+    assert len(hashes) == 1
+    assert configured("").configuration_hash not in hashes
+    assert configured(ENTRY + "publication_lag_days = 2\n").configuration_hash not in hashes
+
+
+def test_estimates_hold_as_many_numbers_as_memory_has(configured, monkeypatch):
+    """Both limits are of the memory that a drawn day's estimate takes."""
+    monkeypatch.setattr(checks, "MOST_ROWS", 3)
+    monkeypatch.setattr(checks, "MOST_GROUPS", 1)
+    configured(ENTRY + "level = 0\n")
+    with pytest.raises(ConfigurationError) as caught:
+        configured(ENTRY + "level = 1\n" + ENTRY.replace("warmth", "wind"))
+    assert "[[covariates]] may have at most 3 series of nodes together" in str(caught.value)
+    assert "got 2 for each of 3 nodes: leave some out" in str(caught.value)
+    assert "level must be one of at most 1 nodes, or be left out; got 1, which has 2" in str(caught.value)
+
+
+def test_a_dry_run_says_what_nights_would_go_without(configured):
+    (warning, *_) = dry_run(configured(), DAYS).warnings
+    assert warning.startswith("covariate warmth: warmth must be a .parquet or .csv file")

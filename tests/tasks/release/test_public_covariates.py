@@ -1,0 +1,109 @@
+"""A night that knows a public covariate says so, and its bytes are those of the values that it knew."""
+
+import json
+from datetime import UTC, date, datetime, timedelta
+
+import pytest
+
+from optstream.catalogue import read_catalogue
+from optstream.ledger import ReleaseState
+from tasks.release import draw
+from tasks.release.day import Requested, Status
+from tasks.release.publish_again import publish_again
+from tasks.release.records.lineage import EVENTS
+from tests.tasks.covariates.test_public_series import ENTRY, INFORMED
+from tests.tasks.monitoring.conftest import Watched
+
+pytestmark = pytest.mark.slow
+
+DAY, NEXT, LAST = (date(2016, 6, day) for day in (1, 2, 3))
+FILE = "warmth/days.csv"
+
+
+def write_days(folder, first, last):
+    days = [first + timedelta(days=number) for number in range((last - first).days + 1)]
+    (folder / "warmth").mkdir(exist_ok=True)
+    rows = "".join(f"{day},{10 + day.day % 7}\n" for day in days)
+    (folder / FILE).write_text(f"date,value\n{rows}")
+
+
+def deliver_a_link(installation):
+    """To a dump, in the place of the covariate's file."""
+    (dump, *_) = (installation.folder / "dumps").rglob("*.parquet")
+    (installation.folder / FILE).unlink()
+    (installation.folder / FILE).symlink_to(dump)
+
+
+def two_nights(installation, first, second):
+    installation.release(first)
+    deliver_a_link(installation)
+    installation.release(second)
+
+
+@pytest.fixture
+def nights(tmp_path):
+    """Two nights, the second with a covariate that it must not read."""
+    (tmp_path / "optstream.toml").write_text(INFORMED + ENTRY)
+    write_days(tmp_path, DAY - timedelta(days=30), DAY)
+    installation = Watched(tmp_path, datetime(2016, 7, 1, tzinfo=UTC))
+    installation.simulate(DAY, NEXT)
+    installation.once(two_nights, DAY, NEXT)
+    deliver_a_link(installation)  # which was not copied as one
+    return installation
+
+
+def stated(installation, day):
+    folder = installation.folder / "published"
+    manifest = json.loads((folder / read_catalogue(folder).entry(day).manifest).read_text())
+    (found,) = manifest["statement"]["mechanism"]["covariates"]
+    return found
+
+
+def missing(installation):
+    alarms = installation.watch(live=False).alarms
+    return [(alarm.day, alarm.words) for alarm in alarms if alarm.kind == "covariate-missing"]
+
+
+def test_a_night_says_what_it_used_and_the_watch_what_it_lacked(nights):
+    known, lacking = stated(nights, DAY), stated(nights, NEXT)
+    assert (known["name"], known["source"]) == ("warmth", "the weather service")
+    assert len(known["values_sha256"]) == 64
+    assert lacking["values_sha256"] == "none"
+    ((day, words),) = missing(nights)
+    assert day == NEXT
+    assert "covariate warmth: 'days.csv' leads into input.folder, which is private" in words
+
+
+def test_a_night_that_ends_over_a_covariate_has_drawn_nothing(nights, monkeypatch):
+    """And the next try draws once, and is charged once."""
+    nights.simulate(LAST)
+    with monkeypatch.context() as patched:
+        patched.setattr(draw, "read_covariates", lambda *of: (_ for _ in ()).throw(MemoryError))
+        ended = nights.release(LAST)[LAST]
+    record = nights.record(LAST)
+    assert ended.outcome.status is not Status.PUBLISHED
+    assert (record.state, record.drawing, record.redraws) == (ReleaseState.RESERVED, False, 0)
+    nights.later(days=1)
+    assert nights.release(LAST)[LAST].outcome.status is Status.PUBLISHED
+    again = nights.record(LAST)
+    assert (again.redraws, again.spends) == (0, record.spends)
+
+
+def test_a_lost_file_comes_back_from_the_values_that_its_night_knew(nights, monkeypatch):
+    folder = nights.folder / "published"
+    file = folder / read_catalogue(folder).entry(DAY).file
+    before = file.read_bytes()
+    monkeypatch.setattr(draw, "read_covariates", None)
+    file.unlink()
+    for staged in (nights.folder / "trusted/staging").rglob("*"):
+        if staged.is_file():
+            staged.unlink()
+    assert publish_again(nights.run(), Requested(DAY)).outcome.status is Status.PUBLISHED
+    assert file.read_bytes() == before
+
+
+def test_lineage_names_the_covariate_and_its_source(nights):
+    events = (nights.folder / "trusted/lineage" / EVENTS).read_text().splitlines()
+    inputs = json.loads(events[-1])["inputs"]
+    (warmth,) = [one for one in inputs if one["name"].endswith("warmth")]
+    assert warmth["facets"]["documentation"]["description"] == "the weather service"
