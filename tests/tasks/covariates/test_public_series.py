@@ -192,6 +192,7 @@ def test_a_night_reads_nothing_of_the_days_after_its_own(configured, tmp_path):
         b'{"first_day": 5879, "values": [[1]]}',
         b'{"first_day": 5000, "values": [[1]]}',
         b'{"first_day": 5875, "values": []}',
+        b'{"first_day": 5875.0, "values": [[1]]}',
         b'{"first_day": 5875, "values": [[%d]]}' % 10**400,
     ],
 )
